@@ -1,0 +1,51 @@
+//! Times forward and inverse transforms: `ntt_speed [LOG_N] [BITS]`, all degrees and 50 and 60 bits by default.
+//!
+//! Prints medians in nanoseconds and the time of one butterfly of eight lanes. The instruction set is the best one, or
+//! what `SYNCHROMESH_ISA` names.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::time::Instant;
+use synchromesh_ring::isa::Isa;
+use synchromesh_ring::modulus::Modulus;
+use synchromesh_ring::ntt::{MAX_LOG_N, MIN_LOG_N, NttTable};
+use synchromesh_ring::prime::ntt_primes;
+
+/// Median time of one call, in nanoseconds, over repetitions of `batch` calls for about 0.2 s.
+fn median(batch: u32, mut call: impl FnMut()) -> f64 {
+    call();
+    let start = Instant::now();
+    let mut times = Vec::new();
+    while times.len() < 7 || start.elapsed().as_secs_f64() < 0.2 {
+        let begin = Instant::now();
+        (0..batch).for_each(|_| call());
+        times.push(begin.elapsed().as_secs_f64() * 1e9 / f64::from(batch));
+    }
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1).map(|a| a.parse::<u32>());
+    let degrees = args.next().transpose()?.map_or(MIN_LOG_N..=MAX_LOG_N, |log_n| log_n..=log_n);
+    let widths = args.next().transpose()?.map_or(vec![50, 60], |bits| vec![bits]);
+    let isa = Isa::detect()?;
+    for bits in widths {
+        for log_n in degrees.clone() {
+            let q = ntt_primes(bits, log_n, 1)?[0];
+            let table = NttTable::new(Modulus::new(q)?, log_n, isa)?;
+            let mut x: Vec<u64> = (0..1u64 << log_n).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % q).collect();
+            let batch = (1 << 17 >> log_n).max(1);
+            let forward = median(batch, || table.forward(black_box(&mut x)));
+            let inverse = median(batch, || table.inverse(black_box(&mut x)));
+            let butterflies = f64::from(log_n << log_n) / 16.0;
+            println!(
+                "bits {bits} log_n {log_n} {:6} forward {forward:9.0} ns ({:.2}/butterfly) inverse {inverse:9.0} ns ({:.2})",
+                table.isa().name(),
+                forward / butterflies,
+                inverse / butterflies
+            );
+        }
+    }
+    Ok(())
+}

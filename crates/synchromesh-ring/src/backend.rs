@@ -1,0 +1,423 @@
+//! The operations on whole RNS polynomials that a device offers: one trait, no cryptography.
+//!
+//! Data are residues in \[0, q) in a matrix \[batch\]\[limb\]\[N\] inside a device buffer; a [`View`] says which
+//! rows of the buffer are meant, and each call names the prime of every row. Lazy ranges live inside a method
+//! only. Execution may be asynchronous; [`Backend::download`] synchronises.
+//!
+//! Memory comes from the backend's own recycling allocator: a dropped buffer is kept and handed out again, so
+//! outputs and temporaries alike cost no allocation in steady state and every method takes `&self`.
+//! The contents of a new buffer are unspecified.
+
+use std::sync::Arc;
+
+use zeroize::Zeroize;
+
+use crate::ring::{IndexSet, Ring};
+use crate::rns::ConvertSpec;
+use crate::sampler::{Purpose, Seed};
+
+/// Why a device could not do what it was asked to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// Not enough memory on the device.
+    #[error("{device}: {needed} bytes are needed, {available} are available")]
+    Memory {
+        /// Device name.
+        device: String,
+        /// Bytes asked for.
+        needed: u64,
+        /// Bytes free.
+        available: u64,
+    },
+    /// The device cannot be used.
+    #[error("{device} cannot be used: {reason}")]
+    Unavailable {
+        /// Device name.
+        device: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// A prime or degree this device has no kernel for.
+    #[error("{device} has no kernel for modulus {modulus} at N = 2^{log_n}: {reason}")]
+    Unsupported {
+        /// Device name.
+        device: String,
+        /// The modulus.
+        modulus: u64,
+        /// log2 of the degree.
+        log_n: u32,
+        /// Which rule is broken.
+        reason: String,
+    },
+}
+
+impl BackendError {
+    /// What the caller can do about it.
+    #[must_use]
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Self::Memory { .. } => "use smaller parameters, fewer keys, or drop prepared keys",
+            Self::Unavailable { .. } => "use the CPU backend, or lower SYNCHROMESH_ISA to one this machine has",
+            Self::Unsupported { .. } => "use primes of 20 to 61 bits that are 1 mod 2N",
+        }
+    }
+}
+
+/// Rows of a buffer to read: `rows[r]` is the row (of N words) of limb r; batch element b lies `b * batch_stride`
+/// rows further.
+pub struct View<'a, B: Backend> {
+    /// The memory.
+    pub buffer: &'a B::Buffer,
+    /// Number of polynomials.
+    pub batch: usize,
+    /// Distance of two polynomials, in rows.
+    pub batch_stride: usize,
+    /// Row of each limb.
+    pub rows: &'a [usize],
+}
+
+impl<B: Backend> Clone for View<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B: Backend> Copy for View<'_, B> {}
+
+impl<'a, B: Backend> View<'a, B> {
+    /// One polynomial.
+    pub const fn new(buffer: &'a B::Buffer, rows: &'a [usize]) -> Self {
+        Self { buffer, batch: 1, batch_stride: 0, rows }
+    }
+
+    /// Row of limb `limb` of batch element `element`.
+    #[must_use]
+    pub const fn row(&self, element: usize, limb: usize) -> usize {
+        element * self.batch_stride + self.rows[limb]
+    }
+}
+
+/// Rows of a buffer to write; see [`View`].
+pub struct ViewMut<'a, B: Backend> {
+    /// The memory.
+    pub buffer: &'a mut B::Buffer,
+    /// Number of polynomials.
+    pub batch: usize,
+    /// Distance of two polynomials, in rows.
+    pub batch_stride: usize,
+    /// Row of each limb.
+    pub rows: &'a [usize],
+}
+
+impl<'a, B: Backend> ViewMut<'a, B> {
+    /// One polynomial.
+    pub const fn new(buffer: &'a mut B::Buffer, rows: &'a [usize]) -> Self {
+        Self { buffer, batch: 1, batch_stride: 0, rows }
+    }
+
+    /// The same rows for a shorter time.
+    pub const fn reborrow(&mut self) -> ViewMut<'_, B> {
+        ViewMut { buffer: self.buffer, batch: self.batch, batch_stride: self.batch_stride, rows: self.rows }
+    }
+
+    /// The same rows, to read.
+    #[must_use]
+    pub const fn as_view(&self) -> View<'_, B> {
+        View { buffer: self.buffer, batch: self.batch, batch_stride: self.batch_stride, rows: self.rows }
+    }
+
+    /// Row of limb `limb` of batch element `element`.
+    #[must_use]
+    pub const fn row(&self, element: usize, limb: usize) -> usize {
+        element * self.batch_stride + self.rows[limb]
+    }
+}
+
+/// What a base conversion does with its destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConvertMode {
+    /// Overwrite it.
+    Replace,
+    /// Add to it.
+    Add,
+}
+
+/// Where one limb of one digit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DigitLimb {
+    /// In the digit matrix, as coefficients still to be transformed.
+    Coefficients,
+    /// In the digit matrix, as slots.
+    Slots,
+    /// In this row of the input the digits were cut from, as slots.
+    Input(usize),
+}
+
+/// The operands of one gadget product: digits in a matrix \[digit\]\[limb\]\[N\], and where each limb is.
+pub struct GadgetDigits<'a, B: Backend> {
+    /// The digits; batch = number of digits.
+    pub digits: ViewMut<'a, B>,
+    /// For each digit, where limb r is.
+    pub limbs: &'a [Vec<DigitLimb>],
+    /// The input, for [`DigitLimb::Input`].
+    pub input: Option<&'a B::Buffer>,
+}
+
+/// One sum of polynomials in slots, the first given as coefficients; see [`Backend::slot_sums`].
+pub struct SlotSum<'a, B: Backend> {
+    /// Coefficients.
+    pub x: ViewMut<'a, B>,
+    /// Slots.
+    pub ys: Vec<View<'a, B>>,
+    /// Where the result goes; none: to x.
+    pub out: Option<ViewMut<'a, B>>,
+}
+
+/// A device that computes on RNS polynomials of one [`Ring`].
+///
+/// `primes[r]` names the prime of limb r in every method. Results are bit for bit equal on every implementation.
+pub trait Backend: Sized + Send + Sync + 'static {
+    /// Memory of the device, N words a row; returned to the recycling allocator when dropped.
+    type Buffer: Send + Sync + Zeroize;
+    /// A prepared base conversion.
+    type Conversion: Send + Sync;
+
+    /// The ring this backend computes in.
+    fn ring(&self) -> &Arc<Ring>;
+
+    /// A short name: "cpu/ifma", "cuda:0".
+    fn name(&self) -> String;
+
+    /// Memory for `rows` rows of N words, contents unspecified.
+    ///
+    /// # Errors
+    /// [`BackendError::Memory`].
+    fn alloc(&self, rows: usize) -> Result<Self::Buffer, BackendError>;
+
+    /// Writes `words` to the rows from `row` on.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn upload(&self, words: &[u64], buffer: &mut Self::Buffer, row: usize) -> Result<(), BackendError>;
+
+    /// Reads the rows from `row` on; waits for all work on them.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn download(&self, buffer: &Self::Buffer, row: usize, words: &mut [u64]) -> Result<(), BackendError>;
+
+    /// dst = src.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn copy(&self, src: View<'_, Self>, dst: ViewMut<'_, Self>) -> Result<(), BackendError>;
+
+    /// dst = the residues of `values` (N signed integers), limb by limb; constant time in the values.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn reduce_signed(&self, primes: &[usize], values: &[i64], dst: ViewMut<'_, Self>) -> Result<(), BackendError>;
+
+    /// dst = uniform residues expanded from `seed`, a stream per (seed, purpose, digit, prime).
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn uniform(
+        &self,
+        primes: &[usize],
+        seed: &Seed,
+        purpose: Purpose,
+        digit: u32,
+        dst: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError>;
+
+    /// Coefficients to slots, in place.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn ntt_forward(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Result<(), BackendError>;
+
+    /// Slots to coefficients, in place.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn ntt_inverse(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Result<(), BackendError>;
+
+    /// x += y.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn add_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, y: View<'_, Self>) -> Result<(), BackendError>;
+
+    /// x -= y.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn sub_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, y: View<'_, Self>) -> Result<(), BackendError>;
+
+    /// x = -x.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn neg_assign(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Result<(), BackendError>;
+
+    /// out = a * b, residue by residue.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn mul_into(
+        &self,
+        primes: &[usize],
+        a: View<'_, Self>,
+        b: View<'_, Self>,
+        out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError>;
+
+    /// out += a * b, residue by residue.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn mul_acc(
+        &self,
+        primes: &[usize],
+        a: View<'_, Self>,
+        b: View<'_, Self>,
+        out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError>;
+
+    /// x = c x, one residue `scalars[r]` a limb.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn mul_scalar_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, scalars: &[u64]) -> Result<(), BackendError>;
+
+    /// out += c x, one residue `scalars[r]` a limb.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn mul_scalar_acc(
+        &self,
+        primes: &[usize],
+        x: View<'_, Self>,
+        scalars: &[u64],
+        out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError>;
+
+    /// out(X) = x(X^g) on coefficients, g odd and below 2N.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn automorphism_coeff(
+        &self,
+        primes: &[usize],
+        g: usize,
+        x: View<'_, Self>,
+        out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError>;
+
+    /// out(X) = x(X^g) on slots, g odd and below 2N: a permutation, the same for every prime.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn automorphism_ntt(&self, g: usize, x: View<'_, Self>, out: ViewMut<'_, Self>) -> Result<(), BackendError>;
+
+    /// Prepares a base conversion from the primes `src` to the primes `dst`.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn conversion(&self, src: &IndexSet, dst: &IndexSet, spec: &ConvertSpec) -> Result<Self::Conversion, BackendError>;
+
+    /// Runs a base conversion: dst_i (=|+=) sum_j y_j M_ij + u correction_i + bias_i mod q_i; see [`ConvertSpec`].
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn convert(
+        &self,
+        conversion: &Self::Conversion,
+        src: View<'_, Self>,
+        dst: ViewMut<'_, Self>,
+        mode: ConvertMode,
+    ) -> Result<(), BackendError>;
+
+    /// out_c (+)= sum_j d_j k_cj over the batch elements j, for both columns c; `out` has a batch of two.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn inner_product(
+        &self,
+        primes: &[usize],
+        digits: View<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        out: ViewMut<'_, Self>,
+        accumulate: bool,
+    ) -> Result<(), BackendError>;
+
+    /// Brings all digits to slots, then takes their inner product with both key columns. Unless all limbs are
+    /// [`DigitLimb::Slots`] already, the digit matrix is used up.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn gadget_product(
+        &self,
+        primes: &[usize],
+        gadget: GadgetDigits<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        out: ViewMut<'_, Self>,
+        accumulate: bool,
+    ) -> Result<(), BackendError> {
+        let GadgetDigits { mut digits, limbs, input } = gadget;
+        self.transform_digits(primes, GadgetDigits { digits: digits.reborrow(), limbs, input })?;
+        self.inner_product(primes, digits.as_view(), keys, out, accumulate)
+    }
+
+    /// Brings all digits to slots, in the digit matrix.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn transform_digits(&self, primes: &[usize], gadget: GadgetDigits<'_, Self>) -> Result<(), BackendError> {
+        let GadgetDigits { mut digits, limbs, input } = gadget;
+        for (j, state) in limbs.iter().enumerate() {
+            let pending: Vec<usize> = (0..primes.len()).filter(|&r| state[r] == DigitLimb::Coefficients).collect();
+            let rows: Vec<usize> = pending.iter().map(|&r| digits.row(j, r)).collect();
+            let of: Vec<usize> = pending.iter().map(|&r| primes[r]).collect();
+            self.ntt_forward(&of, ViewMut::new(digits.buffer, &rows))?;
+            for (r, limb) in state.iter().enumerate() {
+                if let (DigitLimb::Input(row), Some(buffer)) = (limb, input) {
+                    let (src, dst) = ([*row], [digits.row(j, r)]);
+                    self.copy(View::new(buffer, &src), ViewMut::new(digits.reborrow().buffer, &dst))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// dst = the coefficients of src.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn ntt_inverse_into(
+        &self,
+        primes: &[usize],
+        src: View<'_, Self>,
+        mut dst: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        self.copy(src, dst.reborrow())?;
+        self.ntt_inverse(primes, dst)
+    }
+
+    /// For each sum, out(X) = (NTT(x) + the sum of ys)(X^g) in slots; x is used up, or is the output where `out` is
+    /// none, which needs g = 1.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn slot_sums(&self, primes: &[usize], sums: Vec<SlotSum<'_, Self>>, g: usize) -> Result<(), BackendError> {
+        for SlotSum { mut x, ys, out } in sums {
+            self.ntt_forward(primes, x.reborrow())?;
+            ys.iter().try_for_each(|y| self.add_assign(primes, x.reborrow(), *y))?;
+            if let Some(out) = out {
+                self.automorphism_ntt(g, x.as_view(), out)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,481 @@
+//! The CPU backend: RNS polynomials in host memory, one kernel call a limb, threads over limbs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+mod memory;
+
+pub use self::memory::CpuBuffer;
+
+use self::memory::{HUGE_PAGE, Recycler};
+use crate::backend::{Backend, BackendError, ConvertMode, DigitLimb, GadgetDigits, SlotSum, View, ViewMut};
+use crate::isa::Isa;
+use crate::kernels::convert::{ConvertMatrix, Mode};
+use crate::kernels::{LimbKernels, STREAM_WORDS};
+use crate::ntt::{NttTable, galois_permutation};
+use crate::ring::{IndexSet, Ring};
+use crate::rns::ConvertSpec;
+use crate::sampler::{Purpose, Seed, uniform_into};
+
+/// Coefficients that one thread converts at a time.
+const CONVERT_CHUNK: usize = 4096;
+
+/// Host execution with the instruction set chosen when it was opened.
+pub struct Cpu {
+    ring: Arc<Ring>,
+    isa: Isa,
+    tables: Vec<NttTable>,
+    kernels: Vec<LimbKernels>,
+    permutations: RwLock<HashMap<usize, Arc<[u32]>>>,
+    recycler: Arc<Recycler>,
+    #[cfg(feature = "rayon")]
+    pool: Option<Arc<rayon::ThreadPool>>,
+}
+
+impl Cpu {
+    /// Opens the CPU with the best instruction set it has, or the one that `SYNCHROMESH_ISA` names.
+    ///
+    /// # Errors
+    /// [`BackendError::Unavailable`] when the variable names an instruction set this CPU lacks.
+    pub fn open(ring: Arc<Ring>) -> Result<Self, BackendError> {
+        let isa =
+            Isa::detect().map_err(|e| BackendError::Unavailable { device: "cpu".to_owned(), reason: e.to_string() })?;
+        Self::with_isa(ring, isa)
+    }
+
+    /// Opens the CPU with a given instruction set.
+    ///
+    /// # Errors
+    /// [`BackendError::Unavailable`] when this CPU lacks it.
+    pub fn with_isa(ring: Arc<Ring>, isa: Isa) -> Result<Self, BackendError> {
+        if !Isa::available().contains(&isa) {
+            let reason = format!("this CPU has no {}", isa.name());
+            return Err(BackendError::Unavailable { device: "cpu".to_owned(), reason });
+        }
+        let mut tables = Vec::with_capacity(ring.moduli().len());
+        let mut kernels = Vec::with_capacity(ring.moduli().len());
+        for &modulus in ring.moduli() {
+            tables.push(NttTable::new(modulus, ring.log_n(), isa).map_err(|e| BackendError::Unsupported {
+                device: "cpu".to_owned(),
+                modulus: modulus.value(),
+                log_n: ring.log_n(),
+                reason: e.to_string(),
+            })?);
+            kernels.push(LimbKernels::new(modulus, isa));
+        }
+        Ok(Self {
+            ring,
+            isa,
+            tables,
+            kernels,
+            permutations: RwLock::default(),
+            recycler: Arc::default(),
+            #[cfg(feature = "rayon")]
+            pool: None,
+        })
+    }
+
+    /// Runs limbs on `pool`'s threads; results do not depend on their number.
+    #[cfg(feature = "rayon")]
+    #[must_use]
+    pub fn with_threads(mut self, pool: Arc<rayon::ThreadPool>) -> Self {
+        self.pool = Some(pool);
+        self
+    }
+
+    /// The instruction set in use.
+    #[must_use]
+    pub const fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// The transform of prime `index`.
+    #[must_use]
+    pub fn table(&self, index: usize) -> &NttTable {
+        &self.tables[index]
+    }
+
+    /// Memory for a transform to work in, of at least `words` words: never less than a huge page.
+    fn scratch(&self, words: usize) -> Result<CpuBuffer, BackendError> {
+        self.recycler.take((words * size_of::<u64>()).max(HUGE_PAGE))
+    }
+
+    fn try_for_each<T: Send>(
+        &self,
+        items: Vec<T>,
+        run: impl Fn(T) -> Result<(), BackendError> + Sync + Send,
+    ) -> Result<(), BackendError> {
+        #[cfg(feature = "rayon")]
+        if let Some(pool) = self.pool.as_ref().filter(|_| items.len() > 1) {
+            use rayon::prelude::*;
+            return pool.install(|| items.into_par_iter().with_max_len(1).try_for_each(run));
+        }
+        items.into_iter().try_for_each(run)
+    }
+
+    fn for_each<T: Send>(&self, items: Vec<T>, run: impl Fn(T) + Sync + Send) {
+        let infallible = |item| {
+            run(item);
+            Ok(())
+        };
+        self.try_for_each(items, infallible).expect("invariant: the work cannot fail");
+    }
+
+    fn row<'a>(&self, view: &View<'a, Self>, element: usize, limb: usize) -> &'a [u64] {
+        let n = self.ring.n();
+        let row = view.row(element, limb);
+        &view.buffer.words()[row * n..(row + 1) * n]
+    }
+
+    /// Limb `limb` of the first `count` batch elements.
+    fn column<'a>(&self, view: &View<'a, Self>, count: usize, limb: usize) -> Vec<&'a [u64]> {
+        (0..count).map(|j| self.row(view, j, limb)).collect()
+    }
+
+    /// Every row of a view as its own slice, batch element after batch element.
+    fn rows_mut<'a>(&self, view: ViewMut<'a, Self>) -> Vec<&'a mut [u64]> {
+        let wanted: Vec<usize> =
+            (0..view.batch).flat_map(|b| view.rows.iter().map(move |r| b * view.batch_stride + r)).collect();
+        let mut slots: Vec<Option<&mut [u64]>> =
+            view.buffer.words_mut().chunks_exact_mut(self.ring.n()).map(Some).collect();
+        wanted.iter().map(|&row| slots[row].take().expect("invariant: rows of a view are distinct")).collect()
+    }
+
+    /// Runs `kernel` on each (limb, output row, input row) of a one-operand method.
+    fn unary(
+        &self,
+        primes: &[usize],
+        out: ViewMut<'_, Self>,
+        x: &View<'_, Self>,
+        kernel: impl Fn(usize, &mut [u64], &[u64]) + Sync + Send,
+    ) {
+        let limbs = primes.len();
+        debug_assert_eq!((out.rows.len(), x.rows.len(), out.batch), (limbs, limbs, x.batch));
+        let batch = out.batch;
+        let items = by_limb(self.rows_mut(out), limbs, batch);
+        self.for_each(items, |(r, rows)| {
+            rows.into_iter().enumerate().for_each(|(e, row)| kernel(r, row, self.row(x, e, r)));
+        });
+    }
+
+    /// Runs `kernel` on each (limb, row) of an in-place method.
+    fn in_place(&self, primes: &[usize], x: ViewMut<'_, Self>, kernel: impl Fn(usize, &mut [u64]) + Sync + Send) {
+        let limbs = primes.len();
+        debug_assert_eq!(x.rows.len(), limbs);
+        let batch = x.batch;
+        let items = by_limb(self.rows_mut(x), limbs, batch);
+        self.for_each(items, |(r, rows)| rows.into_iter().for_each(|row| kernel(r, row)));
+    }
+
+    fn permutation(&self, g: usize) -> Arc<[u32]> {
+        if let Some(p) = self.permutations.read().unwrap_or_else(PoisonError::into_inner).get(&g) {
+            return Arc::clone(p);
+        }
+        let made: Arc<[u32]> = galois_permutation(self.ring.log_n(), g as u32).into();
+        let mut cache = self.permutations.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(cache.entry(g).or_insert(made))
+    }
+}
+
+/// Rows in the order of the batch, grouped by limb: what one prime's tables serve stays together.
+fn by_limb<T>(rows: Vec<T>, limbs: usize, batch: usize) -> Vec<(usize, Vec<T>)> {
+    let mut groups: Vec<(usize, Vec<T>)> = (0..limbs).map(|r| (r, Vec::with_capacity(batch))).collect();
+    rows.into_iter().enumerate().for_each(|(i, row)| groups[i % limbs].1.push(row));
+    groups
+}
+
+/// One limb of a [`SlotSum`].
+struct LimbSum<'a> {
+    x: &'a mut [u64],
+    ys: Vec<&'a [u64]>,
+    out: Option<&'a mut [u64]>,
+}
+
+impl Backend for Cpu {
+    type Buffer = CpuBuffer;
+    type Conversion = ConvertMatrix;
+
+    fn ring(&self) -> &Arc<Ring> {
+        &self.ring
+    }
+
+    fn name(&self) -> String {
+        format!("cpu/{}", self.isa.name())
+    }
+
+    fn alloc(&self, rows: usize) -> Result<CpuBuffer, BackendError> {
+        self.recycler.take(rows * self.ring.n() * size_of::<u64>())
+    }
+
+    fn upload(&self, words: &[u64], buffer: &mut CpuBuffer, row: usize) -> Result<(), BackendError> {
+        let start = row * self.ring.n();
+        buffer.words_mut()[start..start + words.len()].copy_from_slice(words);
+        Ok(())
+    }
+
+    fn download(&self, buffer: &CpuBuffer, row: usize, words: &mut [u64]) -> Result<(), BackendError> {
+        let start = row * self.ring.n();
+        words.copy_from_slice(&buffer.words()[start..start + words.len()]);
+        Ok(())
+    }
+
+    fn copy(&self, src: View<'_, Self>, dst: ViewMut<'_, Self>) -> Result<(), BackendError> {
+        let limbs: Vec<usize> = (0..src.rows.len()).collect();
+        self.unary(&limbs, dst, &src, |_, out, x| out.copy_from_slice(x));
+        Ok(())
+    }
+
+    fn reduce_signed(&self, primes: &[usize], values: &[i64], dst: ViewMut<'_, Self>) -> Result<(), BackendError> {
+        self.in_place(primes, dst, |r, out| self.kernels[primes[r]].from_signed_into(values, out));
+        Ok(())
+    }
+
+    fn uniform(
+        &self,
+        primes: &[usize],
+        seed: &Seed,
+        purpose: Purpose,
+        digit: u32,
+        dst: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        self.in_place(primes, dst, |r, out| {
+            uniform_into(seed, purpose, digit, self.ring.modulus(primes[r]).value(), out)
+                .expect("invariant: a row has N <= 2^18 words and a modulus below 2^61");
+        });
+        Ok(())
+    }
+
+    fn ntt_forward(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Result<(), BackendError> {
+        self.in_place(primes, x, |r, row| self.tables[primes[r]].forward(row));
+        Ok(())
+    }
+
+    fn ntt_inverse(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Result<(), BackendError> {
+        self.in_place(primes, x, |r, row| self.tables[primes[r]].inverse(row));
+        Ok(())
+    }
+
+    fn add_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, y: View<'_, Self>) -> Result<(), BackendError> {
+        self.unary(primes, x, &y, |r, out, y| self.kernels[primes[r]].add_assign(out, y));
+        Ok(())
+    }
+
+    fn sub_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, y: View<'_, Self>) -> Result<(), BackendError> {
+        self.unary(primes, x, &y, |r, out, y| self.kernels[primes[r]].sub_assign(out, y));
+        Ok(())
+    }
+
+    fn neg_assign(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Result<(), BackendError> {
+        self.in_place(primes, x, |r, row| self.kernels[primes[r]].neg_assign(row));
+        Ok(())
+    }
+
+    fn mul_into(
+        &self,
+        primes: &[usize],
+        a: View<'_, Self>,
+        b: View<'_, Self>,
+        out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        let limbs = primes.len();
+        let items: Vec<_> = self.rows_mut(out).into_iter().enumerate().collect();
+        self.for_each(items, |(i, out)| {
+            let (e, r) = (i / limbs, i % limbs);
+            self.kernels[primes[r]].mul_into(self.row(&a, e, r), self.row(&b, e, r), out);
+        });
+        Ok(())
+    }
+
+    fn mul_acc(
+        &self,
+        primes: &[usize],
+        a: View<'_, Self>,
+        b: View<'_, Self>,
+        out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        let limbs = primes.len();
+        let items: Vec<_> = self.rows_mut(out).into_iter().enumerate().collect();
+        self.for_each(items, |(i, out)| {
+            let (e, r) = (i / limbs, i % limbs);
+            self.kernels[primes[r]].mul_acc(self.row(&a, e, r), self.row(&b, e, r), out);
+        });
+        Ok(())
+    }
+
+    fn mul_scalar_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, scalars: &[u64]) -> Result<(), BackendError> {
+        self.in_place(primes, x, |r, row| {
+            let kernels = &self.kernels[primes[r]];
+            kernels.mul_scalar_assign(row, &self.ring.modulus(primes[r]).scalar(scalars[r]));
+        });
+        Ok(())
+    }
+
+    fn mul_scalar_acc(
+        &self,
+        primes: &[usize],
+        x: View<'_, Self>,
+        scalars: &[u64],
+        out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        self.unary(primes, out, &x, |r, out, x| {
+            self.kernels[primes[r]].mul_scalar_acc(x, &self.ring.modulus(primes[r]).scalar(scalars[r]), out);
+        });
+        Ok(())
+    }
+
+    fn automorphism_coeff(
+        &self,
+        primes: &[usize],
+        g: usize,
+        x: View<'_, Self>,
+        out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        self.unary(primes, out, &x, |r, out, x| self.kernels[primes[r]].automorphism_into(x, g as u32, out));
+        Ok(())
+    }
+
+    fn automorphism_ntt(&self, g: usize, x: View<'_, Self>, out: ViewMut<'_, Self>) -> Result<(), BackendError> {
+        let permutation = self.permutation(g);
+        let limbs: Vec<usize> = (0..x.rows.len()).collect();
+        let Some(kernels) = self.kernels.first() else { return Ok(()) };
+        self.unary(&limbs, out, &x, |_, out, x| kernels.permute_into(x, &permutation, out));
+        Ok(())
+    }
+
+    fn conversion(&self, src: &IndexSet, dst: &IndexSet, spec: &ConvertSpec) -> Result<ConvertMatrix, BackendError> {
+        let moduli = |set: &IndexSet| set.iter().map(|i| self.ring.modulus(i)).collect::<Vec<_>>();
+        ConvertMatrix::new(&moduli(src), &moduli(dst), spec.clone(), self.isa)
+            .map_err(|e| BackendError::Unavailable { device: "cpu".to_owned(), reason: e.to_string() })
+    }
+
+    fn convert(
+        &self,
+        conversion: &ConvertMatrix,
+        src: View<'_, Self>,
+        dst: ViewMut<'_, Self>,
+        mode: ConvertMode,
+    ) -> Result<(), BackendError> {
+        let mode = match mode {
+            ConvertMode::Replace if self.ring.n() >= STREAM_WORDS => Mode::Stream,
+            ConvertMode::Replace => Mode::Replace,
+            ConvertMode::Add => Mode::Add,
+        };
+        let limbs = dst.rows.len();
+        let batch = dst.batch;
+        let mut rows = self.rows_mut(dst).into_iter();
+        let mut items = Vec::new();
+        for element in 0..batch {
+            let mut pieces: Vec<Vec<&mut [u64]>> = Vec::new();
+            for row in rows.by_ref().take(limbs) {
+                for (c, piece) in row.chunks_mut(CONVERT_CHUNK).enumerate() {
+                    if pieces.len() == c {
+                        pieces.push(Vec::with_capacity(limbs));
+                    }
+                    pieces[c].push(piece);
+                }
+            }
+            items.extend(pieces.into_iter().enumerate().map(|(c, piece)| (element, c * CONVERT_CHUNK, piece)));
+        }
+        self.for_each(items, |(element, start, mut piece)| {
+            let len = piece.first().map_or(0, |p| p.len());
+            let src: Vec<&[u64]> =
+                (0..src.rows.len()).map(|j| &self.row(&src, element, j)[start..start + len]).collect();
+            conversion.apply(&src, &mut piece, mode);
+        });
+        Ok(())
+    }
+
+    fn inner_product(
+        &self,
+        primes: &[usize],
+        digits: View<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        out: ViewMut<'_, Self>,
+        accumulate: bool,
+    ) -> Result<(), BackendError> {
+        let mut out0 = self.rows_mut(out);
+        let out1 = out0.split_off(primes.len());
+        let items: Vec<_> = out0.into_iter().zip(out1).enumerate().collect();
+        self.for_each(items, |(r, (out0, out1))| {
+            let [d, k0, k1] = [&digits, &keys[0], &keys[1]].map(|view| self.column(view, digits.batch, r));
+            self.kernels[primes[r]].inner_product2(&d, &k0, &k1, out0, out1, accumulate);
+        });
+        Ok(())
+    }
+
+    fn gadget_product(
+        &self,
+        primes: &[usize],
+        gadget: GadgetDigits<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        out: ViewMut<'_, Self>,
+        accumulate: bool,
+    ) -> Result<(), BackendError> {
+        let GadgetDigits { digits, limbs, input } = gadget;
+        let (count, n) = (digits.batch, self.ring.n());
+        let digits = digits.as_view();
+        let pending = |r: usize| limbs.iter().filter(|state| state[r] == DigitLimb::Coefficients).count();
+        let most = (0..primes.len()).map(pending).max().unwrap_or(0);
+        let mut out0 = self.rows_mut(out);
+        let out1 = out0.split_off(primes.len());
+        let items: Vec<_> = out0.into_iter().zip(out1).enumerate().collect();
+        self.try_for_each(items, |(r, (out0, out1))| {
+            let mut scratch = self.scratch(most * n)?;
+            let mut free = scratch.words_mut().chunks_exact_mut(n);
+            let d: Vec<&[u64]> = (0..count)
+                .map(|j| match (limbs[j][r], input, self.row(&digits, j, r)) {
+                    (DigitLimb::Input(row), Some(buffer), _) => &buffer.words()[row * n..(row + 1) * n],
+                    (DigitLimb::Coefficients, _, row) => {
+                        let slots = free.next().expect("invariant: a scratch row for each pending digit");
+                        self.tables[primes[r]].forward_into(row, slots);
+                        &*slots
+                    }
+                    (_, _, row) => row,
+                })
+                .collect();
+            let [k0, k1] = [&keys[0], &keys[1]].map(|view| self.column(view, count, r));
+            self.kernels[primes[r]].inner_product2(&d, &k0, &k1, out0, out1, accumulate);
+            Ok(())
+        })
+    }
+
+    fn ntt_inverse_into(
+        &self,
+        primes: &[usize],
+        src: View<'_, Self>,
+        dst: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        self.unary(primes, dst, &src, |r, dst, src| self.tables[primes[r]].inverse_into(src, dst));
+        Ok(())
+    }
+
+    fn slot_sums(&self, primes: &[usize], sums: Vec<SlotSum<'_, Self>>, g: usize) -> Result<(), BackendError> {
+        let permutation = self.permutation(g);
+        let count = sums.len();
+        let mut items: Vec<Vec<LimbSum<'_>>> = primes.iter().map(|_| Vec::with_capacity(count)).collect();
+        for SlotSum { x, ys, out } in sums {
+            let mut out = out.map(|out| self.rows_mut(out).into_iter());
+            for (r, x) in self.rows_mut(x).into_iter().enumerate() {
+                let ys = ys.iter().map(|y| self.row(y, 0, r)).collect();
+                items[r].push(LimbSum { x, ys, out: out.as_mut().and_then(Iterator::next) });
+            }
+        }
+        let items: Vec<_> = items.into_iter().enumerate().collect();
+        self.try_for_each(items, |(r, sums)| {
+            let (table, kernels) = (&self.tables[primes[r]], &self.kernels[primes[r]]);
+            for LimbSum { x, ys, out } in sums {
+                let Some(out) = out else {
+                    table.forward(x);
+                    ys.iter().for_each(|y| kernels.add_assign(x, y));
+                    continue;
+                };
+                let mut scratch = self.scratch(x.len())?;
+                let slots = &mut scratch.words_mut()[..x.len()];
+                table.forward_into(x, slots);
+                ys.iter().for_each(|y| kernels.add_assign(slots, y));
+                kernels.permute_into(slots, &permutation, out);
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! What can go wrong when a ring is built or a polynomial operation is asked for.
+
+use crate::backend::BackendError;
+
+/// Errors of this crate; each carries the numbers involved.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The ring degree is outside 2^10..2^18.
+    #[error("ring degree 2^{log_n} is outside 2^10..2^18")]
+    Degree {
+        /// log2 of the requested degree.
+        log_n: u32,
+    },
+    /// A modulus cannot serve in this ring.
+    #[error("modulus {value} cannot be used: {reason}")]
+    Modulus {
+        /// The offending modulus.
+        value: u64,
+        /// Which rule it breaks.
+        reason: String,
+    },
+    /// The same modulus stands in the table twice.
+    #[error("modulus {value} stands in the prime table more than once")]
+    Repeated {
+        /// The repeated modulus.
+        value: u64,
+    },
+    /// Two operands live on different primes.
+    #[error("operands live on different primes: {left:?} and {right:?}")]
+    PrimesDiffer {
+        /// Prime indices of the left operand.
+        left: Vec<usize>,
+        /// Prime indices of the right operand.
+        right: Vec<usize>,
+    },
+    /// A prime index does not exist, or is not in the set it should come from.
+    #[error("prime index {index} is not among {have:?}")]
+    NoSuchPrime {
+        /// The index asked for.
+        index: usize,
+        /// The indices present.
+        have: Vec<usize>,
+    },
+    /// Data of the wrong length was given.
+    #[error("expected {expected} values, got {got}")]
+    Length {
+        /// Number of values expected.
+        expected: usize,
+        /// Number of values given.
+        got: usize,
+    },
+    /// The scaling asked for has no inverse: the error multiple shares a factor with a prime.
+    #[error("the error multiple shares a factor with modulus {modulus}")]
+    NotInvertible {
+        /// The modulus.
+        modulus: u64,
+    },
+    /// An even Galois element, or one not below 2N.
+    #[error("{element} is no Galois element: it must be odd and below {two_n}")]
+    GaloisElement {
+        /// The element given.
+        element: usize,
+        /// 2N.
+        two_n: usize,
+    },
+    /// The device failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+}
+
+impl Error {
+    /// A stable word for scripts.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Degree { .. } => "degree",
+            Self::Modulus { .. } => "modulus",
+            Self::Repeated { .. } => "repeated_modulus",
+            Self::PrimesDiffer { .. } => "primes_differ",
+            Self::NoSuchPrime { .. } => "no_such_prime",
+            Self::Length { .. } => "length",
+            Self::NotInvertible { .. } => "not_invertible",
+            Self::GaloisElement { .. } => "galois_element",
+            Self::Backend(_) => "backend",
+        }
+    }
+
+    /// What the caller can do about it.
+    #[must_use]
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Self::Degree { .. } => "choose N between 2^10 and 2^17 (2^18 for measurement only)",
+            Self::Modulus { .. } => "use primes of 20 to 61 bits that are 1 mod 2N, for example from prime::ntt_primes",
+            Self::Repeated { .. } => "list each prime once",
+            Self::PrimesDiffer { .. } => "bring both operands to the same level first",
+            Self::NoSuchPrime { .. } => "use indices of this ring's own prime table",
+            Self::Length { .. } => "give N values for each limb",
+            Self::NotInvertible { .. } => "choose a plaintext modulus coprime to every prime of the chain",
+            Self::GaloisElement { .. } => "use 3^k mod 2N for a rotation by k, or 2N - 1",
+            Self::Backend(e) => e.remedy(),
+        }
+    }
+}

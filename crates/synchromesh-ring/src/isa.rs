@@ -1,0 +1,161 @@
+//! Which vector instructions this CPU has: the only file that asks.
+//!
+//! The choice never alters a result; every kernel returns the same bits on every [`Isa`].
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Environment variable that lowers the instruction set [`Isa::detect`] returns.
+pub const ISA_VARIABLE: &str = "SYNCHROMESH_ISA";
+
+/// Instruction sets the kernels are compiled for, from the least to the most capable.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Isa {
+    /// Plain 64-bit integer code; runs everywhere.
+    Scalar,
+    /// 256-bit vectors, 4 lanes.
+    Avx2,
+    /// 512-bit vectors (F, DQ, VL), 8 lanes.
+    Avx512,
+    /// AVX-512 with 52-bit multiply-add; used for moduli under 2^50, [`Isa::Avx512`] above.
+    Ifma,
+}
+
+/// Why an instruction set cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IsaError {
+    /// The name is not one of the four.
+    #[error("unknown instruction set {name:?}; use one of scalar, avx2, avx512, ifma")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// The CPU lacks it.
+    #[error("this CPU lacks {asked}; the best it has is {best}: lower {ISA_VARIABLE} or unset it")]
+    Unavailable {
+        /// What was asked for.
+        asked: Isa,
+        /// The most capable instruction set present.
+        best: Isa,
+    },
+}
+
+impl Isa {
+    /// Every instruction set, in increasing order.
+    pub const ALL: [Self; 4] = [Self::Scalar, Self::Avx2, Self::Avx512, Self::Ifma];
+
+    /// The name used in the environment variable, in reports and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+            Self::Ifma => "ifma",
+        }
+    }
+
+    /// Whether this CPU can run it.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx512 = || {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            };
+            match self {
+                Self::Scalar => true,
+                Self::Avx2 => is_x86_feature_detected!("avx2"),
+                Self::Avx512 => avx512(),
+                Self::Ifma => avx512() && is_x86_feature_detected!("avx512ifma"),
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            self == Self::Scalar
+        }
+    }
+
+    /// Every instruction set this CPU can run, in increasing order; never empty.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        Self::ALL.into_iter().filter(|isa| isa.is_available()).collect()
+    }
+
+    /// The best instruction set this CPU can run.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::available().pop().unwrap_or(Self::Scalar)
+    }
+
+    /// The instruction set to use: the best one, or what [`ISA_VARIABLE`] asks for.
+    ///
+    /// # Errors
+    /// [`IsaError::Unknown`] for a name that is none of the four, [`IsaError::Unavailable`] for one the CPU lacks.
+    pub fn detect() -> Result<Self, IsaError> {
+        match std::env::var_os(ISA_VARIABLE) {
+            None => Ok(Self::best()),
+            Some(name) => Self::choose(&name.to_string_lossy()),
+        }
+    }
+
+    /// The instruction set called `name`, if this CPU has it.
+    ///
+    /// # Errors
+    /// As [`Isa::detect`].
+    pub fn choose(name: &str) -> Result<Self, IsaError> {
+        name.parse::<Self>()?.require()
+    }
+
+    /// Itself, if this CPU has it.
+    ///
+    /// # Errors
+    /// [`IsaError::Unavailable`].
+    pub fn require(self) -> Result<Self, IsaError> {
+        if self.is_available() { Ok(self) } else { Err(IsaError::Unavailable { asked: self, best: Self::best() }) }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Isa {
+    type Err = IsaError;
+
+    fn from_str(name: &str) -> Result<Self, IsaError> {
+        Self::ALL
+            .into_iter()
+            .find(|isa| isa.name() == name)
+            .ok_or_else(|| IsaError::Unknown { name: name.chars().take(32).collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_strangers_are_refused() {
+        for isa in Isa::ALL {
+            assert_eq!(isa.name().parse(), Ok(isa));
+        }
+        assert_eq!("AVX2".parse::<Isa>(), Err(IsaError::Unknown { name: "AVX2".into() }));
+        assert!("".parse::<Isa>().is_err());
+    }
+
+    #[test]
+    fn what_the_cpu_lacks_is_an_error() {
+        assert_eq!(Isa::available()[0], Isa::Scalar);
+        for isa in Isa::ALL {
+            let expected =
+                if isa.is_available() { Ok(isa) } else { Err(IsaError::Unavailable { asked: isa, best: Isa::best() }) };
+            assert_eq!(Isa::choose(isa.name()), expected);
+        }
+    }
+}

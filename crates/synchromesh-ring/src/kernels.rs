@@ -1,0 +1,232 @@
+//! Arithmetic on limbs of residues mod q.
+#![doc = include_str!("../docs/kernels.md")]
+
+pub mod convert;
+pub(crate) mod lanes;
+mod pointwise;
+
+use crate::isa::Isa;
+use crate::modulus::{Modulus, Scalar};
+use lanes::dispatch;
+use pointwise::{
+    Add, FromSigned, InnerProduct2, Map, Mul, MulAcc, MulScalar, MulScalarAcc, Neg, Op, Permute, Reduce, Sub,
+    SubMulScalar,
+};
+use std::marker::PhantomData;
+
+/// Moduli under 2^50 fit the 52-bit multiplier with its lazy ranges.
+pub const IFMA_BITS: u32 = 50;
+
+/// The instruction set that serves a modulus: IFMA below 2^50 only.
+pub(crate) fn effective_isa(modulus: &Modulus, isa: Isa) -> Isa {
+    if isa == Isa::Ifma && modulus.bits() > IFMA_BITS { Isa::Avx512 } else { isa }
+}
+
+/// Limbs of at least this many words are written past the caches where nothing reads them next: a polynomial of such
+/// limbs does not fit them.
+pub(crate) const STREAM_WORDS: usize = 1 << 15;
+
+/// Whether a vector of the widest lanes is aligned at p.
+pub(crate) fn aligned(p: *const u64) -> bool {
+    p.addr().is_multiple_of(64)
+}
+
+/// Whether a limb of n words at p is written past the caches.
+pub(crate) fn streams(p: *const u64, n: usize) -> bool {
+    n >= STREAM_WORDS && aligned(p)
+}
+
+/// The operations on limbs of one modulus.
+///
+/// Every method panics if its slices differ in length: that is a defect of the caller, not of data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LimbKernels {
+    modulus: Modulus,
+    isa: Isa,
+}
+
+impl LimbKernels {
+    /// The kernels for one modulus. An `isa` the CPU lacks is lowered to the best it has.
+    #[must_use]
+    pub fn new(modulus: Modulus, isa: Isa) -> Self {
+        Self::new_unchecked(modulus, isa.min(Isa::best()))
+    }
+
+    /// As [`LimbKernels::new`] for an instruction set known to be present.
+    fn new_unchecked(modulus: Modulus, isa: Isa) -> Self {
+        Self { modulus, isa: effective_isa(&modulus, isa) }
+    }
+
+    /// The modulus.
+    #[must_use]
+    pub fn modulus(&self) -> Modulus {
+        self.modulus
+    }
+
+    /// The instruction set in use.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// x += y.
+    pub fn add_assign(&self, x: &mut [u64], y: &[u64]) {
+        self.check(&[x, y]);
+        self.assign(Add, x, y, None);
+    }
+
+    /// x -= y.
+    pub fn sub_assign(&self, x: &mut [u64], y: &[u64]) {
+        self.check(&[x, y]);
+        self.assign(Sub, x, y, None);
+    }
+
+    /// x = -x.
+    pub fn neg_assign(&self, x: &mut [u64]) {
+        self.check(&[x]);
+        self.in_place(Neg, x, None);
+    }
+
+    /// out = a + b.
+    pub fn add_into(&self, a: &[u64], b: &[u64], out: &mut [u64]) {
+        self.check(&[a, b]);
+        self.into(Add, a, b, out, None);
+    }
+
+    /// out = a - b.
+    pub fn sub_into(&self, a: &[u64], b: &[u64], out: &mut [u64]) {
+        self.check(&[a, b]);
+        self.into(Sub, a, b, out, None);
+    }
+
+    /// x *= y, element by element.
+    pub fn mul_assign(&self, x: &mut [u64], y: &[u64]) {
+        self.check(&[x, y]);
+        self.assign(Mul, x, y, None);
+    }
+
+    /// out = a * b, element by element.
+    pub fn mul_into(&self, a: &[u64], b: &[u64], out: &mut [u64]) {
+        self.check(&[a, b]);
+        self.into(Mul, a, b, out, None);
+    }
+
+    /// out += a * b, element by element.
+    pub fn mul_acc(&self, a: &[u64], b: &[u64], out: &mut [u64]) {
+        self.check(&[a, b, out]);
+        self.into(MulAcc, a, b, out, None);
+    }
+
+    /// x *= c.
+    pub fn mul_scalar_assign(&self, x: &mut [u64], c: &Scalar) {
+        self.check(&[x]);
+        self.in_place(MulScalar, x, Some(*c));
+    }
+
+    /// out = x * c.
+    pub fn mul_scalar_into(&self, x: &[u64], c: &Scalar, out: &mut [u64]) {
+        self.check(&[x]);
+        self.into(MulScalar, x, x, out, Some(*c));
+    }
+
+    /// out += x * c.
+    pub fn mul_scalar_acc(&self, x: &[u64], c: &Scalar, out: &mut [u64]) {
+        self.check(&[x, out]);
+        self.into(MulScalarAcc, x, x, out, Some(*c));
+    }
+
+    /// out = (a - b) * c.
+    pub fn sub_mul_scalar_into(&self, a: &[u64], b: &[u64], c: &Scalar, out: &mut [u64]) {
+        self.check(&[a, b]);
+        self.into(SubMulScalar, a, b, out, Some(*c));
+    }
+
+    /// out0 (+)= sum_j d_j * k0_j and out1 (+)= sum_j d_j * k1_j, added to what is there if `accumulate`.
+    ///
+    /// Any number of digits; products are summed unreduced and reduced at the end.
+    pub fn inner_product2(
+        &self,
+        digits: &[&[u64]],
+        k0: &[&[u64]],
+        k1: &[&[u64]],
+        out0: &mut [u64],
+        out1: &mut [u64],
+        accumulate: bool,
+    ) {
+        assert!(digits.len() == k0.len() && digits.len() == k1.len(), "inner product of unequal numbers of limbs");
+        let n = out0.len();
+        let limbs = digits.iter().chain(k0).chain(k1);
+        assert!(out1.len() == n && limbs.clone().all(|limb| limb.len() == n), "limbs of unequal length");
+        limbs.for_each(|limb| self.check(&[limb]));
+        let out = [out0.as_mut_ptr(), out1.as_mut_ptr()];
+        let keys = [k0, k1];
+        dispatch(self.isa, InnerProduct2 { modulus: &self.modulus, digits, keys, out, n, accumulate });
+    }
+
+    /// out = src mod q, for any words in `src`.
+    pub fn reduce_into(&self, src: &[u64], out: &mut [u64]) {
+        self.into(Reduce, src, src, out, None);
+    }
+
+    /// out = src mod q, for any signed words in `src`; constant time in the values.
+    pub fn from_signed_into(&self, src: &[i64], out: &mut [u64]) {
+        self.into(
+            FromSigned,
+            bytemuck::cast_slice(src),
+            bytemuck::cast_slice(src),
+            out,
+            Some(self.modulus.scalar(1 << 63)),
+        );
+    }
+
+    /// out\[i\] = src\[perm\[i\]\].
+    pub fn permute_into(&self, src: &[u64], perm: &[u32], out: &mut [u64]) {
+        let n = out.len();
+        assert!(src.len() == n && perm.len() == n, "limbs of unequal length");
+        let greatest = perm.iter().fold(0, |m, &p| m.max(p));
+        assert!(n == 0 || (greatest as usize) < n, "index {greatest} in a permutation of {n}");
+        dispatch(self.isa, Permute { src: src.as_ptr(), perm: perm.as_ptr(), out: out.as_mut_ptr(), n });
+    }
+
+    /// The coefficients of a(X^g) from those of a(X), modulo X^N + 1. `g` is taken modulo 2N and must be odd.
+    pub fn automorphism_into(&self, src: &[u64], g: u32, out: &mut [u64]) {
+        let n = src.len();
+        assert!(n == out.len() && n.is_power_of_two(), "limbs of unequal length");
+        assert!(g % 2 == 1, "Galois element {g} is even; use an odd one below 2N");
+        let (step, mut k) = (g as usize & (2 * n - 1), 0);
+        for &x in src {
+            out[k & (n - 1)] = if k < n { x } else { self.modulus.neg(x) };
+            k = (k + step) & (2 * n - 1);
+        }
+    }
+
+    /// In debug builds, that all are residues.
+    fn check(&self, limbs: &[&[u64]]) {
+        debug_assert!(limbs.iter().all(|x| x.iter().all(|&x| x < self.modulus.value())), "residues not below q");
+    }
+
+    fn in_place<O: Op>(&self, op: O, x: &mut [u64], scalar: Option<Scalar>) {
+        let (a, n) = (x.as_ptr(), x.len());
+        self.map(op, a, a, x.as_mut_ptr(), n, scalar);
+    }
+
+    fn assign<O: Op>(&self, op: O, x: &mut [u64], y: &[u64], scalar: Option<Scalar>) {
+        assert_eq!(x.len(), y.len(), "limbs of unequal length");
+        let (a, n) = (x.as_ptr(), x.len());
+        self.map(op, a, y.as_ptr(), x.as_mut_ptr(), n, scalar);
+    }
+
+    fn into<O: Op>(&self, op: O, a: &[u64], b: &[u64], out: &mut [u64], scalar: Option<Scalar>) {
+        assert!(a.len() == out.len() && b.len() == out.len(), "limbs of unequal length");
+        self.map(op, a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), out.len(), scalar);
+    }
+
+    /// The pointers must be valid for n words.
+    fn map<O: Op>(&self, _op: O, a: *const u64, b: *const u64, out: *mut u64, n: usize, scalar: Option<Scalar>) {
+        let scalar = scalar.unwrap_or(Scalar { value: 0, shoup: 0, shoup52: 0 });
+        dispatch(self.isa, Map { op: PhantomData::<O>, modulus: &self.modulus, scalar, a, b, out, n });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,281 @@
+//! Base conversion as a matrix product over limbs: dst_i = sum_j y_j M_ij + u c_i + b_i mod q_i, y_j = x_j s_j mod p_j.
+
+mod tile;
+
+use super::lanes::dispatch;
+use super::{IFMA_BITS, LimbKernels};
+use crate::isa::Isa;
+use crate::modulus::{Modulus, Scalar};
+use tile::{FixedCount, FixedTerm, MontgomeryCount, Row};
+
+/// How the overflow count u of a base conversion is found, per coefficient; the same bits on every instruction set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Overflow {
+    /// u = 0.
+    None,
+    /// Fixed point with 50 fractional bits. With b_j the bit length of p_j, h_j the leading 51 bits of y_j
+    /// (y_j scaled by 2^(51-b_j), rounded down), F_j = floor(2^(51+b_j)/p_j) and z_j = floor(h_j F_j / 2^52):
+    /// u = floor((sum_j z_j + (half ? 2^49 : 0)) / 2^50), the floor (or nearest integer) of sum_j y_j/p_j unless
+    /// that is within k 2^-48 of the boundary.
+    Fixed {
+        /// Round to nearest instead of down.
+        half: bool,
+    },
+    /// Doubles: sum_j y_j (1/p_j) in index order, no fused operation, then floor(x) or floor(x + 0.5)
+    /// [ePrint 2018/117].
+    Double {
+        /// Round to nearest instead of down.
+        half: bool,
+    },
+    /// u = 2^31 + the centred value of -(sum_j y_j w_j) mod 2^32 [ePrint 2016/510, the m~ correction].
+    Montgomery32 {
+        /// w_j, mod 2^32, one per source.
+        weights: Vec<u32>,
+    },
+}
+
+/// The constants of a base conversion from k moduli p_j to m moduli q_i.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConvertSpec {
+    /// s_j: y_j = x_j s_j mod p_j; without it y_j = x_j.
+    pub prescale: Option<Vec<u64>>,
+    /// M_ij mod q_i, indexed \[dst\]\[src\].
+    pub matrix: Vec<Vec<u64>>,
+    /// How u is found.
+    pub overflow: Overflow,
+    /// c_i mod q_i, one per destination.
+    pub correction: Vec<u64>,
+    /// b_i mod q_i, one per destination.
+    pub bias: Vec<u64>,
+}
+
+/// What happens to the destination limbs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// dst = result.
+    Replace,
+    /// dst = result, past the caches where the rows are aligned: for results larger than the caches.
+    Stream,
+    /// dst += result.
+    Add,
+    /// dst -= result.
+    Sub,
+}
+
+/// Why a conversion cannot be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConvertError {
+    /// A table has the wrong size.
+    #[error("base conversion from {sources} to {destinations} moduli: {table} has {have} entries, {need} expected")]
+    Shape {
+        /// Which table.
+        table: &'static str,
+        /// Its size.
+        have: usize,
+        /// The size expected.
+        need: usize,
+        /// Number of source moduli.
+        sources: usize,
+        /// Number of destination moduli.
+        destinations: usize,
+    },
+    /// No source, or more than supported.
+    #[error("base conversion from {sources} moduli; 1 to {MAX_SOURCES} are supported")]
+    Sources {
+        /// Number of source moduli.
+        sources: usize,
+    },
+}
+
+/// Most source moduli of one conversion.
+pub const MAX_SOURCES: usize = SCRATCH / TILE_STEP - 1;
+
+/// One base conversion, prepared.
+#[derive(Clone, Debug)]
+pub struct ConvertMatrix {
+    src: Vec<Modulus>,
+    dst: Vec<Modulus>,
+    prescale: Option<Vec<Scalar>>,
+    matrix: Vec<Vec<u64>>,
+    overflow: Overflow,
+    /// For [`Overflow::Fixed`], else empty.
+    fixed: Vec<FixedTerm>,
+    correction: Vec<u64>,
+    bias: Vec<u64>,
+    /// Whether all sources fit the 52-bit multiplier.
+    narrow: bool,
+    isa: Isa,
+}
+
+/// Scratch on a cache line boundary.
+#[repr(align(64))]
+struct Scratch<const WORDS: usize>([u64; WORDS]);
+
+/// Words of scratch on the stack: the tile of prescaled sources and the overflow counts.
+const SCRATCH: usize = 8192;
+/// Words that a tile should not exceed, to stay in a first-level cache of 48 KiB with room for a destination.
+const TILE_WORDS: usize = 4608;
+/// Most coefficients of a tile; tiles are multiples of [`TILE_STEP`].
+const TILE: usize = 256;
+/// Coefficients that every kernel handles as a unit.
+const TILE_STEP: usize = 64;
+
+impl ConvertMatrix {
+    /// Prepares a conversion; constants are reduced to their moduli. An `isa` the CPU lacks is lowered.
+    ///
+    /// # Errors
+    /// [`ConvertError`] if a table of the specification does not fit the moduli.
+    pub fn new(src: &[Modulus], dst: &[Modulus], spec: ConvertSpec, isa: Isa) -> Result<Self, ConvertError> {
+        let (sources, destinations) = (src.len(), dst.len());
+        if sources == 0 || sources > MAX_SOURCES {
+            return Err(ConvertError::Sources { sources });
+        }
+        let check = |table, have, need| {
+            if have == need { Ok(()) } else { Err(ConvertError::Shape { table, have, need, sources, destinations }) }
+        };
+        check("prescale", spec.prescale.as_ref().map_or(sources, Vec::len), sources)?;
+        check("matrix", spec.matrix.len(), destinations)?;
+        for row in &spec.matrix {
+            check("matrix row", row.len(), sources)?;
+        }
+        check("correction", spec.correction.len(), destinations)?;
+        check("bias", spec.bias.len(), destinations)?;
+        if let Overflow::Montgomery32 { weights } = &spec.overflow {
+            check("weights", weights.len(), sources)?;
+        }
+        let reduce = |v: Vec<u64>| dst.iter().zip(v).map(|(q, x)| q.reduce(x)).collect();
+        Ok(Self {
+            src: src.to_vec(),
+            dst: dst.to_vec(),
+            prescale: spec.prescale.map(|s| src.iter().zip(s).map(|(p, s)| p.scalar(s)).collect()),
+            matrix: dst
+                .iter()
+                .zip(spec.matrix)
+                .map(|(q, row)| row.into_iter().map(|x| q.reduce(x)).collect())
+                .collect(),
+            fixed: match spec.overflow {
+                Overflow::Fixed { .. } => src.iter().map(fixed_term).collect(),
+                _ => Vec::new(),
+            },
+            overflow: spec.overflow,
+            correction: reduce(spec.correction),
+            bias: reduce(spec.bias),
+            narrow: src.iter().all(|p| p.bits() <= IFMA_BITS),
+            isa: isa.min(Isa::best()),
+        })
+    }
+
+    /// The source moduli.
+    #[must_use]
+    pub fn src(&self) -> &[Modulus] {
+        &self.src
+    }
+
+    /// The destination moduli.
+    #[must_use]
+    pub fn dst(&self) -> &[Modulus] {
+        &self.dst
+    }
+
+    /// The instruction set asked for; each destination takes the best one its widths allow.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Converts limbs of residues: dst_i (=, += or -=) sum_j y_j M_ij + u c_i + b_i mod q_i.
+    ///
+    /// # Panics
+    /// If the numbers of limbs do not match the moduli, or their lengths differ.
+    pub fn apply(&self, src: &[&[u64]], dst: &mut [&mut [u64]], mode: Mode) {
+        assert!(src.len() == self.src.len() && dst.len() == self.dst.len(), "wrong number of limbs");
+        let n = src[0].len();
+        assert!(src.iter().all(|x| x.len() == n) && dst.iter().all(|x| x.len() == n), "limbs of unequal length");
+        let Scratch(scratch) = &mut Scratch([0; SCRATCH]);
+        let stride = (TILE_WORDS / (src.len() + 1) / TILE_STEP * TILE_STEP).clamp(TILE_STEP, TILE);
+        for start in (0..n).step_by(stride) {
+            let len = stride.min(n - start);
+            let (y, u) = scratch.split_at_mut(stride * src.len());
+            self.load_tile(src, start, len, stride, y);
+            let counted = self.count(y, stride, u);
+            let u = if counted { u.as_ptr() } else { std::ptr::null() };
+            if len.is_multiple_of(TILE_STEP) {
+                for (i, out) in dst.iter_mut().enumerate() {
+                    self.row(i, y, stride, u, &mut out[start..start + len], mode);
+                }
+            } else {
+                let padded = len.next_multiple_of(TILE_STEP);
+                for (i, out) in dst.iter_mut().enumerate() {
+                    let mut copy = [0u64; TILE];
+                    copy[..len].copy_from_slice(&out[start..start + len]);
+                    self.row(i, y, stride, u, &mut copy[..padded], mode);
+                    out[start..start + len].copy_from_slice(&copy[..len]);
+                }
+            }
+        }
+    }
+
+    /// y_j at j stride, for the coefficients from `start`; zeros after the last.
+    fn load_tile(&self, src: &[&[u64]], start: usize, len: usize, stride: usize, y: &mut [u64]) {
+        for (j, (x, p)) in src.iter().zip(&self.src).enumerate() {
+            let (x, y) = (&x[start..start + len], &mut y[j * stride..][..stride]);
+            debug_assert!(x.iter().all(|&x| x < p.value()), "residues not below p");
+            match &self.prescale {
+                Some(s) => LimbKernels::new_unchecked(*p, self.isa).mul_scalar_into(x, &s[j], &mut y[..len]),
+                None => y[..len].copy_from_slice(x),
+            }
+            y[len..].fill(0);
+        }
+    }
+
+    /// The overflow counts of a tile; whether there are any.
+    fn count(&self, y: &[u64], stride: usize, u: &mut [u64]) -> bool {
+        let (len, out, y_words) = (stride, u.as_mut_ptr(), y.as_ptr());
+        assert!(y.len() == stride * self.src.len() && u.len() >= stride);
+        match &self.overflow {
+            Overflow::None => return false,
+            Overflow::Fixed { half } => {
+                let offset = if *half { 1 << 49 } else { 0 };
+                dispatch(self.isa, FixedCount { y: y_words, stride, terms: &self.fixed, offset, u: out, len });
+            }
+            Overflow::Montgomery32 { weights } => {
+                dispatch(self.isa, MontgomeryCount { y: y_words, stride, weights, u: out, len });
+            }
+            Overflow::Double { half } => {
+                let mut sum = [0f64; TILE];
+                for (p, y) in self.src.iter().zip(y.chunks_exact(stride)) {
+                    let inverse = 1.0 / p.value() as f64;
+                    sum.iter_mut().zip(y).for_each(|(sum, &y)| *sum += y as f64 * inverse);
+                }
+                let offset = if *half { 0.5 } else { 0.0 };
+                u.iter_mut().zip(sum).take(stride).for_each(|(u, sum)| *u = (sum + offset).floor() as u64);
+            }
+        }
+        true
+    }
+
+    /// One destination limb on one tile, on the best instruction set its width and those of the sources allow.
+    fn row(&self, i: usize, y: &[u64], stride: usize, u: *const u64, out: &mut [u64], mode: Mode) {
+        let q = &self.dst[i];
+        assert!(out.len() <= stride && y.len() == stride * self.src.len() && out.len().is_multiple_of(TILE_STEP));
+        debug_assert!(
+            matches!(mode, Mode::Replace | Mode::Stream) || out.iter().all(|&x| x < q.value()),
+            "residues not below q"
+        );
+        let isa = if self.narrow && q.bits() <= IFMA_BITS { self.isa } else { self.isa.min(Isa::Avx512) };
+        let (m, correction, bias) = (&self.matrix[i][..], self.correction[i], self.bias[i]);
+        let (len, out) = (out.len(), out.as_mut_ptr());
+        dispatch(isa, Row { q, y: y.as_ptr(), stride, m, u, correction, bias, out, len, mode });
+    }
+}
+
+/// The fixed-point reciprocal of p, below 2^52.
+fn fixed_term(p: &Modulus) -> FixedTerm {
+    let bits = p.bits();
+    FixedTerm { bits, factor: ((1u128 << (51 + bits)) / u128::from(p.value())) as u64 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! The inner loops of base conversion, on a tile of coefficients that stays in the first-level cache.
+
+use super::Mode;
+use crate::kernels::aligned;
+use crate::kernels::lanes::{Consts, Kernel, Lanes};
+use crate::modulus::Modulus;
+
+/// One destination row: out (=, +=, -=) bias + u c + sum_j y_j m_j mod q on `len` words, a multiple of 64.
+pub(super) struct Row<'a> {
+    pub(super) q: &'a Modulus,
+    /// The tile: y_j begins at j stride.
+    pub(super) y: *const u64,
+    pub(super) stride: usize,
+    /// m_j < q, one per source.
+    pub(super) m: &'a [u64],
+    /// Overflow counts below 2^33, or null for none.
+    pub(super) u: *const u64,
+    pub(super) correction: u64,
+    pub(super) bias: u64,
+    pub(super) out: *mut u64,
+    pub(super) len: usize,
+    pub(super) mode: Mode,
+}
+
+/// Vectors of a row computed together, so that the latency of the accumulators is hidden.
+const COLUMNS: usize = 8;
+
+impl Kernel for Row<'_> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        // SAFETY: y, u and out are valid for `len` words, a multiple of 64 and so of every step taken here.
+        unsafe {
+            let k = L::consts(self.q);
+            match self.mode {
+                Mode::Stream if aligned(self.out) => self.rows::<L>(&k, |out, r| L::stream(out, r)),
+                Mode::Replace | Mode::Stream => self.rows::<L>(&k, |out, r| L::store(out, r)),
+                Mode::Add => self.rows::<L>(&k, |out, r| L::store(out, L::csub(L::add(L::load(out), r), k.q))),
+                Mode::Sub => self.rows::<L>(&k, |out, r| L::store(out, L::cadd(L::sub(L::load(out), r), k.q))),
+            }
+        }
+    }
+}
+
+impl Row<'_> {
+    #[inline(always)]
+    unsafe fn rows<L: Lanes>(&self, k: &Consts<L::V>, finish: impl Fn(*mut u64, L::V)) {
+        // SAFETY: forwarded contract.
+        unsafe {
+            let zero = L::splat(0);
+            for i in (0..self.len).step_by(COLUMNS * L::WIDTH) {
+                let mut acc = [(L::splat(self.bias), zero); COLUMNS];
+                let mut free = L::ACC_TERMS;
+                if !self.u.is_null() {
+                    let correction = L::splat(self.correction);
+                    for (c, acc) in acc.iter_mut().enumerate() {
+                        L::acc_mul(acc, L::load(self.u.add(i + c * L::WIDTH)), correction);
+                    }
+                    free -= 1;
+                }
+                let mut done = 0;
+                loop {
+                    let until = self.m.len().min(done + free);
+                    for j in done..until {
+                        let m = L::splat(*self.m.get_unchecked(j));
+                        let y = self.y.add(j * self.stride + i);
+                        for (c, acc) in acc.iter_mut().enumerate() {
+                            L::acc_mul(acc, L::load(y.add(c * L::WIDTH)), m);
+                        }
+                    }
+                    done = until;
+                    if done == self.m.len() {
+                        break;
+                    }
+                    for acc in &mut acc {
+                        *acc = (L::acc_reduce(*acc, k), zero);
+                    }
+                    free = L::ACC_TERMS;
+                }
+                for (c, acc) in acc.into_iter().enumerate() {
+                    finish(self.out.add(i + c * L::WIDTH), L::acc_reduce(acc, k));
+                }
+            }
+        }
+    }
+}
+
+/// One source of the fixed-point overflow count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FixedTerm {
+    /// Bit length of p.
+    pub(super) bits: u32,
+    /// floor(2^(51+bits)/p).
+    pub(super) factor: u64,
+}
+
+/// u = floor((sum_j floor(h_j F_j / 2^52) + offset) / 2^50) on `len` words, a multiple of 64.
+pub(super) struct FixedCount<'a> {
+    pub(super) y: *const u64,
+    pub(super) stride: usize,
+    pub(super) terms: &'a [FixedTerm],
+    /// 2^49 to round to nearest, else 0.
+    pub(super) offset: u64,
+    pub(super) u: *mut u64,
+    pub(super) len: usize,
+}
+
+impl Kernel for FixedCount<'_> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        // SAFETY: y and u are valid for `len` words.
+        unsafe {
+            for i in (0..self.len).step_by(COLUMNS * L::WIDTH) {
+                let mut sum = [L::splat(self.offset); COLUMNS];
+                for (j, term) in self.terms.iter().enumerate() {
+                    let factor = L::splat(term.factor);
+                    let y = self.y.add(j * self.stride + i);
+                    for (c, sum) in sum.iter_mut().enumerate() {
+                        let y = L::load(y.add(c * L::WIDTH));
+                        let h = if term.bits > 51 { L::shr(y, term.bits - 51) } else { L::shl(y, 51 - term.bits) };
+                        *sum = L::acc_hi52(*sum, h, factor);
+                    }
+                }
+                for (c, sum) in sum.into_iter().enumerate() {
+                    L::store(self.u.add(i + c * L::WIDTH), L::shr(sum, 50));
+                }
+            }
+        }
+    }
+}
+
+/// u = (2^31 - sum_j y_j w_j) mod 2^32 on `len` words: 2^31 plus the centred value of -sum_j y_j w_j.
+pub(super) struct MontgomeryCount<'a> {
+    pub(super) y: *const u64,
+    pub(super) stride: usize,
+    pub(super) weights: &'a [u32],
+    pub(super) u: *mut u64,
+    pub(super) len: usize,
+}
+
+impl Kernel for MontgomeryCount<'_> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        // SAFETY: y and u are valid for `len` words.
+        unsafe {
+            for i in (0..self.len).step_by(L::WIDTH) {
+                let mut sum = L::splat(0);
+                for (j, &w) in self.weights.iter().enumerate() {
+                    let y = L::load(self.y.add(j * self.stride + i));
+                    sum = L::add(sum, L::mul_lo(y, L::splat(u64::from(w))));
+                }
+                let u = L::and(L::sub(L::splat(1 << 31), sum), L::splat(0xffff_ffff));
+                L::store(self.u.add(i), u);
+            }
+        }
+    }
+}

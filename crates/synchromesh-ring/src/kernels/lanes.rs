@@ -1,0 +1,260 @@
+//! Vectors of residues: what an instruction set must offer, and the one entry point per instruction set.
+//!
+//! A kernel is a struct that implements [`Kernel`]; its body is written once over [`Lanes`] and inlined whole into
+//! the entry point compiled for the instruction set, so no call is left inside a loop.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod ifma;
+mod scalar;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use ifma::Ifma;
+pub(crate) use scalar::Scalar1;
+
+use crate::isa::Isa;
+use crate::modulus::{Modulus, Scalar};
+
+/// The constants of one modulus, broadcast.
+#[derive(Clone, Copy)]
+pub(crate) struct Consts<V> {
+    /// q
+    pub(crate) q: V,
+    /// 2q
+    pub(crate) q2: V,
+    /// LAZY q, the bound of [`Lanes::mul_twiddle`]
+    pub(crate) lazy: V,
+    /// 2 (52-bit lanes)
+    pub(crate) two: V,
+    /// 2^52 - 2q (52-bit lanes)
+    pub(crate) neg_q2: V,
+    /// 2^52 - q (52-bit lanes)
+    pub(crate) neg_q: V,
+    /// 2^52 - 1 (52-bit lanes)
+    pub(crate) mask: V,
+    /// Barrett quotient of a product: floor(2^(63+b)/q), or floor(2^(51+b)/q) in 52-bit lanes
+    pub(crate) mu: V,
+    /// floor(2^64/q), or floor(2^52/q)
+    pub(crate) one: V,
+    /// 2^64 mod q, or 2^52 mod q
+    pub(crate) word: V,
+    /// companion of `word`
+    pub(crate) word_companion: V,
+    /// bit length of q
+    pub(crate) bits: u32,
+}
+
+/// Eight, four or one 64-bit words at a time, and arithmetic modulo q on them.
+///
+/// # Safety
+/// Every method may be called only where the CPU has the instruction set, in code inlined into a function compiled
+/// for it; pointers must be valid for `WIDTH` words (`gather`: `WIDTH` indices into a valid range).
+///
+/// Bounds: where the lanes are 52 bits wide (q < 2^50) a factor must be below 2^52.
+pub(crate) trait Lanes: Copy {
+    /// Words in a vector: 1, 4 or 8.
+    const WIDTH: usize;
+    /// log2 of the word in which companions are expressed.
+    const WORD: u32 = 64;
+    /// The transform works with residues below LAZY q and, between layers, 2 LAZY q.
+    const LAZY: u64 = 2;
+    /// Products that [`Lanes::acc_mul`] may add to an accumulator that starts at a residue.
+    const ACC_TERMS: usize = 32;
+    /// A vector.
+    type V: Copy;
+    /// 8 / WIDTH columns of 8 vectors: a block of 64 words in row order.
+    type Block: Copy + AsMut<[[Self::V; 8]]>;
+
+    unsafe fn load(p: *const u64) -> Self::V;
+    unsafe fn store(p: *mut u64, v: Self::V);
+    /// As `store`, past the caches: for results larger than they are. p must be aligned to the vector.
+    #[inline(always)]
+    unsafe fn stream(p: *mut u64, v: Self::V) {
+        // SAFETY: forwarded contract.
+        unsafe { Self::store(p, v) }
+    }
+    unsafe fn splat(x: u64) -> Self::V;
+    unsafe fn gather(base: *const u64, index: *const u32) -> Self::V;
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn and(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn or(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn shl(a: Self::V, count: u32) -> Self::V;
+    unsafe fn shr(a: Self::V, count: u32) -> Self::V;
+    /// x - m if x >= m, else x. in: x < 2^63 (any x in 512-bit lanes), m <= 2^63.
+    unsafe fn csub(x: Self::V, m: Self::V) -> Self::V;
+    /// x + m if x < 0 as a signed word, else x. in: -m <= x < m, m <= 2^63.
+    unsafe fn cadd(x: Self::V, m: Self::V) -> Self::V;
+    /// x - m if x >= 0 as a signed word, else x. in: -m <= x < m, m <= 2^62.
+    unsafe fn csub_negative(x: Self::V, m: Self::V) -> Self::V;
+    /// a b mod 2^64
+    unsafe fn mul_lo(a: Self::V, b: Self::V) -> Self::V;
+    /// floor(a b / 2^64)
+    unsafe fn mul_hi(a: Self::V, b: Self::V) -> Self::V;
+    /// 1 where the unsigned sum = (something) + addend wrapped around, else 0.
+    unsafe fn carry(sum: Self::V, addend: Self::V) -> Self::V;
+    /// A block of zeros.
+    unsafe fn zero_block() -> Self::Block;
+    /// Transposes the 8 x 8 matrix of words.
+    unsafe fn transpose(block: &mut Self::Block);
+
+    /// The companion these lanes want of a constant.
+    #[inline(always)]
+    fn companion(w: &Scalar) -> u64 {
+        w.shoup
+    }
+
+    /// The constants of q, broadcast.
+    #[inline(always)]
+    unsafe fn consts(m: &Modulus) -> Consts<Self::V> {
+        let (q, b) = (m.value(), m.bits());
+        // 2^w mod q and its companion are remainders of the reciprocals 2^w / q and 2^2w / q.
+        let one = m.reciprocal(Self::WORD);
+        let word = (1u128 << Self::WORD) - one * u128::from(q);
+        let word_companion = m.reciprocal(2 * Self::WORD) - (one << Self::WORD);
+        // SAFETY: forwarded contract.
+        unsafe {
+            Consts {
+                q: Self::splat(q),
+                q2: Self::splat(2 * q),
+                lazy: Self::splat(Self::LAZY * q),
+                neg_q: Self::splat((1 << 52) - (q & ((1 << 52) - 1))),
+                two: Self::splat(2),
+                neg_q2: Self::splat((1u64 << 52).wrapping_sub(2 * q)),
+                mask: Self::splat((1 << 52) - 1),
+                mu: Self::splat(m.reciprocal(Self::WORD - 1 + b) as u64),
+                one: Self::splat(one as u64),
+                word: Self::splat(word as u64),
+                word_companion: Self::splat(word_companion as u64),
+                bits: b,
+            }
+        }
+    }
+
+    /// x w mod q up to one q [Shoup]. in: w < q with its companion c; x any word (52-bit lanes: x < 2^52); out: < 2q.
+    #[inline(always)]
+    unsafe fn mul_lazy(x: Self::V, w: Self::V, c: Self::V, k: &Consts<Self::V>) -> Self::V {
+        // SAFETY: forwarded contract.
+        unsafe { Self::sub(Self::mul_lo(x, w), Self::mul_lo(Self::mul_hi(x, c), k.q)) }
+    }
+
+    /// x w mod q up to some q. in: w < q with its companion c; x < 2 LAZY q; out: < LAZY q.
+    #[inline(always)]
+    unsafe fn mul_twiddle(x: Self::V, w: (Self::V, Self::V), k: &Consts<Self::V>) -> Self::V {
+        // SAFETY: forwarded contract.
+        unsafe { Self::mul_lazy(x, w.0, w.1, k) }
+    }
+
+    /// [`Lanes::mul_twiddle`] less LAZY q: in [-LAZY q, 0) as a signed word.
+    #[inline(always)]
+    unsafe fn mul_twiddle_negative(x: Self::V, w: (Self::V, Self::V), k: &Consts<Self::V>) -> Self::V {
+        // SAFETY: forwarded contract.
+        unsafe { Self::sub(Self::mul_twiddle(x, w, k), k.lazy) }
+    }
+
+    /// x mod q. in: x < LAZY q; out: < q.
+    #[inline(always)]
+    unsafe fn reduce_lazy(x: Self::V, k: &Consts<Self::V>) -> Self::V {
+        // SAFETY: forwarded contract.
+        unsafe { Self::csub(x, k.q) }
+    }
+
+    /// (u + w y, u - w y) up to multiples of q: the forward butterfly. in: u < LAZY q, y < 2 LAZY q; out: < 2 LAZY q.
+    ///
+    /// Unless `exact`, the lanes may leave multiples of 2^WORD in the results: enough where they are next a factor.
+    #[inline(always)]
+    unsafe fn butterfly(
+        u: Self::V,
+        y: Self::V,
+        w: (Self::V, Self::V),
+        _exact: bool,
+        k: &Consts<Self::V>,
+    ) -> (Self::V, Self::V) {
+        // SAFETY: forwarded contract.
+        unsafe {
+            let v = Self::mul_twiddle(y, w, k);
+            (Self::add(u, v), Self::sub(Self::add(u, k.lazy), v))
+        }
+    }
+
+    /// a b mod q [Barrett]. in: a, b < q; out: < q.
+    #[inline(always)]
+    unsafe fn mul(a: Self::V, b: Self::V, k: &Consts<Self::V>) -> Self::V {
+        // SAFETY: forwarded contract.
+        unsafe {
+            // The leading part floor(ab / 2^(b-1)) < 2^62; the quotient falls short by less than 2.25, so r < 3q.
+            let (lo, hi) = (Self::mul_lo(a, b), Self::mul_hi(a, b));
+            let lead = Self::or(Self::shl(hi, 65 - k.bits), Self::shr(lo, k.bits - 1));
+            let r = Self::sub(lo, Self::mul_lo(Self::mul_hi(lead, k.mu), k.q));
+            Self::csub(Self::csub(r, k.q2), k.q)
+        }
+    }
+
+    /// (low, high) += a b. At most [`Lanes::ACC_TERMS`] times on an accumulator (x, 0) with x < q.
+    #[inline(always)]
+    unsafe fn acc_mul(acc: &mut (Self::V, Self::V), a: Self::V, b: Self::V) {
+        // SAFETY: forwarded contract.
+        unsafe {
+            let (lo, hi) = (Self::mul_lo(a, b), Self::mul_hi(a, b));
+            let sum = Self::add(acc.0, lo);
+            *acc = (sum, Self::add(Self::add(acc.1, hi), Self::carry(sum, lo)));
+        }
+    }
+
+    /// low + high 2^64 mod q. out: < q.
+    #[inline(always)]
+    unsafe fn acc_reduce(acc: (Self::V, Self::V), k: &Consts<Self::V>) -> Self::V {
+        // SAFETY: forwarded contract.
+        unsafe {
+            let high = Self::mul_lazy(acc.1, k.word, k.word_companion, k);
+            let low = Self::sub(acc.0, Self::mul_lo(Self::mul_hi(acc.0, k.one), k.q));
+            Self::csub(Self::csub(Self::add(high, low), k.q2), k.q)
+        }
+    }
+
+    /// x mod q for any words. out: < q.
+    #[inline(always)]
+    unsafe fn reduce(x: Self::V, k: &Consts<Self::V>) -> Self::V {
+        // SAFETY: forwarded contract.
+        unsafe { Self::csub(Self::sub(x, Self::mul_lo(Self::mul_hi(x, k.one), k.q)), k.q) }
+    }
+
+    /// floor(h f / 2^52) added to sum. in: h, f < 2^52.
+    #[inline(always)]
+    unsafe fn acc_hi52(sum: Self::V, h: Self::V, f: Self::V) -> Self::V {
+        // SAFETY: forwarded contract.
+        unsafe { Self::add(sum, Self::mul_hi(Self::shl(h, 12), f)) }
+    }
+}
+
+/// A computation written once over lanes.
+///
+/// # Safety
+/// `run` may be called only where the CPU has the instruction set of `L`; it must be `#[inline(always)]`.
+pub(crate) trait Kernel {
+    /// Runs it.
+    unsafe fn run<L: Lanes>(self);
+}
+
+/// Runs a kernel on an instruction set, which must be one the CPU has.
+#[inline]
+pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) {
+    debug_assert!(isa.is_available());
+    // SAFETY: tables and kernel sets are built only with an instruction set that `Isa` found on this CPU.
+    unsafe {
+        match isa {
+            Isa::Scalar => kernel.run::<Scalar1>(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => avx2::run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => avx512::run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Ifma => ifma::run(kernel),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => kernel.run::<Scalar1>(),
+        }
+    }
+}

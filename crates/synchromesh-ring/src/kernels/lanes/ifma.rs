@@ -1,0 +1,172 @@
+//! AVX-512 with the 52-bit multiplier: q < 2^50, factors below 2^52, companions relative to 2^52.
+
+use super::avx512::{Avx512, transpose8};
+use super::{Consts, Kernel, Lanes};
+use crate::modulus::Scalar;
+use std::arch::x86_64::*;
+
+/// Eight words in a 512-bit register, multiplied 52 bits at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Ifma;
+
+/// Runs a kernel compiled for AVX-512 IFMA.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma")]
+pub(super) unsafe fn run<K: Kernel>(kernel: K) {
+    // SAFETY: this function is compiled for the instruction set and its caller has checked for it.
+    unsafe { kernel.run::<Ifma>() }
+}
+
+/// acc + (a b mod 2^52)
+#[inline(always)]
+unsafe fn madd_lo(acc: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    // SAFETY: reached from `run` only.
+    unsafe { _mm512_madd52lo_epu64(acc, a, b) }
+}
+
+/// acc + floor(a b / 2^52)
+#[inline(always)]
+unsafe fn madd_hi(acc: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    // SAFETY: reached from `run` only.
+    unsafe { _mm512_madd52hi_epu64(acc, a, b) }
+}
+
+macro_rules! forward_to_avx512 {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => {
+        $(
+            #[inline(always)]
+            unsafe fn $name($($arg: $ty),*) -> $out {
+                // SAFETY: the same contract; reached from `run` only.
+                unsafe { <Avx512 as Lanes>::$name($($arg),*) }
+            }
+        )*
+    };
+}
+
+// SAFETY (all methods): called only from kernels inlined into `run`, which is compiled for AVX-512 IFMA.
+impl Lanes for Ifma {
+    const WIDTH: usize = 8;
+    const WORD: u32 = 52;
+    /// A residue and 15 products below q^2 < 2^100 stay below 2^104.
+    const ACC_TERMS: usize = 15;
+    type V = __m512i;
+    type Block = [[__m512i; 8]; 1];
+
+    forward_to_avx512! {
+        load(p: *const u64) -> __m512i;
+        store(p: *mut u64, v: __m512i) -> ();
+        stream(p: *mut u64, v: __m512i) -> ();
+        splat(x: u64) -> __m512i;
+        gather(base: *const u64, index: *const u32) -> __m512i;
+        add(a: __m512i, b: __m512i) -> __m512i;
+        sub(a: __m512i, b: __m512i) -> __m512i;
+        and(a: __m512i, b: __m512i) -> __m512i;
+        or(a: __m512i, b: __m512i) -> __m512i;
+        shl(a: __m512i, count: u32) -> __m512i;
+        shr(a: __m512i, count: u32) -> __m512i;
+        csub(x: __m512i, m: __m512i) -> __m512i;
+        cadd(x: __m512i, m: __m512i) -> __m512i;
+        csub_negative(x: __m512i, m: __m512i) -> __m512i;
+        mul_lo(a: __m512i, b: __m512i) -> __m512i;
+        mul_hi(a: __m512i, b: __m512i) -> __m512i;
+        carry(sum: __m512i, addend: __m512i) -> __m512i;
+    }
+
+    #[inline(always)]
+    unsafe fn zero_block() -> Self::Block {
+        // SAFETY: reached from `run` only.
+        unsafe { [[_mm512_setzero_si512(); 8]; 1] }
+    }
+    #[inline(always)]
+    unsafe fn transpose(block: &mut Self::Block) {
+        // SAFETY: reached from `run` only.
+        unsafe { block[0] = transpose8(block[0]) }
+    }
+
+    #[inline(always)]
+    fn companion(w: &Scalar) -> u64 {
+        w.shoup52
+    }
+
+    #[inline(always)]
+    unsafe fn mul_lazy(x: __m512i, w: __m512i, c: __m512i, k: &Consts<__m512i>) -> __m512i {
+        // SAFETY: reached from `run` only.
+        unsafe {
+            let zero = _mm512_setzero_si512();
+            let quotient = madd_hi(zero, x, c);
+            Self::and(madd_lo(madd_lo(zero, x, w), quotient, k.neg_q), k.mask)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn butterfly(
+        u: __m512i,
+        y: __m512i,
+        w: (__m512i, __m512i),
+        exact: bool,
+        k: &Consts<__m512i>,
+    ) -> (__m512i, __m512i) {
+        // SAFETY: reached from `run` only.
+        unsafe {
+            // The sum comes out of the accumulator, below 4q < 2^52 once masked; the difference is 2u + 2q - sum.
+            let quotient = madd_hi(_mm512_setzero_si512(), y, w.1);
+            let sum = madd_lo(madd_lo(u, y, w.0), quotient, k.neg_q);
+            let sum = if exact { Self::and(sum, k.mask) } else { sum };
+            (sum, Self::sub(madd_lo(k.q2, u, k.two), sum))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_twiddle_negative(x: __m512i, w: (__m512i, __m512i), k: &Consts<__m512i>) -> __m512i {
+        // SAFETY: reached from `run` only.
+        unsafe {
+            // r - 2q + 2^52 in the low 52 bits; ones above them make it negative.
+            let quotient = madd_hi(_mm512_setzero_si512(), x, w.1);
+            let r = madd_lo(madd_lo(k.neg_q2, x, w.0), quotient, k.neg_q);
+            _mm512_ternarylogic_epi64::<0xf3>(r, k.mask, k.mask)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn mul(a: __m512i, b: __m512i, k: &Consts<__m512i>) -> __m512i {
+        // SAFETY: reached from `run` only.
+        unsafe {
+            // lead = floor(ab / 2^(b-1)) < 2^51; the quotient falls short by less than 2.5, so r < 3q < 2^52.
+            let zero = _mm512_setzero_si512();
+            let lead = madd_hi(zero, Self::shl(a, 52 - k.bits), Self::add(b, b));
+            let quotient = madd_hi(zero, lead, k.mu);
+            let r = Self::and(madd_lo(madd_lo(zero, a, b), quotient, k.neg_q), k.mask);
+            Self::csub(Self::csub(r, k.q2), k.q)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn acc_mul(acc: &mut (__m512i, __m512i), a: __m512i, b: __m512i) {
+        // SAFETY: reached from `run` only.
+        unsafe { *acc = (madd_lo(acc.0, a, b), madd_hi(acc.1, a, b)) }
+    }
+
+    #[inline(always)]
+    unsafe fn acc_reduce(acc: (__m512i, __m512i), k: &Consts<__m512i>) -> __m512i {
+        // SAFETY: reached from `run` only.
+        unsafe {
+            let carried = Self::add(acc.1, Self::shr(acc.0, 52));
+            let high = Self::mul_lazy(carried, k.word, k.word_companion, k);
+            let low = Self::and(acc.0, k.mask);
+            let quotient = madd_hi(_mm512_setzero_si512(), low, k.one);
+            let low = Self::and(madd_lo(low, quotient, k.neg_q), k.mask);
+            Self::csub(Self::csub(Self::add(high, low), k.q2), k.q)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn reduce(x: __m512i, k: &Consts<__m512i>) -> __m512i {
+        // SAFETY: reached from `run` only. The top 12 bits are the carry out of the low word.
+        unsafe { Self::acc_reduce((x, _mm512_setzero_si512()), k) }
+    }
+
+    #[inline(always)]
+    unsafe fn acc_hi52(sum: __m512i, h: __m512i, f: __m512i) -> __m512i {
+        // SAFETY: reached from `run` only.
+        unsafe { madd_hi(sum, h, f) }
+    }
+}

@@ -1,0 +1,34 @@
+//! Polynomials in Z_Q\[X\]/(X^N+1) in residue number system (RNS) form, and the backends that compute on them.
+//!
+//! This crate knows no cryptography. From the bottom up:
+//! - [`ring`]: one ordered table of primes for a degree N, and [`IndexSet`]s into it;
+//! - [`rns`]: what a base conversion or a scaling means, as constants computed from big integers;
+//! - [`modulus`], [`prime`], [`ntt`], [`kernels`]: arithmetic modulo one prime, on one limb; [`isa`] picks the lanes;
+//! - [`sampler`]: random polynomials expanded from seeds;
+//! - [`backend`]: the operations on whole RNS polynomials that a device offers; [`cpu`] implements them,
+//!   [`counting`] counts them;
+//! - [`poly`]: a polynomial whose domain (coefficients or slots) and device are types.
+
+pub mod backend;
+pub mod counting;
+pub mod cpu;
+pub mod dry;
+pub mod error;
+pub mod isa;
+pub mod kernels;
+pub mod modulus;
+pub mod ntt;
+pub mod poly;
+pub mod prime;
+pub mod ring;
+pub mod rns;
+pub mod sampler;
+pub mod scale;
+
+pub use backend::{Backend, BackendError, ConvertMode, View, ViewMut};
+pub use counting::{Counting, Counts};
+pub use cpu::Cpu;
+pub use dry::Dry;
+pub use error::Error;
+pub use poly::{Coeff, Domain, Ntt, Poly};
+pub use ring::{IndexSet, Ring};

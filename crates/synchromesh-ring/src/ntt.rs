@@ -1,0 +1,170 @@
+//! The negacyclic transform: a plan object holds the twiddle factors and the kernel chosen for them.
+#![doc = include_str!("../docs/ntt.md")]
+
+mod butterfly;
+pub mod naive;
+mod order;
+mod tables;
+
+pub use order::{galois_permutation, slot_exponents};
+
+use crate::isa::Isa;
+use crate::kernels::lanes::{Scalar1, dispatch};
+use crate::modulus::{Modulus, Scalar};
+use crate::prime::{PrimeError, root_of_unity};
+use butterfly::{Forward, Inverse};
+use tables::{Aligned, Pass, passes};
+
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::lanes::Ifma;
+
+/// Least log2 N of a transform.
+pub const MIN_LOG_N: u32 = 10;
+/// Greatest log2 N of a transform.
+pub const MAX_LOG_N: u32 = 18;
+
+/// Why a transform cannot be had.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NttError {
+    /// The ring degree is out of range.
+    #[error("log2 N = {log_n} is outside {MIN_LOG_N} to {MAX_LOG_N}")]
+    Degree {
+        /// The log2 N asked for.
+        log_n: u32,
+    },
+    /// The modulus is no prime that is 1 mod 2N.
+    #[error(transparent)]
+    Prime(#[from] PrimeError),
+    /// The CPU lacks the instruction set.
+    #[error(transparent)]
+    Isa(#[from] crate::isa::IsaError),
+}
+
+/// The twiddle factors of one (q, N) and the kernel chosen for them.
+#[derive(Clone, Debug)]
+pub struct NttTable {
+    modulus: Modulus,
+    log_n: u32,
+    isa: Isa,
+    psi: u64,
+    passes: Vec<Pass>,
+    forward: Aligned,
+    inverse: Aligned,
+    /// Where the factors of the last forward pass begin.
+    leaves: usize,
+    inverse_n: Scalar,
+}
+
+impl NttTable {
+    /// The tables for one prime q = 1 mod 2N, N = 2^log_n, log_n in 10..=18, computed with the kernels of `isa`.
+    ///
+    /// [`Isa::Ifma`] serves q < 2^50 only; above that the table takes [`Isa::Avx512`].
+    ///
+    /// # Errors
+    /// [`NttError`]: degree out of range, modulus not prime or not 1 mod 2N, instruction set absent.
+    pub fn new(modulus: Modulus, log_n: u32, isa: Isa) -> Result<Self, NttError> {
+        if !(MIN_LOG_N..=MAX_LOG_N).contains(&log_n) {
+            return Err(NttError::Degree { log_n });
+        }
+        let isa = crate::kernels::effective_isa(&modulus, isa.require()?);
+        let psi = root_of_unity(&modulus, log_n)?;
+        let inverse_psi = modulus.pow(psi, modulus.value() - 2);
+        let n = 1u64 << log_n;
+        let inverse_n = modulus.scalar(modulus.neg((modulus.value() - 1) / n));
+        let build = |base, scale| match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Ifma => tables::build::<Ifma>(&modulus, base, log_n, scale),
+            _ => tables::build::<Scalar1>(&modulus, base, log_n, scale),
+        };
+        let (forward, leaves) = build(psi, 1);
+        let (inverse, _) = build(inverse_psi, inverse_n.value);
+        Ok(Self { modulus, log_n, isa, psi, passes: passes(log_n), forward, inverse, leaves, inverse_n })
+    }
+
+    /// The prime.
+    #[must_use]
+    pub fn modulus(&self) -> Modulus {
+        self.modulus
+    }
+
+    /// log2 of the ring degree N.
+    #[must_use]
+    pub fn log_n(&self) -> u32 {
+        self.log_n
+    }
+
+    /// The ring degree N.
+    #[must_use]
+    pub fn n(&self) -> usize {
+        1 << self.log_n
+    }
+
+    /// The instruction set in use.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// The primitive 2N-th root of unity, see [`root_of_unity`].
+    #[must_use]
+    pub fn psi(&self) -> u64 {
+        self.psi
+    }
+
+    /// Coefficients in [0, q) to slots in [0, q), in the order of [`slot_exponents`].
+    ///
+    /// # Panics
+    /// If x does not have N elements.
+    pub fn forward(&self, x: &mut [u64]) {
+        assert_eq!(x.len(), self.n(), "transform of the wrong length");
+        debug_assert!(x.iter().all(|&c| c < self.modulus.value()), "input not below q");
+        self.run_forward(x.as_ptr(), x.as_mut_ptr());
+    }
+
+    /// Slots in [0, q) to coefficients in [0, q): the inverse of [`NttTable::forward`], 1/N included.
+    ///
+    /// # Panics
+    /// If x does not have N elements.
+    pub fn inverse(&self, x: &mut [u64]) {
+        assert_eq!(x.len(), self.n(), "transform of the wrong length");
+        debug_assert!(x.iter().all(|&c| c < self.modulus.value()), "input not below q");
+        self.run_inverse(x.as_ptr(), x.as_mut_ptr());
+    }
+
+    /// [`NttTable::forward`] from one slice to another.
+    ///
+    /// # Panics
+    /// If a slice does not have N elements.
+    pub fn forward_into(&self, src: &[u64], dst: &mut [u64]) {
+        assert!(src.len() == self.n() && dst.len() == self.n(), "transform of the wrong length");
+        debug_assert!(src.iter().all(|&c| c < self.modulus.value()), "input not below q");
+        self.run_forward(src.as_ptr(), dst.as_mut_ptr());
+    }
+
+    /// [`NttTable::inverse`] from one slice to another.
+    ///
+    /// # Panics
+    /// If a slice does not have N elements.
+    pub fn inverse_into(&self, src: &[u64], dst: &mut [u64]) {
+        assert!(src.len() == self.n() && dst.len() == self.n(), "transform of the wrong length");
+        debug_assert!(src.iter().all(|&c| c < self.modulus.value()), "input not below q");
+        self.run_inverse(src.as_ptr(), dst.as_mut_ptr());
+    }
+
+    /// src and dst: valid for N words, equal or disjoint.
+    fn run_forward(&self, src: *const u64, dst: *mut u64) {
+        let (modulus, passes, words) = (&self.modulus, &self.passes[..], self.forward.words());
+        dispatch(self.isa, Forward { modulus, passes, words, leaves: self.leaves, log_n: self.log_n, src, dst });
+    }
+
+    /// src and dst: valid for N words, equal or disjoint.
+    fn run_inverse(&self, src: *const u64, dst: *mut u64) {
+        let (modulus, passes, words) = (&self.modulus, &self.passes[..], self.inverse.words());
+        let (leaves, last) = (self.leaves, self.inverse_n);
+        dispatch(self.isa, Inverse { modulus, passes, words, leaves, log_n: self.log_n, last, src, dst });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! The laws of a backend on every one this workspace has, on every instruction set and toy set.
+
+use synchromesh_ring::isa::Isa;
+use synchromesh_ring::{Counting, Cpu};
+use synchromesh_testing::laws;
+use synchromesh_testing::toy::{ToySet, sets};
+
+fn cpu(set: &ToySet, isa: Isa) -> Cpu {
+    Cpu::with_isa(laws::ring(set), isa).expect("an instruction set of this machine")
+}
+
+#[test]
+fn the_cpu_obeys_the_laws_on_every_instruction_set() {
+    for set in sets().iter().filter(|set| set.q.len() + set.p.len() > 1) {
+        for isa in Isa::available() {
+            laws::all(&cpu(set, isa), 1);
+        }
+    }
+}
+
+#[test]
+fn every_instruction_set_gives_the_bits_of_the_scalar_one() {
+    for set in sets() {
+        let scalar = cpu(&set, Isa::Scalar);
+        for isa in Isa::available() {
+            laws::same_bits(&scalar, &cpu(&set, isa), 2);
+        }
+    }
+}
+
+#[test]
+fn fused_stages_give_the_bits_of_their_primitives() {
+    for set in sets() {
+        let fused = cpu(&set, Isa::best());
+        let counted = Counting::new(cpu(&set, Isa::best()));
+        laws::same_bits(&fused, &counted, 3);
+    }
+}
