@@ -1,0 +1,151 @@
+//! What can go wrong with keys, ciphertexts and parameters; every variant carries the numbers and has a remedy.
+
+use crate::entropy::EntropyError;
+use crate::security::SecurityError;
+use crate::wire::WireError;
+
+/// Errors of this crate.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The ring refused.
+    #[error(transparent)]
+    Ring(#[from] synchromesh_ring::Error),
+    /// Parameters are less secure than asked for.
+    #[error(transparent)]
+    Security(#[from] SecurityError),
+    /// No randomness.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// Bytes that are not the object expected, or an object that has no bytes.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// A parameter literal breaks a rule.
+    #[error("parameters: {rule}")]
+    Params {
+        /// The rule, with the numbers.
+        rule: String,
+    },
+    /// An operation needs more levels than the ciphertext has left.
+    #[error("this needs level {needed} or more, the ciphertext is at level {have} of {top}")]
+    Level {
+        /// Level needed.
+        needed: usize,
+        /// Level of the ciphertext.
+        have: usize,
+        /// Level of a fresh ciphertext.
+        top: usize,
+    },
+    /// Operands made under different parameters.
+    #[error("objects were made under different parameters: {left} and {right}")]
+    ParamsDiffer {
+        /// Digest of one, in hexadecimal.
+        left: String,
+        /// Digest of the other.
+        right: String,
+    },
+    /// Operands under different secret keys.
+    #[error("objects belong to different secret keys: {left} and {right}")]
+    KeysDiffer {
+        /// Key id of one.
+        left: String,
+        /// Key id of the other.
+        right: String,
+    },
+    /// A key that the operation needs is not there.
+    #[error("no key to switch from {source_name}; have: {have}")]
+    MissingKey {
+        /// What had to be switched.
+        source_name: String,
+        /// Names of the keys present.
+        have: String,
+    },
+    /// A ciphertext has the wrong number of components.
+    #[error("a ciphertext of {expected} components is needed, this one has {got}")]
+    Components {
+        /// Components needed.
+        expected: usize,
+        /// Components present.
+        got: usize,
+    },
+    /// The result could decrypt wrongly.
+    #[error(
+        "the result could decrypt wrongly: its noise may reach 2^{noise_bits:.1}, \
+         and level {level} has room for 2^{room_bits:.1} at failure probability 2^-{log2_failure}"
+    )]
+    Noise {
+        /// log2 of the noise bound.
+        noise_bits: f64,
+        /// log2 of the largest noise that decrypts.
+        room_bits: f64,
+        /// Level of the result.
+        level: usize,
+        /// Accepted failure probability, as minus its log2.
+        log2_failure: u32,
+    },
+    /// The noise of an operand is not known, so nothing can be said about the result.
+    #[error(
+        "nothing vouches for the noise of an operand: its certificate was read from a file without an envelope key; \
+         level {level} has room for 2^{room_bits:.1}"
+    )]
+    UnknownNoise {
+        /// log2 of the largest noise that decrypts.
+        room_bits: f64,
+        /// Level of the result.
+        level: usize,
+    },
+}
+
+impl Error {
+    /// A rule that a parameter literal breaks.
+    pub(crate) fn params(rule: impl Into<String>) -> Self {
+        Self::Params { rule: rule.into() }
+    }
+
+    /// A stable word for scripts.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Ring(e) => e.kind(),
+            Self::Security(e) => e.kind(),
+            Self::Entropy(e) => e.kind(),
+            Self::Wire(e) => e.kind(),
+            Self::Params { .. } => "params",
+            Self::Level { .. } => "level",
+            Self::ParamsDiffer { .. } => "params_differ",
+            Self::KeysDiffer { .. } => "keys_differ",
+            Self::MissingKey { .. } => "missing_key",
+            Self::Components { .. } => "components",
+            Self::Noise { .. } => "noise",
+            Self::UnknownNoise { .. } => "unknown_noise",
+        }
+    }
+
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Ring(e) => e.remedy().to_owned(),
+            Self::Security(e) => e.remedy(),
+            Self::Entropy(e) => e.remedy().to_owned(),
+            Self::Wire(e) => e.remedy().to_owned(),
+            Self::Params { .. } => "correct the literal, or let a plan choose the parameters".to_owned(),
+            Self::Level { needed, have, .. } => {
+                format!("plan for {} more level(s), or do this operation earlier", needed.saturating_sub(*have))
+            }
+            Self::ParamsDiffer { .. } => "use objects made from one set of parameters".to_owned(),
+            Self::KeysDiffer { .. } => "use ciphertexts and keys of one secret key, or re-key first".to_owned(),
+            Self::MissingKey { source_name, .. } => {
+                format!("have the owner of the secret key generate the key for {source_name}")
+            }
+            Self::Components { expected: 2, .. } => "relinearise first".to_owned(),
+            Self::Components { .. } => "use a ciphertext with the number of components named".to_owned(),
+            Self::Noise { .. } => "switch the modulus before multiplying, plan for more levels or wider primes, \
+                 or declare a smaller message bound"
+                .to_owned(),
+            Self::UnknownNoise { .. } => "exchange ciphertexts under an envelope key, or, if their maker is trusted, \
+                 read them with the explicit word trust_certificate"
+                .to_owned(),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Ring learning with errors: keys, ciphertexts, key switching, modulus switching, noise, security; no encodings.
+//!
+//! This crate knows one number from the schemes above it: the error multiple t (1 for BFV and CKKS, the plaintext
+//! modulus for BGV). A [`Context`] holds checked [`Params`] on a device; everything else acts within one.
+
+#![forbid(unsafe_code)]
+
+pub mod ciphertext;
+pub mod codec;
+pub mod context;
+pub mod domain;
+pub mod entropy;
+pub mod error;
+pub mod file;
+pub mod key_switch;
+pub mod noise;
+pub mod operations;
+pub mod params;
+pub mod public_key;
+pub mod randomness;
+pub mod secret_key;
+pub mod security;
+pub mod switch_key;
+pub mod switch_plan;
+pub mod wire;
+
+pub use ciphertext::Ciphertext;
+pub use context::Context;
+pub use domain::{MixedPoly, Operand, SwitchDomain};
+pub use error::Error;
+pub use key_switch::Switcher;
+pub use noise::Noise;
+pub use params::{Params, ParamsLiteral, Security};
+pub use public_key::PublicKey;
+pub use randomness::Randomness;
+pub use secret_key::{KeyId, SecretKey};
+pub use switch_key::{EvaluationKeys, PreparedKey, Source, SwitchKey};
+pub use switch_plan::{DigitSizes, SwitchPlan};
+pub use synchromesh_ring as ring;

@@ -1,0 +1,294 @@
+//! Parameters: an unchecked literal becomes checked, immutable [`Params`] by one constructor.
+
+use std::sync::Arc;
+
+use num_bigint::BigUint;
+use num_integer::Integer;
+use num_traits::{One, Zero};
+use serde::{Deserialize, Serialize};
+use synchromesh_ring::sampler::{ErrorDistribution, SecretDistribution};
+use synchromesh_ring::{IndexSet, Ring};
+
+use crate::error::Error;
+use crate::security::{self, SecurityLevel};
+
+/// How much security the parameters must have; less than 128 bits only by the word `insecure`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Security {
+    /// At least 128 bits, classical.
+    #[default]
+    #[serde(rename = "128")]
+    Bits128,
+    /// At least 192 bits, classical.
+    #[serde(rename = "192")]
+    Bits192,
+    /// At least 256 bits, classical.
+    #[serde(rename = "256")]
+    Bits256,
+    /// No check at all: for tests and measurements.
+    Insecure,
+}
+
+impl Security {
+    /// The level to check against, if any.
+    #[must_use]
+    pub const fn level(self) -> Option<SecurityLevel> {
+        match self {
+            Self::Bits128 => Some(SecurityLevel::Bits128),
+            Self::Bits192 => Some(SecurityLevel::Bits192),
+            Self::Bits256 => Some(SecurityLevel::Bits256),
+            Self::Insecure => None,
+        }
+    }
+}
+
+/// Error distribution of a literal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum ErrorChoice {
+    /// Centred binomial of 21 + 21 coins, standard deviation 3.24.
+    #[default]
+    Cbd21,
+    /// Discrete Gaussian of width 3.19.
+    Gaussian,
+}
+
+/// Parameters as typed or read: unchecked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParamsLiteral {
+    /// What the scheme above wants bound into the digest, for example `bfv t=65537`.
+    pub tag: String,
+    /// log2 of the ring degree N, 10..17 (18 for measurement only).
+    pub log_n: u32,
+    /// Ciphertext primes, the one that stays longest first.
+    pub q: Vec<u64>,
+    /// Special primes P of key switching.
+    pub p: Vec<u64>,
+    /// Primes that no key and no ciphertext at rest uses (the second base of BFV multiplication).
+    #[serde(default)]
+    pub aux: Vec<u64>,
+    /// Limbs present at level 0, 1, ..; empty: one prime a level.
+    #[serde(default)]
+    pub level_limbs: Vec<usize>,
+    /// The error multiple t in decimal: 1 for BFV and CKKS, the plaintext modulus for BGV; at most 256 bits.
+    pub error_multiple: String,
+    /// Error distribution.
+    #[serde(default)]
+    pub error: ErrorChoice,
+    /// Required security.
+    #[serde(default)]
+    pub security: Security,
+}
+
+#[derive(Debug)]
+struct Inner {
+    literal: ParamsLiteral,
+    ring: Arc<Ring>,
+    q: IndexSet,
+    p: IndexSet,
+    aux: IndexSet,
+    levels: Vec<IndexSet>,
+    error_multiple: BigUint,
+    log_qp: u32,
+    digest: [u8; 32],
+}
+
+/// Checked, immutable parameters; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Params(Arc<Inner>);
+
+impl PartialEq for Params {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.digest == other.0.digest
+    }
+}
+
+impl Params {
+    /// Checks a literal.
+    ///
+    /// # Errors
+    /// [`Error::Ring`] for a degree or prime that cannot be used, [`Error::Params`] for a rule of this crate,
+    /// [`Error::Security`] when log2 QP exceeds the table's limit.
+    pub fn new(literal: ParamsLiteral) -> Result<Self, Error> {
+        let table: Vec<u64> = [&literal.q, &literal.p, &literal.aux].into_iter().flatten().copied().collect();
+        let ring = Ring::new(literal.log_n, &table)?;
+        let (l, k) = (literal.q.len(), literal.p.len());
+        if l == 0 {
+            return Err(Error::params("the list q of ciphertext primes is empty"));
+        }
+        let error_multiple = parse_multiple(&literal.error_multiple)?;
+        if let Some(q) = table.iter().find(|&&q| error_multiple.gcd(&BigUint::from(q)) != BigUint::one()) {
+            return Err(Error::params(format!("the error multiple {error_multiple} shares a factor with prime {q}")));
+        }
+        let levels = levels(&literal.level_limbs, l)?;
+        let keyed: Vec<u64> = literal.q.iter().chain(&literal.p).copied().collect();
+        let log_qp = security::log_qp_bits(&keyed);
+        if let Some(level) = literal.security.level() {
+            security::check(literal.log_n, log_qp, level)?;
+        }
+        let canonical = serde_json::to_vec(&literal).map_err(|e| Error::params(e.to_string()))?;
+        let digest =
+            *blake3::Hasher::new_derive_key("synchromesh v1 params digest").update(&canonical).finalize().as_bytes();
+        Ok(Self(Arc::new(Inner {
+            ring: Arc::new(ring),
+            q: (0..l).collect(),
+            p: (l..l + k).collect(),
+            aux: (l + k..table.len()).collect(),
+            levels,
+            error_multiple,
+            log_qp,
+            digest,
+            literal,
+        })))
+    }
+
+    /// The literal these parameters were made from.
+    #[must_use]
+    pub fn literal(&self) -> &ParamsLiteral {
+        &self.0.literal
+    }
+
+    /// The ring with the whole prime table.
+    #[must_use]
+    pub fn ring(&self) -> &Arc<Ring> {
+        &self.0.ring
+    }
+
+    /// The ring degree N.
+    #[must_use]
+    pub fn n(&self) -> usize {
+        self.0.ring.n()
+    }
+
+    /// All ciphertext primes.
+    #[must_use]
+    pub fn q(&self) -> &IndexSet {
+        &self.0.q
+    }
+
+    /// The special primes.
+    #[must_use]
+    pub fn p(&self) -> &IndexSet {
+        &self.0.p
+    }
+
+    /// Auxiliary primes, outside every key.
+    #[must_use]
+    pub fn aux(&self) -> &IndexSet {
+        &self.0.aux
+    }
+
+    /// The primes of every key: those of q, then those of P.
+    #[must_use]
+    pub fn keyed(&self) -> IndexSet {
+        self.0.q.union(&self.0.p)
+    }
+
+    /// Fails when a key over `primes` would be less secure than these parameters demand.
+    ///
+    /// # Errors
+    /// [`Error::Security`], and [`Error::Ring`] for an index outside the prime table.
+    pub fn require_secure(&self, primes: &IndexSet) -> Result<(), Error> {
+        let table = self.0.ring.moduli();
+        let value = |i: usize| {
+            let missing = || synchromesh_ring::Error::NoSuchPrime { index: i, have: (0..table.len()).collect() };
+            table.get(i).map(|q| q.value()).ok_or_else(missing)
+        };
+        let values = primes.iter().map(value).collect::<Result<Vec<u64>, _>>()?;
+        if let Some(level) = self.0.literal.security.level() {
+            security::check(self.0.ring.log_n(), security::log_qp_bits(&values), level)?;
+        }
+        Ok(())
+    }
+
+    /// Level of a fresh ciphertext: how many rescales or modulus switches it has.
+    #[must_use]
+    pub fn top_level(&self) -> usize {
+        self.0.levels.len() - 1
+    }
+
+    /// The primes of a ciphertext at `level`.
+    ///
+    /// # Errors
+    /// [`Error::Level`] above the top level.
+    pub fn level(&self, level: usize) -> Result<&IndexSet, Error> {
+        self.0.levels.get(level).ok_or(Error::Level { needed: level, have: self.top_level(), top: self.top_level() })
+    }
+
+    /// The error multiple t.
+    #[must_use]
+    pub fn error_multiple(&self) -> &BigUint {
+        &self.0.error_multiple
+    }
+
+    /// The error distribution.
+    #[must_use]
+    pub fn error(&self) -> ErrorDistribution {
+        match self.0.literal.error {
+            ErrorChoice::Cbd21 => ErrorDistribution::Cbd21,
+            ErrorChoice::Gaussian => ErrorDistribution::Gaussian319,
+        }
+    }
+
+    /// The secret distribution.
+    #[must_use]
+    pub fn secret(&self) -> SecretDistribution {
+        SecretDistribution::Ternary
+    }
+
+    /// Bits of the product of all primes a key uses.
+    #[must_use]
+    pub fn log_qp(&self) -> u32 {
+        self.0.log_qp
+    }
+
+    /// Estimated bits of security of keys over all of QP.
+    #[must_use]
+    pub fn security_bits(&self) -> f64 {
+        security::estimate_bits(self.0.ring.log_n(), self.0.log_qp)
+    }
+
+    /// Digest that binds objects to these parameters.
+    #[must_use]
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.0.digest
+    }
+
+    /// Fails unless both are the same parameters.
+    ///
+    /// # Errors
+    /// [`Error::ParamsDiffer`].
+    pub fn require_digest(&self, other: &[u8; 32]) -> Result<(), Error> {
+        if self.digest() == other {
+            return Ok(());
+        }
+        Err(Error::ParamsDiffer { left: hex(self.digest()), right: hex(other) })
+    }
+}
+
+/// The first bytes of an identifier, for messages.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().take(8).map(|b| format!("{b:02x}")).collect()
+}
+
+fn parse_multiple(text: &str) -> Result<BigUint, Error> {
+    let value: BigUint =
+        text.parse().map_err(|_| Error::params(format!("error multiple {text:?} is not a decimal number")))?;
+    if value.is_zero() || value.bits() > 256 {
+        return Err(Error::params(format!("the error multiple has {} bits; it must be 1..2^256", value.bits())));
+    }
+    Ok(value)
+}
+
+fn levels(limbs: &[usize], l: usize) -> Result<Vec<IndexSet>, Error> {
+    let default: Vec<usize> = (1..=l).collect();
+    let limbs = if limbs.is_empty() { &default[..] } else { limbs };
+    let rising = limbs.windows(2).all(|w| w[0] < w[1]) && limbs[0] > 0;
+    if !rising || limbs.last() != Some(&l) {
+        return Err(Error::params(format!("level_limbs {limbs:?} must rise strictly from at least 1 to {l}")));
+    }
+    Ok(limbs.iter().map(|&n| (0..n).collect()).collect())
+}

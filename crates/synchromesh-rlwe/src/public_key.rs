@@ -1,0 +1,217 @@
+//! The public key and encryption: under it with noise scaled down by P, or under the secret key with a seed.
+
+use synchromesh_ring::sampler::{Purpose, Seed};
+use synchromesh_ring::scale::ScaleSpec;
+use synchromesh_ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly, View, ViewMut};
+use zeroize::Zeroize;
+
+use crate::ciphertext::Ciphertext;
+use crate::context::Context;
+use crate::domain::SwitchDomain;
+use crate::error::Error;
+use crate::noise::{self, Noise};
+use crate::randomness::Randomness;
+use crate::secret_key::{KeyId, SecretKey, SecretPoly, scaled_error, uniform};
+
+/// (b, a) = (-a s + t e, a) modulo QP; a is expanded from a seed.
+pub struct PublicKey<B: Backend = Cpu> {
+    id: KeyId,
+    params_digest: [u8; 32],
+    seed: Seed,
+    b: Poly<B, Ntt>,
+    a: Poly<B, Ntt>,
+}
+
+impl<B: Backend> PublicKey<B> {
+    /// Makes the public key of `secret`.
+    ///
+    /// # Errors
+    /// [`Error::Entropy`] without randomness, [`Error::Security`], or when the device fails.
+    pub fn generate(context: &Context<B>, secret: &SecretKey<B>, randomness: &mut Randomness) -> Result<Self, Error> {
+        let root = randomness.next_seed()?;
+        let params = context.params();
+        let keyed = params.keyed();
+        params.require_secure(&keyed)?;
+        let seed = root.derive("public key uniform", 0);
+        let a = uniform(context, &keyed, &seed, Purpose::PublicKeyUniform, 0)?;
+        let error = params.error().sample(&root.derive("public key error", 0), Purpose::PublicKeyError, 0, params.n());
+        let mut b = scaled_error(context, &keyed, &error)?.into_ntt(context.backend())?;
+        b.sub_assign(context.backend(), SecretPoly::new(secret.times(context, &a)?).poly())?;
+        Ok(Self { id: secret.id(), params_digest: *params.digest(), seed, b, a })
+    }
+
+    /// The public key with these parts, as read from a file.
+    ///
+    /// # Errors
+    /// [`Error::Ring`] when b is not over all of QP, [`Error::Security`] when QP is too large for N.
+    pub fn from_parts(context: &Context<B>, id: KeyId, seed: Seed, b: Poly<B, Ntt>) -> Result<Self, Error> {
+        let params = context.params();
+        let keyed = params.keyed();
+        b.require(&keyed)?;
+        params.require_secure(&keyed)?;
+        let a = uniform(context, &keyed, &seed, Purpose::PublicKeyUniform, 0)?;
+        Ok(Self { id, params_digest: *params.digest(), seed, b, a })
+    }
+
+    /// The secret key it belongs to.
+    #[must_use]
+    pub const fn id(&self) -> KeyId {
+        self.id
+    }
+
+    /// The parameters it was made with.
+    #[must_use]
+    pub const fn params_digest(&self) -> &[u8; 32] {
+        &self.params_digest
+    }
+
+    /// The public seed of a.
+    #[must_use]
+    pub const fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
+    /// b, in slots over QP.
+    #[must_use]
+    pub const fn b(&self) -> &Poly<B, Ntt> {
+        &self.b
+    }
+
+    /// Encrypts `message` (a polynomial on the primes of `level`, in the ciphertext's own scaling): a ciphertext of
+    /// zero modulo QP, divided by P, plus the message (ePrint 2021/204, section 3.1).
+    ///
+    /// # Errors
+    /// [`Error::Level`], [`Error::ParamsDiffer`], [`Error::Entropy`], or when the device fails.
+    pub fn encrypt<D: SwitchDomain>(
+        &self,
+        context: &Context<B>,
+        message: &Poly<B, Coeff>,
+        level: usize,
+        randomness: &mut Randomness,
+    ) -> Result<Ciphertext<B, D>, Error> {
+        let params = context.params();
+        params.require_digest(&self.params_digest)?;
+        let primes = params.level(level)?;
+        message.require(primes)?;
+        let (backend, n) = (context.backend(), params.n());
+        let extended = primes.union(params.p());
+        let seed = randomness.next_seed()?;
+        let u = params.secret().sample(&seed, Purpose::EncryptionSecret, 0, n);
+        let mut u = Poly::from_signed(backend, &extended, u.as_slice())?.into_ntt(backend)?;
+        let mut parts = Vec::with_capacity(2);
+        for (index, column) in [&self.b, &self.a].into_iter().enumerate() {
+            let error = params.error().sample(&seed, Purpose::EncryptionError, index as u32, n);
+            let mut error = scaled_error(context, &extended, &error)?;
+            let product = times_rows(context, &u, column)?;
+            parts.push(scale_down::<B, D>(context, product, &error, (index == 0).then_some(message), primes)?);
+            error.zeroize();
+        }
+        u.zeroize();
+        Ciphertext::new(params, parts, level, self.id, fresh_noise(context))
+    }
+}
+
+/// The certificate of a ciphertext fresh from a public key: (e u + e_0 + e_1 s) / P and its rounding.
+fn fresh_noise<B: Backend>(context: &Context<B>) -> Noise {
+    let params = context.params();
+    let sigma = params.error().variance().sqrt();
+    let public = 1.1 * sigma * (2.0 * params.n() as f64 + 1.0).sqrt();
+    if params.p().is_empty() {
+        return Noise::gaussian(public);
+    }
+    let log2_p = params.ring().log2(params.p());
+    Noise::gaussian(public).times(-log2_p).plus(noise::rounding(params.n(), 2))
+}
+
+/// u times the rows of `column` that `u` has.
+fn times_rows<B: Backend>(
+    context: &Context<B>,
+    u: &Poly<B, Ntt>,
+    column: &Poly<B, Ntt>,
+) -> Result<Poly<B, Ntt>, Error> {
+    let mut out = Poly::new(context.backend(), u.primes())?;
+    let all: Vec<usize> = (0..u.primes().len()).collect();
+    let rows = column.primes().rows(u.primes())?;
+    context
+        .backend()
+        .mul_into(
+            u.primes().as_slice(),
+            View::new(u.buffer(), &all),
+            View::new(column.buffer(), &rows),
+            ViewMut::new(out.buffer_mut(), &all),
+        )
+        .map_err(synchromesh_ring::Error::from)?;
+    Ok(out)
+}
+
+/// (product + error) / P, rounded to a multiple of t apart, plus the message: P leaves in coefficients, what it
+/// contributes returns together with the error and the message.
+fn scale_down<B: Backend, D: SwitchDomain>(
+    context: &Context<B>,
+    mut product: Poly<B, Ntt>,
+    error: &Poly<B, Coeff>,
+    message: Option<&Poly<B, Coeff>>,
+    primes: &IndexSet,
+) -> Result<Poly<B, D>, Error> {
+    let backend = context.backend();
+    let params = context.params();
+    if params.p().is_empty() {
+        let mut sum = error.duplicate(backend)?;
+        if let Some(m) = message {
+            sum.add_assign(backend, m)?;
+        }
+        product.add_assign(backend, &sum.into_ntt(backend)?)?;
+        return D::from_ntt(backend, product);
+    }
+    let spec = ScaleSpec::switch(error.primes(), primes, params.error_multiple());
+    let scale = context.scale(spec)?;
+    let mut special = product.restrict(backend, params.p())?.into_coeff(backend)?;
+    special.add_assign(backend, &error.restrict(backend, params.p())?)?;
+    let mut rest = error.restrict(backend, primes)?;
+    rest.mul_scalar_assign(backend, &scale.constants().factors)?;
+    scale.leave_into(backend, &special, &mut rest)?;
+    if let Some(m) = message {
+        rest.add_assign(backend, m)?;
+    }
+    let mut kept = product.restrict(backend, primes)?;
+    product.zeroize();
+    kept.mul_scalar_assign(backend, &scale.constants().factors)?;
+    if D::NTT {
+        kept.add_assign(backend, &rest.into_ntt(backend)?)?;
+        D::from_ntt(backend, kept)
+    } else {
+        rest.add_assign(backend, &kept.into_coeff(backend)?)?;
+        D::from_coeff(backend, rest)
+    }
+}
+
+impl<B: Backend> SecretKey<B> {
+    /// Encrypts `message` (a polynomial on the primes of `level`) under the secret key: (-a s + t e + m, a), with a
+    /// expanded from the seed returned beside it.
+    ///
+    /// # Errors
+    /// [`Error::Level`], [`Error::Entropy`], or when the device fails.
+    pub fn encrypt<D: SwitchDomain>(
+        &self,
+        context: &Context<B>,
+        message: &Poly<B, Coeff>,
+        level: usize,
+        randomness: &mut Randomness,
+    ) -> Result<(Ciphertext<B, D>, Seed), Error> {
+        let params = context.params();
+        let primes = params.level(level)?;
+        message.require(primes)?;
+        let backend = context.backend();
+        let root = randomness.next_seed()?;
+        let seed = root.derive("ciphertext uniform", 0);
+        let error = params.error().sample(&root.derive("ciphertext error", 0), Purpose::EncryptionError, 0, params.n());
+        let a = uniform(context, primes, &seed, Purpose::CiphertextUniform, 0)?;
+        let mut body = scaled_error(context, primes, &error)?;
+        body.add_assign(backend, message)?;
+        let mut body = body.into_ntt(backend)?;
+        body.sub_assign(backend, SecretPoly::new(self.times(context, &a)?).poly())?;
+        let parts = vec![D::from_ntt(backend, body)?, D::from_ntt(backend, a)?];
+        let noise = Noise::gaussian(params.error().variance().sqrt() * 1.01);
+        Ok((Ciphertext::new(params, parts, level, self.id(), noise)?, seed))
+    }
+}

@@ -1,0 +1,230 @@
+//! The secret key: a ternary polynomial, and its slots on the device.
+
+use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly};
+use synchromesh_ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly, View, ViewMut};
+use zeroize::Zeroize;
+
+use crate::ciphertext::Ciphertext;
+use crate::context::Context;
+use crate::domain::SwitchDomain;
+use crate::error::Error;
+use crate::params::hex;
+use crate::randomness::Randomness;
+pub use crate::wire::KeyId;
+
+impl KeyId {
+    /// Fails unless both are the same key.
+    ///
+    /// # Errors
+    /// [`Error::KeysDiffer`].
+    pub fn require(self, other: Self) -> Result<(), Error> {
+        if self == other {
+            return Ok(());
+        }
+        Err(Error::KeysDiffer { left: hex(&self.0), right: hex(&other.0) })
+    }
+}
+
+/// A secret polynomial on the device, overwritten with zeros when dropped.
+pub struct SecretPoly<B: Backend>(Poly<B, Ntt>);
+
+impl<B: Backend> SecretPoly<B> {
+    /// Takes charge of a polynomial.
+    #[must_use]
+    pub const fn new(poly: Poly<B, Ntt>) -> Self {
+        Self(poly)
+    }
+
+    /// The slots.
+    #[must_use]
+    pub const fn poly(&self) -> &Poly<B, Ntt> {
+        &self.0
+    }
+}
+
+impl<B: Backend> Drop for SecretPoly<B> {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// The decrypted phase, overwritten with zeros when dropped.
+pub struct Phase<B: Backend>(Poly<B, Coeff>);
+
+impl<B: Backend> Phase<B> {
+    /// Its coefficients.
+    #[must_use]
+    pub const fn poly(&self) -> &Poly<B, Coeff> {
+        &self.0
+    }
+}
+
+impl<B: Backend> Drop for Phase<B> {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// A secret key. It has no `Debug` form and is zeroised on drop.
+pub struct SecretKey<B: Backend = Cpu> {
+    id: KeyId,
+    small: SmallPoly,
+    slots: SecretPoly<B>,
+}
+
+impl<B: Backend> SecretKey<B> {
+    /// Draws a new secret key.
+    ///
+    /// # Errors
+    /// [`Error::Entropy`] without randomness, or when the device fails.
+    pub fn generate(context: &Context<B>, randomness: &mut Randomness) -> Result<Self, Error> {
+        let seed = randomness.next_seed()?;
+        let mut id = [0; 16];
+        id.copy_from_slice(&seed.derive("key id", 0).as_bytes()[..16]);
+        let secret = context.params().secret();
+        let small = secret.sample(&seed.derive("secret", 0), Purpose::SecretKey, 0, context.params().n());
+        Self::from_small(context, KeyId(id), small)
+    }
+
+    /// A secret key from its ternary coefficients.
+    ///
+    /// # Errors
+    /// [`Error::Ring`] when there are not N of them, [`Error::Params`] when one is not -1, 0 or 1, [`Error::Security`]
+    /// when QP is too large for N.
+    pub fn from_small(context: &Context<B>, id: KeyId, small: SmallPoly) -> Result<Self, Error> {
+        // Without a branch on a coefficient: -1, 0, 1 are the words 0, 1, 2 once 1 is added.
+        let outside = small.as_slice().iter().fold(false, |bad, &x| bad | (x.wrapping_add(1) as u64 > 2));
+        if outside {
+            return Err(Error::params("a secret key's coefficients must be -1, 0 or 1"));
+        }
+        let params = context.params();
+        let keyed = params.keyed();
+        params.require_secure(&keyed)?;
+        let poly = Poly::from_signed(context.backend(), &keyed, small.as_slice())?.into_ntt(context.backend())?;
+        Ok(Self { id, small, slots: SecretPoly::new(poly) })
+    }
+
+    /// The key's name.
+    #[must_use]
+    pub const fn id(&self) -> KeyId {
+        self.id
+    }
+
+    /// The ternary coefficients, for writing the key to its file.
+    #[must_use]
+    pub const fn small(&self) -> &SmallPoly {
+        &self.small
+    }
+
+    /// The slots over all of QP.
+    #[must_use]
+    pub const fn slots(&self) -> &SecretPoly<B> {
+        &self.slots
+    }
+
+    /// A fresh seed's worth of a uniform polynomial and its product with s: used by every encryption under s.
+    pub(crate) fn times(&self, context: &Context<B>, a: &Poly<B, Ntt>) -> Result<Poly<B, Ntt>, Error> {
+        let backend = context.backend();
+        let mut out = Poly::new(backend, a.primes())?;
+        let rows: Vec<usize> = (0..a.primes().len()).collect();
+        let secret_rows = self.slots.poly().primes().rows(a.primes())?;
+        backend
+            .mul_into(
+                a.primes().as_slice(),
+                View::new(a.buffer(), &rows),
+                View::new(self.slots.poly().buffer(), &secret_rows),
+                ViewMut::new(out.buffer_mut(), &rows),
+            )
+            .map_err(synchromesh_ring::Error::from)?;
+        Ok(out)
+    }
+
+    /// c_0 + c_1 s (+ c_2 s^2), by Horner's rule.
+    ///
+    /// # Errors
+    /// [`Error::KeysDiffer`] or [`Error::ParamsDiffer`] for a ciphertext of another key or other parameters.
+    pub fn phase<D: SwitchDomain>(
+        &self,
+        context: &Context<B>,
+        ciphertext: &Ciphertext<B, D>,
+    ) -> Result<Phase<B>, Error> {
+        self.require(context, ciphertext)?;
+        let backend = context.backend();
+        let (constant, rest) = ciphertext.parts().split_first().ok_or(Error::Components { expected: 2, got: 0 })?;
+        let rest = rest.iter().map(|part| D::to_ntt(backend, part)).collect::<Result<_, _>>()?;
+        Ok(Phase(D::add_ntt_to_coeff(backend, self.horner(context, rest)?, constant)?))
+    }
+
+    /// The phase modulo some of the primes only: enough to know it when it is smaller than their product.
+    ///
+    /// # Errors
+    /// As [`Self::phase`], and [`Error::Ring`] for a prime that the ciphertext lacks.
+    pub fn phase_on<D: SwitchDomain>(
+        &self,
+        context: &Context<B>,
+        ciphertext: &Ciphertext<B, D>,
+        primes: &IndexSet,
+    ) -> Result<Phase<B>, Error> {
+        self.require(context, ciphertext)?;
+        let backend = context.backend();
+        let (constant, rest) = ciphertext.parts().split_first().ok_or(Error::Components { expected: 2, got: 0 })?;
+        let slots = |part: &Poly<B, D>| D::restrict_to_ntt(backend, part, primes);
+        let rest = rest.iter().map(slots).collect::<Result<_, _>>()?;
+        let constant = constant.restrict(backend, primes)?;
+        Ok(Phase(D::add_ntt_to_coeff(backend, self.horner(context, rest)?, &constant)?))
+    }
+
+    fn require<D: SwitchDomain>(&self, context: &Context<B>, ciphertext: &Ciphertext<B, D>) -> Result<(), Error> {
+        self.id.require(ciphertext.key())?;
+        context.params().require_digest(ciphertext.params_digest())
+    }
+
+    /// c_1 s (+ c_2 s^2 ..).
+    fn horner(&self, context: &Context<B>, mut rest: Vec<Poly<B, Ntt>>) -> Result<Poly<B, Ntt>, Error> {
+        let mut sum = rest.pop().ok_or(Error::Components { expected: 2, got: 1 })?;
+        let public = rest.is_empty();
+        while let Some(part) = rest.pop() {
+            let mut next = self.times(context, &sum)?;
+            next.add_assign(context.backend(), &part)?;
+            sum.zeroize();
+            sum = next;
+        }
+        let product = self.times(context, &sum)?;
+        if !public {
+            sum.zeroize();
+        }
+        Ok(product)
+    }
+}
+
+/// A uniform polynomial in slots, expanded from a seed.
+pub(crate) fn uniform<B: Backend>(
+    context: &Context<B>,
+    primes: &IndexSet,
+    seed: &Seed,
+    purpose: Purpose,
+    digit: u32,
+) -> Result<Poly<B, Ntt>, Error> {
+    let mut a = Poly::new(context.backend(), primes)?;
+    let rows: Vec<usize> = (0..primes.len()).collect();
+    context
+        .backend()
+        .uniform(primes.as_slice(), seed, purpose, digit, ViewMut::new(a.buffer_mut(), &rows))
+        .map_err(synchromesh_ring::Error::from)?;
+    Ok(a)
+}
+
+/// t e in coefficients, for a small error e.
+pub(crate) fn scaled_error<B: Backend>(
+    context: &Context<B>,
+    primes: &IndexSet,
+    error: &SmallPoly,
+) -> Result<Poly<B, Coeff>, Error> {
+    let params = context.params();
+    let mut e = Poly::from_signed(context.backend(), primes, error.as_slice())?;
+    if params.error_multiple() != &num_bigint::BigUint::from(1u32) {
+        let t = params.ring().residues(primes, params.error_multiple());
+        e.mul_scalar_assign(context.backend(), &t)?;
+    }
+    Ok(e)
+}
