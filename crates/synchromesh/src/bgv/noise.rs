@@ -1,0 +1,51 @@
+//! BGV's certificate: bounds on e where phase = \[f m\]_t + t e, for any message in its range.
+//!
+//! \[.\]_t has coefficients in +-t/2. A phase is an exact integer, so whatever an operation does to the message beyond
+//! reducing it mod t moves a multiple of t into e; those terms are bounded here, the others in
+//! [`synchromesh_rlwe::noise`].
+
+use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, Noise};
+
+use super::Params;
+use crate::error::Result;
+use crate::exact::{fixed_point_margin, log2_biguint};
+
+/// log2 of the largest |e| that decrypts: t (|e| + 1/2) < Q (1/2 - margin of the overflow count).
+pub(super) fn room(params: &Params, level: usize) -> Result<f64> {
+    let limbs = params.rlwe().level(level)?.len();
+    let log2_t = log2_biguint(params.t().value());
+    let ratio = params.log2_modulus(level)? - log2_t + (0.5 - fixed_point_margin(limbs)).log2();
+    // 2^ratio - 1/2, without overflow for a modulus of thousands of bits.
+    Ok(if ratio > 60.0 {
+        ratio + (-(-ratio - 1.0).exp2()).ln_1p() / std::f64::consts::LN_2
+    } else {
+        (ratio.exp2() - 0.5).max(0.0).log2()
+    })
+}
+
+/// \[a\]_t + \[b\]_t = \[a + b\]_t + t k with |k| <= 1.
+pub(super) fn sum() -> Noise {
+    Noise::bounded(1.0)
+}
+
+/// \[a\]_t p = \[a p\]_t + t k with |k| <= |p|_1 / 2 + 1/2.
+pub(super) fn message_product(log2_norm1: f64) -> Noise {
+    Noise::bounded(0.5).times(log2_norm1).plus(Noise::bounded(0.5))
+}
+
+/// \[f m\]_t / D = \[f m / D\]_t + t k with |k| <= (1 + 1/D) / 2, and D >= 2^19.
+pub(super) fn message_switch() -> Noise {
+    Noise::bounded(0.5 + 2f64.powi(-19))
+}
+
+/// The error of a product: with phases A + t a and B + t b,
+/// (A B - \[A B\]_t) / t + A b + B a + t a b, where |A|, |B| <= t/2 and |a b| <= N |a| |b|.
+pub(super) fn product(params: &Params, a: Noise, b: Noise) -> Noise {
+    let log_n = f64::from(params.log_n());
+    let log2_t = log2_biguint(params.t().value());
+    let (norm2, norm1) = (log2_t - 1.0 + log_n / 2.0, log2_t - 1.0 + log_n);
+    let bound = |e: Noise| e.bound(params.log_n(), DEFAULT_LOG2_FAILURE);
+    let errors = Noise { sigma: f64::NEG_INFINITY, remainder: log2_t + log_n + bound(a) + bound(b) };
+    let [a, b] = [a, b].map(|e| e.times_poly(params.log_n(), norm2, norm1));
+    message_product(norm1).plus(a).plus(b).plus(errors)
+}

@@ -1,0 +1,346 @@
+//! A context: CKKS parameters on a device; keys, encoding, encryption, decryption and what a certificate says.
+
+use std::sync::Arc;
+
+use synchromesh_rlwe as rlwe;
+use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly};
+use synchromesh_rlwe::{EvaluationKeys, Noise, PublicKey, Randomness, SecretKey, Source};
+use zeroize::Zeroizing;
+
+use super::ciphertext::Ciphertext;
+use super::decode;
+use super::embedding::{Complex64, Embedding};
+use super::noise;
+use super::params::Params;
+use super::plaintext::{Decrypted, Encoded, Plaintext};
+use super::scale::Scale;
+use crate::error::Result;
+
+/// Bits that one word of a split coefficient holds.
+const SPLIT_BITS: u32 = 61;
+
+/// Which rotations evaluation keys are made for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rotations {
+    /// Rotations to the left by k slots; negative: to the right.
+    pub by: Vec<i64>,
+    /// Whether to conjugate, too.
+    pub conjugate: bool,
+}
+
+impl Rotations {
+    /// No rotation: a key to relinearise with alone.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Rotations to the left by each k.
+    #[must_use]
+    pub fn by(k: impl IntoIterator<Item = i64>) -> Self {
+        Self { by: k.into_iter().collect(), conjugate: false }
+    }
+
+    /// Conjugation in addition.
+    #[must_use]
+    pub fn and_conjugate(mut self) -> Self {
+        self.conjugate = true;
+        self
+    }
+}
+
+/// CKKS parameters on a device.
+pub struct Context<B: Backend = Cpu> {
+    params: Params,
+    rlwe: Arc<rlwe::Context<B>>,
+    embedding: Embedding,
+}
+
+impl Context<Cpu> {
+    /// The parameters on this machine's CPU.
+    ///
+    /// # Errors
+    /// [`rlwe::Error::Ring`] when `SYNCHROMESH_ISA` asks for what this CPU lacks.
+    pub fn new(params: Params) -> Result<Arc<Self>> {
+        let rlwe = rlwe::Context::new(params.rlwe().clone())?;
+        Ok(Arc::new(Self { embedding: Embedding::new(params.log_n())?, rlwe, params }))
+    }
+}
+
+impl<B: Backend> Context<B> {
+    /// The parameters on a device of the caller's choice, opened for the same ring.
+    ///
+    /// # Errors
+    /// [`EmbeddingError`](super::embedding::EmbeddingError) for a degree the encoder lacks.
+    pub fn with_backend(params: Params, backend: B) -> Result<Arc<Self>> {
+        let rlwe = rlwe::Context::with_backend(params.rlwe().clone(), backend);
+        Ok(Arc::new(Self { embedding: Embedding::new(params.log_n())?, rlwe, params }))
+    }
+
+    /// The parameters.
+    #[must_use]
+    pub const fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The context of the layer below.
+    #[must_use]
+    pub const fn rlwe(&self) -> &Arc<rlwe::Context<B>> {
+        &self.rlwe
+    }
+
+    /// 3^k mod 2N, the Galois element of a rotation to the left by k slots.
+    #[must_use]
+    pub fn galois_element(&self, k: i64) -> usize {
+        let two_n = 2 * self.params.n();
+        let mut left = k.rem_euclid(self.params.slots() as i64);
+        let (mut power, mut result) = (3, 1);
+        while left > 0 {
+            if left & 1 == 1 {
+                result = result * power % two_n;
+            }
+            power = power * power % two_n;
+            left >>= 1;
+        }
+        result
+    }
+
+    /// 2N - 1, the Galois element of conjugation.
+    #[must_use]
+    pub fn conjugation_element(&self) -> usize {
+        2 * self.params.n() - 1
+    }
+
+    /// A new secret key and its public key.
+    ///
+    /// # Errors
+    /// [`rlwe::Error::Entropy`] without randomness, or when the device fails.
+    pub fn generate_keys(&self, randomness: &mut Randomness) -> Result<(SecretKey<B>, PublicKey<B>)> {
+        let secret = SecretKey::generate(&self.rlwe, randomness)?;
+        let public = PublicKey::generate(&self.rlwe, &secret, randomness)?;
+        Ok((secret, public))
+    }
+
+    /// The keys that multiplication and the rotations named need.
+    ///
+    /// # Errors
+    /// [`rlwe::Error::Entropy`] without randomness, or when the device fails.
+    pub fn generate_evaluation_keys(
+        &self,
+        secret: &SecretKey<B>,
+        rotations: &Rotations,
+        randomness: &mut Randomness,
+    ) -> Result<EvaluationKeys<B>> {
+        let mut elements: Vec<usize> = rotations.by.iter().map(|&k| self.galois_element(k)).collect();
+        elements.extend(rotations.conjugate.then(|| self.conjugation_element()));
+        elements.sort_unstable();
+        elements.dedup();
+        let sources = elements.into_iter().filter(|&g| g != 1).map(Source::Galois);
+        let sources = [Source::Square].into_iter().chain(sources);
+        Ok(EvaluationKeys::generate(&self.rlwe, secret, sources, self.params.plan(), randomness)?)
+    }
+
+    /// Real values of absolute value at most 1; missing slots are zeros.
+    ///
+    /// # Errors
+    /// As [`Self::encode_complex`].
+    pub fn encode(&self, values: &[f64]) -> Result<Plaintext<B>> {
+        self.encode_bounded(values, 1.0)
+    }
+
+    /// Real values of absolute value at most `bound`.
+    ///
+    /// # Errors
+    /// As [`Self::encode_complex`].
+    pub fn encode_bounded(&self, values: &[f64], bound: f64) -> Result<Plaintext<B>> {
+        self.plaintext(Zeroizing::new(values.iter().map(|&x| x.into()).collect()), bound)
+    }
+
+    /// Complex values of modulus at most `bound`.
+    ///
+    /// # Errors
+    /// [`EmbeddingError`](super::embedding::EmbeddingError): too many values, one that is not finite or exceeds the
+    /// bound, or a bound that is no usable number.
+    pub fn encode_complex(&self, values: &[Complex64], bound: f64) -> Result<Plaintext<B>> {
+        self.plaintext(Zeroizing::new(values.to_vec()), bound)
+    }
+
+    fn plaintext(&self, values: Zeroizing<Vec<Complex64>>, bound: f64) -> Result<Plaintext<B>> {
+        self.embedding.check(&values, bound)?;
+        Ok(Plaintext::from_values(values, bound))
+    }
+
+    /// The real parts of a message's slots: those encoded, or all N/2 of a decrypted one.
+    ///
+    /// # Errors
+    /// As [`Self::decode_complex`].
+    pub fn decode(&self, plaintext: &Plaintext<B>) -> Result<Vec<f64>> {
+        Ok(self.values(plaintext)?.iter().map(|z| z.re).collect())
+    }
+
+    /// A message's slots; variable time.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn decode_complex(&self, plaintext: &Plaintext<B>) -> Result<Vec<Complex64>> {
+        Ok(self.values(plaintext)?.to_vec())
+    }
+
+    fn values<'a>(&self, plaintext: &'a Plaintext<B>) -> Result<&'a [Complex64]> {
+        if let Some(decrypted) = plaintext.decrypted.as_ref().filter(|_| plaintext.values.get().is_none()) {
+            let scale = self.double(&decrypted.scale)?;
+            let coefficients = decode::coefficients(&self.rlwe, decrypted.phase.poly(), scale)?;
+            let values = Zeroizing::new(self.embedding.decode(&coefficients)?);
+            return Ok(plaintext.values.get_or_init(|| values));
+        }
+        Ok(plaintext.values.get().map_or(&[], |values| values.as_slice()))
+    }
+
+    /// A scale as a double, from the tables where it is a level's own.
+    fn double(&self, scale: &Scale) -> Result<super::embedding::Scale> {
+        for level in 0..=self.params.top_level() {
+            let own = self.params.at(level)?;
+            if own.scale == *scale {
+                return Ok(own.double);
+            }
+        }
+        scale.to_double()
+    }
+
+    /// The integer polynomial of a message at a scale, modulo the primes of a level.
+    fn polynomial(&self, plaintext: &Plaintext<B>, level: usize, scale: &Scale) -> Result<Poly<B, Coeff>> {
+        let double = self.double(scale)?;
+        let values = self.values(plaintext)?;
+        let integers = self.embedding.encode(values, double, plaintext.bound())?;
+        let (backend, primes) = (self.rlwe.backend(), self.params.rlwe().level(level)?);
+        let low = |x: &i128| (x & ((1 << SPLIT_BITS) - 1)) as i64;
+        // No coefficient exceeds the largest slot.
+        if f64::from(double.exponent()) + 1.0 + plaintext.bound().log2() < 62.0 {
+            let words: Zeroizing<Vec<i64>> = Zeroizing::new(integers.iter().map(|&x| x as i64).collect());
+            return Ok(Poly::from_signed(backend, primes, &words)?);
+        }
+        let words: Zeroizing<Vec<i64>> = Zeroizing::new(integers.iter().map(|x| (x >> SPLIT_BITS) as i64).collect());
+        let mut sum = Poly::from_signed(backend, primes, &words)?;
+        let power = (num_bigint::BigUint::from(1u32)) << SPLIT_BITS;
+        sum.mul_scalar_assign(backend, &self.params.rlwe().ring().residues(primes, &power))?;
+        let words: Zeroizing<Vec<i64>> = Zeroizing::new(integers.iter().map(low).collect());
+        let low = Zeroizing::new(Poly::from_signed(backend, primes, &words)?);
+        sum.add_assign(backend, &low)?;
+        Ok(sum)
+    }
+
+    /// A message in coefficients; the last encoding is reused.
+    pub(crate) fn coefficients(
+        &self,
+        plaintext: &Plaintext<B>,
+        level: usize,
+        scale: &Scale,
+    ) -> Result<Arc<Encoded<B, Coeff>>> {
+        plaintext.coefficients.get_or_make(level, scale, || self.polynomial(plaintext, level, scale))
+    }
+
+    /// A message in the ring's slots; the last encoding is reused.
+    pub(crate) fn slots(&self, plaintext: &Plaintext<B>, level: usize, scale: &Scale) -> Result<Arc<Encoded<B, Ntt>>> {
+        let make = || Ok(self.polynomial(plaintext, level, scale)?.into_ntt(self.rlwe.backend())?);
+        plaintext.slots.get_or_make(level, scale, make)
+    }
+
+    /// Encrypts at the top level.
+    ///
+    /// # Errors
+    /// As [`Self::encrypt_at`].
+    pub fn encrypt(
+        &self,
+        key: &PublicKey<B>,
+        plaintext: &Plaintext<B>,
+        randomness: &mut Randomness,
+    ) -> Result<Ciphertext<B>> {
+        self.encrypt_at(key, plaintext, self.params.top_level(), randomness)
+    }
+
+    /// Encrypts at a level, whose scale the message takes.
+    ///
+    /// # Errors
+    /// [`rlwe::Error::Level`], [`rlwe::Error::ParamsDiffer`], [`rlwe::Error::Entropy`], [`rlwe::Error::Noise`] when the
+    /// level has no room for the declared bound.
+    pub fn encrypt_at(
+        &self,
+        key: &PublicKey<B>,
+        plaintext: &Plaintext<B>,
+        level: usize,
+        randomness: &mut Randomness,
+    ) -> Result<Ciphertext<B>> {
+        let message = self.coefficients(plaintext, level, self.params.scale(level)?)?;
+        self.fresh(key.encrypt(&self.rlwe, &message.poly, level, randomness)?, plaintext)
+    }
+
+    /// Encrypts at a level under the secret key.
+    ///
+    /// # Errors
+    /// As [`Self::encrypt_at`].
+    pub fn encrypt_with_secret(
+        &self,
+        key: &SecretKey<B>,
+        plaintext: &Plaintext<B>,
+        level: usize,
+        randomness: &mut Randomness,
+    ) -> Result<Ciphertext<B>> {
+        let message = self.coefficients(plaintext, level, self.params.scale(level)?)?;
+        self.fresh(key.encrypt(&self.rlwe, &message.poly, level, randomness)?.0, plaintext)
+    }
+
+    fn fresh(&self, inner: rlwe::Ciphertext<B, Ntt>, plaintext: &Plaintext<B>) -> Result<Ciphertext<B>> {
+        let level = self.params.at(inner.level())?;
+        let rounding = noise::encoding(self.params.log_n(), level.log2, plaintext.bound());
+        let total = inner.noise().plus(rounding);
+        Ciphertext::checked(&self.params, inner.with_noise(total), level.scale.clone(), plaintext.bound())
+    }
+
+    /// Decrypts, on as many primes as the certificate says the phase needs; see [`Plaintext`] about publishing it.
+    ///
+    /// # Errors
+    /// [`rlwe::Error::KeysDiffer`], [`rlwe::Error::ParamsDiffer`], [`rlwe::Error::Noise`] when the phase could wrap around.
+    pub fn decrypt(&self, key: &SecretKey<B>, ct: &Ciphertext<B>) -> Result<Plaintext<B>> {
+        let params = self.params.rlwe();
+        params.require_digest(ct.inner().params_digest())?;
+        let level = ct.level();
+        let factor = ct.factor();
+        noise::check(&self.params, level, factor.log2_message, factor.noise)?;
+        let needed = noise::phase(factor.log2_message, factor.noise, self.params.log_n()) + 1.0 + 1e-9;
+        let all = params.level(level)?;
+        let mut count = 1;
+        while count < all.len() && params.ring().log2(&all.iter().take(count).collect()) <= needed {
+            count += 1;
+        }
+        let primes: IndexSet = all.iter().take(count).collect();
+        let phase = key.phase_on(&self.rlwe, ct.inner(), &primes)?;
+        let error = self.error_bound(ct);
+        Ok(Plaintext::from_phase(Decrypted { phase, scale: ct.scale().clone() }, ct.bound() + error, error))
+    }
+
+    /// How far a decrypted and decoded slot may be from the message, except with probability 2^-128.
+    #[must_use]
+    pub fn error_bound(&self, ct: &Ciphertext<B>) -> f64 {
+        let error = (noise::canonical(ct.inner().noise(), self.params.log_n()) - ct.log2_scale()).exp2();
+        error + noise::transform_error(self.params.log_n()) * (ct.bound() + error)
+    }
+
+    /// log2 of the message bound over the error bound: bits of the largest slot that are surely right.
+    #[must_use]
+    pub fn precision_bits(&self, ct: &Ciphertext<B>) -> f64 {
+        (ct.bound() / self.error_bound(ct)).log2()
+    }
+
+    /// Bits by which message and error together could grow before they wrap around; needs no key.
+    #[must_use]
+    pub fn noise_budget(&self, ct: &Ciphertext<B>) -> f64 {
+        let factor = ct.factor();
+        let used = noise::phase(factor.log2_message, factor.noise, self.params.log_n());
+        noise::room(&self.params, ct.level()).unwrap_or(0.0) - used
+    }
+
+    /// The error of encoding a message at a scale.
+    pub(crate) fn encoding_noise(&self, log2_scale: f64, bound: f64) -> Noise {
+        noise::encoding(self.params.log_n(), log2_scale, bound)
+    }
+}

@@ -1,0 +1,275 @@
+//! Homomorphic operations; each computes the certificate of its result and refuses one that could wrap around.
+//!
+//! In automatic mode (the default) a ciphertext of level l has scale S_l or, right after a multiplication that was not
+//! relinearised, S_l^2. `mul` divides by P and by the level's primes at once and leaves exactly S_(l-1). Operands of
+//! different levels are first brought to the lower one; see [`mod_switch_to`](Evaluator::mod_switch_to).
+
+mod align;
+mod plain;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use synchromesh_rlwe as rlwe;
+use synchromesh_rlwe::operations::KeySwitching;
+use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
+use synchromesh_rlwe::{EvaluationKeys, Noise};
+
+use super::ciphertext::Ciphertext;
+use super::context::Context;
+use super::noise;
+use super::params::Mode;
+use crate::error::{Error, Result};
+
+/// Computes on ciphertexts; one may serve many threads.
+pub struct Evaluator<B: Backend = Cpu> {
+    context: Arc<Context<B>>,
+    switching: Option<KeySwitching<B>>,
+}
+
+/// A ciphertext as given, or one made from it.
+pub(crate) enum Held<'a, B: Backend> {
+    Given(&'a Ciphertext<B>),
+    Made(Ciphertext<B>),
+}
+
+impl<B: Backend> Deref for Held<'_, B> {
+    type Target = Ciphertext<B>;
+
+    fn deref(&self) -> &Ciphertext<B> {
+        match self {
+            Self::Given(ct) => ct,
+            Self::Made(ct) => ct,
+        }
+    }
+}
+
+impl<B: Backend> Held<'_, B> {
+    /// The ciphertext by value, copied if it was given.
+    fn take(self, context: &Context<B>) -> Result<Ciphertext<B>> {
+        match self {
+            Self::Given(ct) => ct.duplicate(context),
+            Self::Made(ct) => Ok(ct),
+        }
+    }
+}
+
+impl<B: Backend> Evaluator<B> {
+    /// An evaluator; without keys it can add, multiply by plaintexts and rescale.
+    #[must_use]
+    pub fn new(context: &Arc<Context<B>>, keys: Option<Arc<EvaluationKeys<B>>>) -> Self {
+        let switching = keys.map(|keys| KeySwitching::new(keys, context.params().plan().clone()));
+        Self { context: Arc::clone(context), switching }
+    }
+
+    /// The context.
+    #[must_use]
+    pub const fn context(&self) -> &Arc<Context<B>> {
+        &self.context
+    }
+
+    fn auto(&self) -> bool {
+        self.context.params().mode() == Mode::Auto
+    }
+
+    fn log_n(&self) -> u32 {
+        self.context.params().log_n()
+    }
+
+    fn switching(&self, operation: &'static str) -> Result<&KeySwitching<B>> {
+        self.switching.as_ref().ok_or(Error::NoKeys { operation })
+    }
+
+    /// A result with its certificate, checked.
+    fn finish(
+        &self,
+        inner: rlwe::Ciphertext<B, Ntt>,
+        noise: Noise,
+        scale: super::Scale,
+        bound: f64,
+    ) -> Result<Ciphertext<B>> {
+        Ciphertext::checked(self.context.params(), inner.with_noise(noise), scale, bound)
+    }
+
+    /// x + y.
+    ///
+    /// # Errors
+    /// [`rlwe::Error::ParamsDiffer`], [`rlwe::Error::KeysDiffer`], [`rlwe::Error::Noise`]; in manual mode
+    /// [`Error::ScaleMismatch`] unless both scales are the same.
+    pub fn add(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        self.sum(x, y, false)
+    }
+
+    /// x - y.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn sub(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        self.sum(x, y, true)
+    }
+
+    fn sum(&self, x: &Ciphertext<B>, y: &Ciphertext<B>, subtract: bool) -> Result<Ciphertext<B>> {
+        self.require_related(x, y)?;
+        let (x, y) = self.align_for_sum(x, y)?;
+        let bound = x.bound() + y.bound();
+        let (mut sum, header) = x.take(&self.context)?.into_parts();
+        sum.add_assign(self.context.rlwe(), y.inner(), subtract)?;
+        let noise = sum.noise();
+        self.finish(sum, noise, header.scale, bound)
+    }
+
+    /// -x.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn neg(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        self.require_own(x)?;
+        let (mut inner, header) = x.duplicate(&self.context)?.into_parts();
+        inner.neg_assign(self.context.rlwe())?;
+        let noise = inner.noise();
+        self.finish(inner, noise, header.scale, header.bound)
+    }
+
+    /// x y, slot by slot, relinearised; in automatic mode also rescaled, in one division.
+    ///
+    /// # Errors
+    /// [`Error::NoKeys`], [`rlwe::Error::MissingKey`], [`rlwe::Error::KeysDiffer`], [`rlwe::Error::ParamsDiffer`],
+    /// [`rlwe::Error::Components`] for operands of three components, [`rlwe::Error::Level`] when no level is left,
+    /// [`rlwe::Error::Noise`].
+    pub fn mul(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        self.switching("multiplication")?;
+        self.require_related(x, y)?;
+        self.require_level_for_product(x, y)?;
+        self.relinearize(&self.mul_no_relin(x, y)?)
+    }
+
+    /// x^2, relinearised; as [`Self::mul`] with one product less.
+    ///
+    /// # Errors
+    /// As [`Self::mul`].
+    pub fn square(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        self.switching("multiplication")?;
+        self.require_own(x)?;
+        self.require_level_for_product(x, x)?;
+        self.relinearize(&self.square_no_relin(x)?)
+    }
+
+    /// x y with three components, at the product of the scales.
+    ///
+    /// # Errors
+    /// As [`Self::mul`], keys apart.
+    pub fn mul_no_relin(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        self.require_related(x, y)?;
+        let (x, y) = self.align_for_product(x, y)?;
+        x.inner().require_components(2)?;
+        y.inner().require_components(2)?;
+        let backend = self.context.rlwe().backend();
+        let [x0, x1] = [&x.inner().parts()[0], &x.inner().parts()[1]];
+        let [y0, y1] = [&y.inner().parts()[0], &y.inner().parts()[1]];
+        let mut cross = x0.mul(backend, y1)?;
+        cross.mul_acc(backend, x1, y0)?;
+        self.product(&x, &y, [x0.mul(backend, y0)?, cross, x1.mul(backend, y1)?])
+    }
+
+    /// x^2 with three components, at the square of the scale.
+    ///
+    /// # Errors
+    /// As [`Self::mul_no_relin`].
+    pub fn square_no_relin(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        self.require_own(x)?;
+        let x = self.settle(x)?;
+        x.inner().require_components(2)?;
+        let backend = self.context.rlwe().backend();
+        let [x0, x1] = [&x.inner().parts()[0], &x.inner().parts()[1]];
+        let mut cross = x0.mul(backend, x1)?;
+        let twos = vec![2; cross.primes().len()];
+        cross.mul_scalar_assign(backend, &twos)?;
+        self.product(&x, &x, [x0.mul(backend, x0)?, cross, x1.mul(backend, x1)?])
+    }
+
+    fn product(&self, x: &Ciphertext<B>, y: &Ciphertext<B>, parts: [Poly<B, Ntt>; 3]) -> Result<Ciphertext<B>> {
+        let noise = noise::product(x.factor(), y.factor(), self.log_n());
+        let params = self.context.params();
+        let inner = rlwe::Ciphertext::new(params.rlwe(), Vec::from(parts), x.level(), x.inner().key(), noise)?;
+        self.finish(inner, noise, x.scale().times(y.scale())?, x.bound() * y.bound())
+    }
+
+    /// Three components to two; a product that is due for a rescale in automatic mode is rescaled in the same division
+    /// (ePrint 2023/1642, section 6.1).
+    ///
+    /// # Errors
+    /// [`Error::NoKeys`], [`rlwe::Error::MissingKey`], [`rlwe::Error::KeysDiffer`], [`rlwe::Error::Components`].
+    pub fn relinearize(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        let switching = self.switching("relinearisation")?;
+        self.require_own(x)?;
+        let merged = self.pending(x)? && x.level() > 0;
+        let level = if merged { x.level() - 1 } else { x.level() };
+        let inner = switching.relinearize_to(self.context.rlwe(), x.inner(), level)?;
+        let (before, after) = (x.inner().noise(), switching.noise_to(self.context.rlwe(), x.level(), level)?);
+        let params = self.context.params();
+        let (scale, divided) = if merged {
+            let dropped = &params.at(x.level())?.dropped;
+            (x.scale().over(dropped)?, before.times(-dropped.log2()))
+        } else {
+            (x.scale().clone(), before)
+        };
+        let noise = divided.plus(noise::switched(after, self.log_n()));
+        self.finish(inner, noise, scale, x.bound())
+    }
+
+    /// The slots rotated to the left by k, to the right for k < 0.
+    ///
+    /// # Errors
+    /// [`Error::NoKeys`], [`rlwe::Error::MissingKey`], [`rlwe::Error::KeysDiffer`], [`rlwe::Error::Components`].
+    pub fn rotate(&self, x: &Ciphertext<B>, k: i64) -> Result<Ciphertext<B>> {
+        self.automorphism(x, self.context.galois_element(k), "rotation")
+    }
+
+    /// The complex conjugate of every slot.
+    ///
+    /// # Errors
+    /// As [`Self::rotate`].
+    pub fn conjugate(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        self.automorphism(x, self.context.conjugation_element(), "conjugation")
+    }
+
+    fn automorphism(&self, x: &Ciphertext<B>, g: usize, operation: &'static str) -> Result<Ciphertext<B>> {
+        if g == 1 {
+            self.require_own(x)?;
+            return x.duplicate(&self.context);
+        }
+        let switching = self.switching(operation)?;
+        let inner = switching.automorphism(self.context.rlwe(), x.inner(), g)?;
+        self.moved(x, inner)
+    }
+
+    /// The rotations by each k, with one decomposition for all (hoisting).
+    ///
+    /// # Errors
+    /// As [`Self::rotate`].
+    pub fn rotate_many(&self, x: &Ciphertext<B>, ks: &[i64]) -> Result<Vec<Ciphertext<B>>> {
+        let elements: Vec<usize> = ks.iter().map(|&k| self.context.galois_element(k)).collect();
+        let switching = self.switching("rotation")?;
+        let rotated = switching.automorphisms_hoisted(self.context.rlwe(), x.inner(), &elements)?;
+        let finish = |(inner, g)| if g == 1 { x.duplicate(&self.context) } else { self.moved(x, inner) };
+        rotated.into_iter().zip(elements).map(finish).collect()
+    }
+
+    /// The result of a key switch at the level of `x`, message and scale unchanged.
+    fn moved(&self, x: &Ciphertext<B>, inner: rlwe::Ciphertext<B, Ntt>) -> Result<Ciphertext<B>> {
+        let switching = self.switching("rotation")?;
+        let added = switching.noise(self.context.rlwe(), x.level())?;
+        let noise = x.inner().noise().plus(noise::switched(added, self.log_n()));
+        self.finish(inner, noise, x.scale().clone(), x.bound())
+    }
+
+    fn require_own(&self, x: &Ciphertext<B>) -> Result<()> {
+        Ok(self.context.params().rlwe().require_digest(x.inner().params_digest())?)
+    }
+
+    fn require_related(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<()> {
+        self.require_own(x)?;
+        self.require_own(y)?;
+        Ok(x.inner().key().require(y.inner().key())?)
+    }
+}

@@ -1,0 +1,442 @@
+//! Parameters: primes chosen so that every level has one exact scale near 2^log_scale.
+//!
+//! A fresh ciphertext at the top level L has scale S_L = 2^log_scale. Multiplying two ciphertexts of level l and
+//! dividing by D_l, the product of the primes that level l - 1 lacks, gives S_(l-1) = S_l^2 / D_l. Each D_l is the
+//! unused product nearest to S_l^2 / 2^log_scale, so that a level corrects the deviation of the one above it instead
+//! of doubling it.
+
+use std::sync::Arc;
+
+use num_bigint::BigUint;
+use num_traits::ToPrimitive;
+use serde::{Deserialize, Serialize};
+use synchromesh_rlwe as rlwe;
+use synchromesh_rlwe::params::ErrorChoice;
+use synchromesh_rlwe::ring::prime::{MAX_PRIME_BITS, MIN_PRIME_BITS, is_prime, ntt_primes_excluding};
+use synchromesh_rlwe::{Security, SwitchPlan};
+
+use super::embedding;
+use super::scale::Scale;
+use crate::error::{Error, Result};
+
+/// Levels above the lowest that a chain may have; exact exponents double at each.
+const MAX_LEVELS: usize = 100;
+
+/// Largest log2 of the scale: encoded coefficients stay below 2^120.
+const MAX_LOG_SCALE: u32 = 110;
+
+/// Who looks after scales and levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// The library: every product is rescaled, operands are brought to one level, each level has one scale.
+    #[default]
+    Auto,
+    /// The caller: products keep the product of the scales until `rescale`, sums need equal scales.
+    Manual,
+}
+
+/// The primes of a chain, for parameters that must not depend on a search.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Primes {
+    /// Ciphertext primes, lowest level first.
+    pub q: Vec<u64>,
+    /// Special primes of key switching.
+    pub p: Vec<u64>,
+}
+
+/// Parameters as typed or read: unchecked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParamsLiteral {
+    /// log2 of the ring degree N, 10..17 (18 for measurement only).
+    pub log_n: u32,
+    /// log2 of the scale of a fresh message, 15 to 110.
+    pub log_scale: u32,
+    /// Widths of the ciphertext primes, lowest level first. Those a level adds make up `log_scale` bits together; they
+    /// lie on either side of a power of two, so a 50-bit one may exceed 2^50.
+    pub q_bits: Vec<u32>,
+    /// Widths of the special primes.
+    pub p_bits: Vec<u32>,
+    /// Limbs present at level 0, 1, ..; empty: one prime a level.
+    #[serde(default)]
+    pub level_limbs: Vec<usize>,
+    /// Digits of a key switch, 1 to the number of ciphertext primes.
+    pub omega: usize,
+    /// Who looks after scales and levels.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Required security.
+    #[serde(default)]
+    pub security: Security,
+    /// The primes themselves, of the widths named (to a bit); `None`: chosen by the rule of this module.
+    #[serde(default)]
+    pub primes: Option<Primes>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    literal: ParamsLiteral,
+    rlwe: rlwe::Params,
+    plan: SwitchPlan,
+    levels: Vec<Level>,
+}
+
+/// The scale of a level.
+#[derive(Debug, Clone)]
+pub(crate) struct Level {
+    /// S_l.
+    pub(crate) scale: Scale,
+    /// S_l^2, the scale of a product before its rescale.
+    pub(crate) square: Scale,
+    /// D_l; 1 at level 0.
+    pub(crate) dropped: Scale,
+    /// log2 S_l.
+    pub(crate) log2: f64,
+    /// S_l for encoding and decoding.
+    pub(crate) double: embedding::Scale,
+}
+
+/// Checked, immutable parameters; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Params(Arc<Inner>);
+
+impl PartialEq for Params {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.rlwe == other.0.rlwe
+    }
+}
+
+impl Params {
+    /// Checks a literal and chooses the primes it leaves open.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for a rule of this scheme, [`Error::Rlwe`] for one of the layer below, security among them.
+    pub fn new(mut literal: ParamsLiteral) -> Result<Self> {
+        let limbs = level_limbs(&literal)?;
+        check_widths(&literal, &limbs)?;
+        let primes = match literal.primes.take() {
+            Some(primes) => primes,
+            None => choose(&literal, &limbs)?,
+        };
+        check_primes(&literal, &primes)?;
+        let levels = levels(&literal, &limbs, &primes.q)?;
+        let manual = if literal.mode == Mode::Manual { " manual" } else { "" };
+        let rlwe = rlwe::Params::new(rlwe::ParamsLiteral {
+            tag: format!("ckks log_scale={}{manual}", literal.log_scale),
+            log_n: literal.log_n,
+            q: primes.q.clone(),
+            p: primes.p.clone(),
+            aux: Vec::new(),
+            level_limbs: limbs,
+            error_multiple: "1".to_owned(),
+            error: ErrorChoice::Cbd21,
+            security: literal.security,
+        })?;
+        let plan = SwitchPlan::hybrid(&rlwe, literal.omega)?;
+        literal.primes = Some(primes);
+        Ok(Self(Arc::new(Inner { literal, rlwe, plan, levels })))
+    }
+
+    /// The literal, with its primes filled in.
+    #[must_use]
+    pub fn literal(&self) -> &ParamsLiteral {
+        &self.0.literal
+    }
+
+    /// The parameters of the layer below.
+    #[must_use]
+    pub fn rlwe(&self) -> &rlwe::Params {
+        &self.0.rlwe
+    }
+
+    /// How key switches are carried out.
+    #[must_use]
+    pub fn plan(&self) -> &SwitchPlan {
+        &self.0.plan
+    }
+
+    /// Who looks after scales and levels.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.0.literal.mode
+    }
+
+    /// The ring degree N.
+    #[must_use]
+    pub fn n(&self) -> usize {
+        self.0.rlwe.n()
+    }
+
+    /// log2 N.
+    #[must_use]
+    pub fn log_n(&self) -> u32 {
+        self.0.literal.log_n
+    }
+
+    /// Complex slots of a message, N/2.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.n() / 2
+    }
+
+    /// Level of a fresh ciphertext.
+    #[must_use]
+    pub fn top_level(&self) -> usize {
+        self.0.rlwe.top_level()
+    }
+
+    /// The scale at which messages are encoded for `level`: S_l, or 2^log_scale in manual mode.
+    ///
+    /// # Errors
+    /// [`rlwe::Error::Level`] above the top level.
+    pub fn scale(&self, level: usize) -> Result<&Scale> {
+        Ok(&self.at(level)?.scale)
+    }
+
+    pub(crate) fn at(&self, level: usize) -> Result<&Level> {
+        self.0.rlwe.level(level)?;
+        Ok(&self.0.levels[level])
+    }
+}
+
+/// Limbs present at each level, the default written out.
+fn level_limbs(literal: &ParamsLiteral) -> Result<Vec<usize>> {
+    let l = literal.q_bits.len();
+    if l == 0 {
+        return Err(Error::params("the list q_bits of ciphertext primes is empty"));
+    }
+    let limbs = if literal.level_limbs.is_empty() { (1..=l).collect() } else { literal.level_limbs.clone() };
+    let rising = limbs.windows(2).all(|w| w[0] < w[1]) && limbs[0] > 0 && limbs.last() == Some(&l);
+    if !rising {
+        return Err(Error::params(format!("level_limbs {limbs:?} must rise strictly from at least 1 to {l}")));
+    }
+    if limbs.len() > MAX_LEVELS + 1 {
+        return Err(Error::params(format!("{} levels above the lowest; at most {MAX_LEVELS}", limbs.len() - 1)));
+    }
+    Ok(limbs)
+}
+
+fn check_widths(literal: &ParamsLiteral, limbs: &[usize]) -> Result<()> {
+    let log_scale = literal.log_scale;
+    if !(10..=18).contains(&literal.log_n) {
+        return Err(Error::params(format!("log_n = {}: the ring degree must be 2^10 to 2^18", literal.log_n)));
+    }
+    if !(15..=MAX_LOG_SCALE).contains(&log_scale) {
+        return Err(Error::params(format!("log_scale = {log_scale} is outside 15 to {MAX_LOG_SCALE}")));
+    }
+    let allowed = MIN_PRIME_BITS..=MAX_PRIME_BITS;
+    if let Some(w) = literal.q_bits.iter().chain(&literal.p_bits).find(|w| !allowed.contains(w)) {
+        return Err(Error::params(format!("prime width {w} is outside {MIN_PRIME_BITS} to {MAX_PRIME_BITS} bits")));
+    }
+    for (level, pair) in limbs.windows(2).enumerate() {
+        let sum: u32 = literal.q_bits[pair[0]..pair[1]].iter().sum();
+        if sum != log_scale {
+            return Err(Error::params(format!(
+                "the primes of level {} have {sum} bits together, they must have log_scale = {log_scale}",
+                level + 1
+            )));
+        }
+    }
+    let lowest: u32 = literal.q_bits[..limbs[0]].iter().sum();
+    if lowest < log_scale + 2 {
+        return Err(Error::params(format!(
+            "level 0 has {lowest} bits; a message of absolute value 1 at scale 2^{log_scale} needs {}",
+            log_scale + 2
+        )));
+    }
+    Ok(())
+}
+
+/// Explicit primes must have the widths named, to a bit; the layer below checks the rest.
+fn check_primes(literal: &ParamsLiteral, primes: &Primes) -> Result<()> {
+    let lists = [("q", &literal.q_bits, &primes.q), ("p", &literal.p_bits, &primes.p)];
+    for (name, widths, list) in lists {
+        if widths.len() != list.len() {
+            return Err(Error::params(format!("{name}_bits names {} primes, {} are given", widths.len(), list.len())));
+        }
+        let off = |&(&w, &q): &(&u32, &u64)| ((q as f64).log2() - f64::from(w)).abs() > 1.0;
+        if let Some((w, q)) = widths.iter().zip(list).find(off) {
+            return Err(Error::params(format!("prime {q} of {name} is not of the {w} bits named")));
+        }
+    }
+    Ok(())
+}
+
+/// Scaling primes from the top level down, then the primes of level 0, then the special ones.
+fn choose(literal: &ParamsLiteral, limbs: &[usize]) -> Result<Primes> {
+    let mut q = vec![0; literal.q_bits.len()];
+    let mut used = Vec::new();
+    let base = Scale::power_of_two(literal.log_scale);
+    let mut scale = base.clone();
+    for level in (1..limbs.len()).rev() {
+        let square = scale.times(&scale)?;
+        let mut left = square.over(&base)?.to_integer()?;
+        let last = limbs[level] - 1;
+        for i in limbs[level - 1]..limbs[level] {
+            let target = if i == last { left.to_u64().unwrap_or(u64::MAX) } else { 1 << literal.q_bits[i] };
+            q[i] = nearest_prime(target, literal.log_n, &used)?;
+            used.push(q[i]);
+            left = (&left + q[i] / 2) / BigUint::from(q[i]);
+        }
+        scale = square.over(&Scale::product(q[limbs[level - 1]..limbs[level]].iter().copied())?)?;
+    }
+    let mut largest = |width: u32| -> Result<u64> {
+        let found = ntt_primes_excluding(width, literal.log_n, 1, &used).map_err(|e| Error::params(e.to_string()))?;
+        used.extend(&found);
+        Ok(found[0])
+    };
+    for i in 0..limbs[0] {
+        q[i] = largest(literal.q_bits[i])?;
+    }
+    let p = literal.p_bits.iter().map(|&width| largest(width)).collect::<Result<_>>()?;
+    Ok(Primes { q, p })
+}
+
+/// The unused prime 1 mod 2N nearest to `target`, within a factor of 2 of it.
+fn nearest_prime(target: u64, log_n: u32, used: &[u64]) -> Result<u64> {
+    let step = 2u64 << log_n;
+    let fits = |q: u64| {
+        let in_range = q > 1 << (MIN_PRIME_BITS - 1) && q < 1 << MAX_PRIME_BITS;
+        in_range && q > target / 2 && q / 2 < target && !used.contains(&q) && is_prime(q)
+    };
+    let below = target.saturating_sub(1) / step * step + 1;
+    for k in 0..=target / step {
+        let [down, up] = [below.saturating_sub(k * step), below.saturating_add((k + 1) * step)];
+        let order = if target.abs_diff(down) <= target.abs_diff(up) { [down, up] } else { [up, down] };
+        if let Some(q) = order.into_iter().find(|&q| fits(q)) {
+            return Ok(q);
+        }
+    }
+    let wanted = (target as f64).log2();
+    Err(Error::params(format!("no unused prime that is 1 mod {step} is near 2^{wanted:.2}; use other widths")))
+}
+
+fn levels(literal: &ParamsLiteral, limbs: &[usize], q: &[u64]) -> Result<Vec<Level>> {
+    let mut scale = Scale::power_of_two(literal.log_scale);
+    let mut levels = Vec::with_capacity(limbs.len());
+    for level in (0..limbs.len()).rev() {
+        let from = if level == 0 { limbs[0] } else { limbs[level - 1] };
+        let dropped = Scale::product(q[from..limbs[level]].iter().copied())?;
+        let square = scale.times(&scale)?;
+        let below = match literal.mode {
+            Mode::Auto => square.over(&dropped)?,
+            Mode::Manual => scale.clone(),
+        };
+        let log2 = scale.log2();
+        if (log2 - f64::from(literal.log_scale)).abs() > 0.5 {
+            let wanted = literal.log_scale;
+            return Err(Error::params(format!(
+                "the scale drifts to 2^{log2:.2} at level {level}, log_scale is {wanted}; use wider primes or fewer levels"
+            )));
+        }
+        levels.push(Level { double: scale.to_double()?, scale, square, dropped, log2 });
+        scale = below;
+    }
+    levels.reverse();
+    Ok(levels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Change = Box<dyn Fn(&mut ParamsLiteral)>;
+
+    fn literal() -> ParamsLiteral {
+        ParamsLiteral {
+            log_n: 12,
+            log_scale: 40,
+            q_bits: vec![50, 40, 40],
+            p_bits: vec![51, 51],
+            level_limbs: vec![],
+            omega: 2,
+            mode: Mode::Auto,
+            security: Security::Insecure,
+            primes: None,
+        }
+    }
+
+    #[test]
+    fn scales_do_not_drift_in_forty_levels() {
+        for (log_n, log_scale) in [(12, 30), (15, 45), (16, 45), (17, 59)] {
+            let mut q_bits = vec![log_scale; 41];
+            q_bits[0] = (log_scale + 10).min(61);
+            let params = Params::new(ParamsLiteral { log_n, log_scale, q_bits, ..literal() }).unwrap();
+            for level in 0..=40 {
+                let off = (params.at(level).unwrap().log2 - f64::from(log_scale)).abs();
+                // At most about 41 primes a side are passed over, N ln(2^log_scale) apart on average.
+                let gap = f64::from(log_n) + (f64::from(log_scale) * 0.7).log2() + 6.0 - f64::from(log_scale);
+                assert!(off < gap.exp2(), "N = 2^{log_n}, level {level}: 2^{log_scale} is off by {off:e} bits");
+            }
+        }
+    }
+
+    #[test]
+    fn levels_may_hold_several_primes() {
+        let q_bits = vec![35, 35, 30, 30, 25, 35, 31, 29];
+        let level_limbs = vec![2, 4, 6, 8];
+        let params = Params::new(ParamsLiteral { log_scale: 60, q_bits, level_limbs, ..literal() }).unwrap();
+        assert_eq!(params.top_level(), 3);
+        for level in 0..3 {
+            assert!((params.at(level).unwrap().log2 - 60.0).abs() < 1e-3);
+            let above = params.at(level + 1).unwrap();
+            assert_eq!(above.square.over(&above.dropped).unwrap(), *params.scale(level).unwrap());
+        }
+        assert_eq!(params.scale(4).unwrap_err().kind(), "level");
+    }
+
+    #[test]
+    fn the_filled_literal_gives_the_same_parameters() {
+        let params = Params::new(literal()).unwrap();
+        let text = serde_json::to_string(params.literal()).unwrap();
+        let again = Params::new(serde_json::from_str(&text).unwrap()).unwrap();
+        assert_eq!(params, again);
+        let manual = Params::new(ParamsLiteral { mode: Mode::Manual, ..params.literal().clone() }).unwrap();
+        assert_ne!(params, manual);
+        assert_eq!(manual.scale(0).unwrap(), &Scale::power_of_two(40));
+    }
+
+    #[test]
+    fn broken_rules_are_typed_errors() {
+        let primes = Params::new(literal()).unwrap().literal().primes.clone().unwrap();
+        let cases: [(&str, Change); 12] = [
+            ("params", Box::new(|l| l.q_bits = vec![])),
+            ("params", Box::new(|l| l.q_bits[1] = 41)),
+            ("params", Box::new(|l| l.q_bits[0] = 41)),
+            ("params", Box::new(|l| l.log_scale = 200)),
+            ("params", Box::new(|l| l.log_n = 9)),
+            ("params", Box::new(|l| l.log_n = 40)),
+            ("params", Box::new(|l| l.p_bits[0] = 62)),
+            ("params", Box::new(|l| l.level_limbs = vec![3, 2])),
+            ("params", Box::new(|l| l.omega = 0)),
+            ("insecure_modulus", Box::new(|l| l.security = Security::Bits128)),
+            (
+                "params",
+                Box::new({
+                    let primes = primes.clone();
+                    move |l| l.primes = Some(Primes { q: primes.q[..2].to_vec(), p: primes.p.clone() })
+                }),
+            ),
+            (
+                "modulus",
+                Box::new(move |l| {
+                    let mut q = primes.q.clone();
+                    q[2] -= 2;
+                    l.primes = Some(Primes { q, p: primes.p.clone() });
+                }),
+            ),
+        ];
+        for (i, (kind, change)) in cases.iter().enumerate() {
+            let mut literal = literal();
+            change(&mut literal);
+            let error = Params::new(literal).unwrap_err();
+            assert_eq!(error.kind(), *kind, "case {i}: {error}");
+            assert!(!error.remedy().is_empty());
+        }
+        // 20-bit scales at N = 2^17: one prime exists, the drift is refused.
+        let narrow = ParamsLiteral { log_n: 17, log_scale: 20, q_bits: vec![40, 20, 20, 20], ..literal() };
+        assert_eq!(Params::new(narrow).unwrap_err().kind(), "params");
+    }
+}

@@ -1,0 +1,167 @@
+//! What can go wrong in a scheme: the errors of the layers below, and mismatches that only a scheme can see.
+
+use synchromesh_rlwe::entropy::EntropyError;
+use synchromesh_rlwe::ring::prime::PrimeError;
+
+use crate::batch::BatchError;
+use crate::ckks::embedding::EmbeddingError;
+use crate::plain_modulus::PlainModulusError;
+
+/// Result of a scheme's operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Errors of this crate.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Keys, ciphertexts or parameters were refused by the layer below.
+    #[error(transparent)]
+    Rlwe(#[from] synchromesh_rlwe::Error),
+    /// Values mod t could not be encoded or decoded.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// No usable plaintext modulus.
+    #[error(transparent)]
+    PlainModulus(#[from] PlainModulusError),
+    /// Complex values could not be encoded or decoded.
+    #[error(transparent)]
+    Embedding(#[from] EmbeddingError),
+    /// The primes asked for do not exist.
+    #[error(transparent)]
+    Primes(#[from] PrimeError),
+    /// A plaintext belongs to another plaintext modulus.
+    #[error("the plaintext is modulo {found}, the parameters are modulo {expected}")]
+    PlainModulusDiffers {
+        /// t of the parameters, in decimal.
+        expected: String,
+        /// t of the plaintext, in decimal.
+        found: String,
+    },
+    /// A plaintext has another number of coefficients than the ring.
+    #[error("the plaintext has {found} coefficients, the ring degree is {expected}")]
+    Degree {
+        /// N of the parameters.
+        expected: usize,
+        /// Coefficients of the plaintext.
+        found: usize,
+    },
+    /// The plaintext modulus shares a factor with a prime.
+    #[error("the plaintext modulus {t} shares a factor with prime {prime}")]
+    SharedFactor {
+        /// t in decimal.
+        t: String,
+        /// The prime.
+        prime: u64,
+    },
+    /// Two scales differ.
+    #[error("the scales differ: 2^{left:.6} and 2^{right:.6}")]
+    ScaleMismatch {
+        /// log2 of one.
+        left: f64,
+        /// log2 of the other.
+        right: f64,
+    },
+    /// A parameter literal of a scheme breaks a rule.
+    #[error("parameters: {rule}")]
+    Params {
+        /// The rule, with the numbers.
+        rule: String,
+    },
+    /// The way of decryption asked for is not exact for these parameters.
+    #[error("decryption by {method} is not exact at level {level}: it needs {needed}")]
+    Decryption {
+        /// The way asked for.
+        method: &'static str,
+        /// Level of the ciphertext.
+        level: usize,
+        /// The bound it breaks, with the numbers.
+        needed: String,
+    },
+    /// A header of a ciphertext cannot be right.
+    #[error("the ciphertext's {field} is invalid: {reason}")]
+    Header {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An operation needs keys and the evaluator has none.
+    #[error("{operation} needs evaluation keys, and this evaluator has none")]
+    NoKeys {
+        /// What was asked for.
+        operation: &'static str,
+    },
+}
+
+impl From<synchromesh_rlwe::ring::Error> for Error {
+    fn from(error: synchromesh_rlwe::ring::Error) -> Self {
+        Self::Rlwe(error.into())
+    }
+}
+
+impl From<synchromesh_rlwe::ring::BackendError> for Error {
+    fn from(error: synchromesh_rlwe::ring::BackendError) -> Self {
+        synchromesh_rlwe::ring::Error::from(error).into()
+    }
+}
+
+impl From<EntropyError> for Error {
+    fn from(error: EntropyError) -> Self {
+        Self::Rlwe(error.into())
+    }
+}
+
+impl Error {
+    /// A rule that a parameter literal breaks.
+    pub(crate) fn params(rule: impl Into<String>) -> Self {
+        Self::Params { rule: rule.into() }
+    }
+
+    /// A stable word for scripts.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Rlwe(e) => e.kind(),
+            Self::Batch(e) => e.kind(),
+            Self::PlainModulus(e) => e.kind(),
+            Self::Embedding(e) => e.kind(),
+            Self::Primes(_) => "primes",
+            Self::PlainModulusDiffers { .. } => "plain_modulus_differs",
+            Self::Degree { .. } => "plaintext_degree",
+            Self::SharedFactor { .. } => "shared_factor",
+            Self::ScaleMismatch { .. } => "scale_mismatch",
+            Self::Params { .. } => "params",
+            Self::Decryption { .. } => "decryption_method",
+            Self::Header { .. } => "header",
+            Self::NoKeys { .. } => "no_keys",
+        }
+    }
+
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Rlwe(e) => e.remedy(),
+            Self::Batch(e) => e.remedy(),
+            Self::PlainModulus(e) => e.remedy(),
+            Self::Embedding(e) => e.remedy(),
+            Self::Primes(_) => "use other widths or fewer primes, from 20 to 61 bits".to_owned(),
+            Self::PlainModulusDiffers { expected, .. } => format!("encode it in a context with t = {expected}"),
+            Self::Degree { expected, .. } => format!("encode it in a context with N = {expected}"),
+            Self::SharedFactor { .. } => {
+                "choose a plaintext modulus coprime to every prime, or other prime widths".to_owned()
+            }
+            Self::ScaleMismatch { .. } => {
+                "rescale or switch one operand to the other's scale, or let scales be managed automatically".to_owned()
+            }
+            Self::Params { .. } => "correct the literal, or let a plan choose the parameters".to_owned(),
+            Self::Decryption { .. } => {
+                "decrypt with the automatic choice, which is exact for all parameters".to_owned()
+            }
+            Self::Header { .. } => "read the ciphertext from an unaltered file".to_owned(),
+            Self::NoKeys { operation } => {
+                format!("make the evaluator with keys that the owner of the secret key generated for {operation}")
+            }
+        }
+    }
+}

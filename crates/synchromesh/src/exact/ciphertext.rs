@@ -1,0 +1,123 @@
+//! A ciphertext of an exact scheme: a ring-LWE ciphertext in its resting domain, with the scheme's header.
+
+use std::ops::Deref;
+
+use synchromesh_rlwe::noise::{self, Noise};
+use synchromesh_rlwe::ring::{Backend, Cpu};
+
+use super::{Context, Params, Scheme};
+use crate::error::Result;
+
+/// A ciphertext of the scheme S, of two or three components.
+pub struct Ciphertext<S: Scheme, B: Backend = Cpu> {
+    inner: synchromesh_rlwe::Ciphertext<B, S::Domain>,
+    header: S::Header,
+}
+
+impl<S: Scheme, B: Backend> Ciphertext<S, B> {
+    pub(crate) fn new(inner: synchromesh_rlwe::Ciphertext<B, S::Domain>, header: S::Header) -> Self {
+        Self { inner, header }
+    }
+
+    /// A ciphertext from its parts, as read from a file.
+    ///
+    /// # Errors
+    /// [`crate::Error::Rlwe`] for other parameters, [`crate::Error::Header`] for a header that cannot be right.
+    pub fn from_parts(
+        params: &Params<S>,
+        inner: synchromesh_rlwe::Ciphertext<B, S::Domain>,
+        header: S::Header,
+    ) -> Result<Self> {
+        params.rlwe().require_digest(inner.params_digest())?;
+        S::check_header(params, &header)?;
+        Ok(Self { inner, header })
+    }
+
+    /// The ring-LWE ciphertext.
+    #[must_use]
+    pub const fn inner(&self) -> &synchromesh_rlwe::Ciphertext<B, S::Domain> {
+        &self.inner
+    }
+
+    /// The scheme's header.
+    #[must_use]
+    pub const fn header(&self) -> &S::Header {
+        &self.header
+    }
+
+    /// Modulus switches that remain.
+    #[must_use]
+    pub const fn level(&self) -> usize {
+        self.inner.level()
+    }
+
+    /// The number of components, 2 or 3.
+    #[must_use]
+    pub fn components(&self) -> usize {
+        self.inner.parts().len()
+    }
+
+    /// The noise certificate.
+    #[must_use]
+    pub const fn noise(&self) -> Noise {
+        self.inner.noise()
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// When the device has no memory left.
+    pub fn duplicate(&self, context: &Context<S, B>) -> Result<Self> {
+        Ok(Self { inner: self.inner.duplicate(context.rlwe())?, header: self.header.clone() })
+    }
+
+    pub(crate) fn inner_mut(&mut self) -> &mut synchromesh_rlwe::Ciphertext<B, S::Domain> {
+        &mut self.inner
+    }
+
+    /// The same ciphertext with `noise` added to its certificate.
+    pub(crate) fn with_more_noise(self, noise: Noise) -> Self {
+        let total = self.inner.noise().plus(noise);
+        Self { inner: self.inner.with_noise(total), header: self.header }
+    }
+
+    /// The ciphertext, unless its certificate leaves no room for correct decryption.
+    pub(crate) fn certified(self, params: &Params<S>) -> Result<Self> {
+        require_room(params, self.inner.noise(), self.level())?;
+        Ok(self)
+    }
+}
+
+/// Fails when an error may exceed what decrypts at `level`.
+pub(crate) fn require_room<S: Scheme>(params: &Params<S>, noise: Noise, level: usize) -> Result<()> {
+    let bound = noise.bound(params.log_n(), noise::DEFAULT_LOG2_FAILURE);
+    Ok(noise::require_room(bound, S::room(params, level)?, level, noise::DEFAULT_LOG2_FAILURE)?)
+}
+
+/// An operand as it was given, or brought to another level or header.
+pub enum Operand<'a, S: Scheme, B: Backend> {
+    /// As given.
+    Given(&'a Ciphertext<S, B>),
+    /// Changed.
+    Brought(Ciphertext<S, B>),
+}
+
+impl<S: Scheme, B: Backend> Deref for Operand<'_, S, B> {
+    type Target = Ciphertext<S, B>;
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Given(ciphertext) => ciphertext,
+            Self::Brought(ciphertext) => ciphertext,
+        }
+    }
+}
+
+impl<S: Scheme, B: Backend> Operand<'_, S, B> {
+    /// The ciphertext by value; copied only if it was given.
+    pub(crate) fn into_owned(self, context: &Context<S, B>) -> Result<Ciphertext<S, B>> {
+        match self {
+            Self::Given(ciphertext) => ciphertext.duplicate(context),
+            Self::Brought(ciphertext) => Ok(ciphertext),
+        }
+    }
+}

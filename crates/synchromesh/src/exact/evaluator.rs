@@ -1,0 +1,280 @@
+//! Operations on ciphertexts of an exact scheme; every result is certified or refused.
+
+use std::sync::Arc;
+
+use num_bigint::BigInt;
+use num_traits::Zero;
+use synchromesh_rlwe::noise::Noise;
+use synchromesh_rlwe::operations::KeySwitching;
+use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
+use synchromesh_rlwe::{EvaluationKeys, Operand as DomainOperand, SwitchDomain};
+
+use super::context::Secret;
+use super::integers::{centred, log2_biguint, residue};
+use super::{Ciphertext, Context, Plaintext, Scheme, lift, signed_residues};
+use crate::error::{Error, Result};
+
+/// Evaluates on ciphertexts of the scheme S; shared between threads.
+///
+/// Operands at different levels are brought to the lower one. Every method fails with
+/// [`synchromesh_rlwe::Error::Noise`] when its result could decrypt wrongly.
+pub struct Evaluator<S: Scheme, B: Backend = Cpu> {
+    context: Arc<Context<S, B>>,
+    switching: Option<KeySwitching<B>>,
+}
+
+impl<S: Scheme, B: Backend> Evaluator<S, B> {
+    /// An evaluator; without keys it neither relinearises nor rotates.
+    #[must_use]
+    pub fn new(context: &Arc<Context<S, B>>, keys: Option<Arc<EvaluationKeys<B>>>) -> Self {
+        let switching = keys.map(|keys| KeySwitching::new(keys, context.params().plan().clone()));
+        Self { context: Arc::clone(context), switching }
+    }
+
+    /// The context.
+    #[must_use]
+    pub const fn context(&self) -> &Arc<Context<S, B>> {
+        &self.context
+    }
+
+    fn switching(&self, operation: &'static str) -> Result<&KeySwitching<B>> {
+        self.switching.as_ref().ok_or(Error::NoKeys { operation })
+    }
+
+    fn sum(&self, a: &Ciphertext<S, B>, b: &Ciphertext<S, B>, subtract: bool) -> Result<Ciphertext<S, B>> {
+        self.require(a)?;
+        self.require(b)?;
+        let [a, b] = S::align(&self.context, a, b)?;
+        let mut sum = a.into_owned(&self.context)?;
+        sum.inner_mut().add_assign(self.context.rlwe(), b.inner(), subtract)?;
+        sum.with_more_noise(S::sum_noise()).certified(self.context.params())
+    }
+
+    /// a + b.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::KeysDiffer`] or [`synchromesh_rlwe::Error::ParamsDiffer`] for operands that do not
+    /// belong together, or a noise error.
+    pub fn add(&self, a: &Ciphertext<S, B>, b: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        self.sum(a, b, false)
+    }
+
+    /// a - b.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn sub(&self, a: &Ciphertext<S, B>, b: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        self.sum(a, b, true)
+    }
+
+    /// -a.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::ParamsDiffer`], or when the device fails.
+    pub fn neg(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        self.require(a)?;
+        let mut negated = a.duplicate(&self.context)?;
+        negated.inner_mut().neg_assign(self.context.rlwe())?;
+        Ok(negated)
+    }
+
+    fn sum_plain(&self, a: &Ciphertext<S, B>, b: &Plaintext, subtract: bool) -> Result<Ciphertext<S, B>> {
+        self.require(a)?;
+        self.context.require_plaintext(b)?;
+        let backend = self.context.backend();
+        let (message, noise) = S::message(&self.context, b.poly(), a.level(), a.header())?;
+        let mut message = Secret(S::Domain::from_coeff(backend, message)?);
+        if subtract {
+            message.0.neg_assign(backend)?;
+        }
+        let mut sum = a.duplicate(&self.context)?;
+        sum.inner_mut().add_constant_assign(self.context.rlwe(), &message.0)?;
+        sum.with_more_noise(noise.plus(S::sum_noise())).certified(self.context.params())
+    }
+
+    /// a + b for a plaintext b.
+    ///
+    /// # Errors
+    /// [`Error::PlainModulusDiffers`] or [`Error::Degree`] for a plaintext of other parameters, or a noise error.
+    pub fn add_plain(&self, a: &Ciphertext<S, B>, b: &Plaintext) -> Result<Ciphertext<S, B>> {
+        self.sum_plain(a, b, false)
+    }
+
+    /// a - b for a plaintext b.
+    ///
+    /// # Errors
+    /// As [`Self::add_plain`].
+    pub fn sub_plain(&self, a: &Ciphertext<S, B>, b: &Plaintext) -> Result<Ciphertext<S, B>> {
+        self.sum_plain(a, b, true)
+    }
+
+    /// a b for a plaintext b.
+    ///
+    /// # Errors
+    /// As [`Self::add_plain`].
+    pub fn mul_plain(&self, a: &Ciphertext<S, B>, b: &Plaintext) -> Result<Ciphertext<S, B>> {
+        self.require(a)?;
+        self.context.require_plaintext(b)?;
+        let (params, backend) = (self.context.params(), self.context.backend());
+        let primes = params.rlwe().level(a.level())?;
+        let factor = Secret(lift(backend, primes, b.poly(), &1u32.into())?.into_ntt(backend)?);
+        let multiply = |part| multiply::<S, B>(backend, part, &factor.0);
+        let parts = a.inner().parts().iter().map(multiply).collect::<Result<_>>()?;
+        let norms = b.norms();
+        let noise = a
+            .noise()
+            .times_poly(self.context.params().log_n(), norms.norm2, norms.norm1)
+            .plus(S::product_noise(norms.norm1));
+        let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), parts, a.level(), a.inner().key(), noise)?;
+        Ciphertext::new(inner, a.header().clone()).certified(params)
+    }
+
+    /// c a for a public integer c, taken mod t.
+    ///
+    /// # Errors
+    /// A noise error, or [`synchromesh_rlwe::Error::ParamsDiffer`].
+    pub fn mul_scalar(&self, a: &Ciphertext<S, B>, c: impl Into<BigInt>) -> Result<Ciphertext<S, B>> {
+        self.require(a)?;
+        let params = self.context.params();
+        let c = centred(&residue(&c.into(), params.t().value()), params.t().value());
+        let size = if c.is_zero() { f64::NEG_INFINITY } else { log2_biguint(c.magnitude()) };
+        let product = times_integer(&self.context, a, &c)?;
+        let noise = a.noise().times(size).plus(S::product_noise(size));
+        Ciphertext::new(product.with_noise(noise), a.header().clone()).certified(params)
+    }
+
+    /// a b: the tensor product, relinearised; levels are managed automatically.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::Components`] unless both operands have two components, [`Error::NoKeys`] or
+    /// [`synchromesh_rlwe::Error::MissingKey`] without a relinearisation key, or a noise error.
+    pub fn mul(&self, a: &Ciphertext<S, B>, b: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        self.switching("relinearisation")?;
+        let product = self.mul_no_relin(a, b)?;
+        self.relinearize(&product)
+    }
+
+    /// a b in three components, without relinearisation.
+    ///
+    /// # Errors
+    /// As [`Self::mul`], keys apart.
+    pub fn mul_no_relin(&self, a: &Ciphertext<S, B>, b: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        for operand in [a, b] {
+            self.require(operand)?;
+            operand.inner().require_components(2)?;
+        }
+        a.inner().key().require(b.inner().key())?;
+        S::tensor(&self.context, a, b)?.certified(self.context.params())
+    }
+
+    /// a^2, relinearised.
+    ///
+    /// # Errors
+    /// As [`Self::mul`].
+    pub fn square(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        self.mul(a, a)
+    }
+
+    /// Three components to two.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::Components`], [`Error::NoKeys`], [`synchromesh_rlwe::Error::MissingKey`],
+    /// [`synchromesh_rlwe::Error::KeysDiffer`] for keys of another secret key, or a noise error.
+    pub fn relinearize(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        let inner = self.switching("relinearisation")?.relinearize(self.context.rlwe(), a.inner())?;
+        Ciphertext::new(inner, a.header().clone()).certified(self.context.params())
+    }
+
+    /// The image under X -> X^g, for any odd g below 2N: the general form of rotations, for coefficient encodings too.
+    ///
+    /// # Errors
+    /// As [`Self::relinearize`], for the key of g.
+    pub fn automorphism(&self, a: &Ciphertext<S, B>, g: usize) -> Result<Ciphertext<S, B>> {
+        let inner = self.switching("rotation")?.automorphism(self.context.rlwe(), a.inner(), g)?;
+        Ciphertext::new(inner, a.header().clone()).certified(self.context.params())
+    }
+
+    /// Both rows of slots rotated by k, to the left for k > 0.
+    ///
+    /// # Errors
+    /// As [`Self::automorphism`], and [`crate::batch::BatchError::NoSlots`] where t has no slots.
+    pub fn rotate_rows(&self, a: &Ciphertext<S, B>, k: i64) -> Result<Ciphertext<S, B>> {
+        self.automorphism(a, self.context.galois_element(k)?)
+    }
+
+    /// Both rows of slots rotated by each k, decomposing once.
+    ///
+    /// # Errors
+    /// As [`Self::rotate_rows`].
+    pub fn rotate_rows_many(&self, a: &Ciphertext<S, B>, steps: &[i64]) -> Result<Vec<Ciphertext<S, B>>> {
+        let elements = steps.iter().map(|&k| self.context.galois_element(k)).collect::<Result<Vec<_>>>()?;
+        let rotated = self.switching("rotation")?.automorphisms_hoisted(self.context.rlwe(), a.inner(), &elements)?;
+        let certify = |inner| Ciphertext::new(inner, a.header().clone()).certified(self.context.params());
+        rotated.into_iter().map(certify).collect()
+    }
+
+    /// The two rows of slots swapped.
+    ///
+    /// # Errors
+    /// As [`Self::rotate_rows`].
+    pub fn rotate_columns(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        self.automorphism(a, self.context.columns_element()?)
+    }
+
+    /// One level down.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::Level`] at level 0, or a noise error.
+    pub fn mod_switch(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        let top = self.context.params().top_level();
+        let level = a.level().checked_sub(1);
+        let level = level.ok_or(synchromesh_rlwe::Error::Level { needed: 1, have: 0, top })?;
+        self.mod_switch_to(a, level)
+    }
+
+    /// Down to `level`; a copy if it is there already.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::Level`] above the ciphertext's level, or a noise error.
+    pub fn mod_switch_to(&self, a: &Ciphertext<S, B>, level: usize) -> Result<Ciphertext<S, B>> {
+        self.require(a)?;
+        if level == a.level() {
+            return a.duplicate(&self.context);
+        }
+        S::mod_switch_to(&self.context, a, level)?.certified(self.context.params())
+    }
+
+    fn require(&self, a: &Ciphertext<S, B>) -> Result<()> {
+        Ok(self.context.params().rlwe().require_digest(a.inner().params_digest())?)
+    }
+}
+
+/// A component times a polynomial in slots, back in its own domain.
+fn multiply<S: Scheme, B: Backend>(
+    backend: &B,
+    part: &Poly<B, S::Domain>,
+    factor: &Poly<B, Ntt>,
+) -> Result<Poly<B, S::Domain>> {
+    let product = match S::Domain::operand(part) {
+        DomainOperand::Ntt(slots) => slots.mul(backend, factor)?,
+        _ => S::Domain::to_ntt(backend, part)?.mul(backend, factor)?,
+    };
+    Ok(S::Domain::from_ntt(backend, product)?)
+}
+
+/// c a on all components; the certificate is the caller's to set.
+pub(crate) fn times_integer<S: Scheme, B: Backend>(
+    context: &Context<S, B>,
+    a: &Ciphertext<S, B>,
+    c: &BigInt,
+) -> Result<synchromesh_rlwe::Ciphertext<B, S::Domain>> {
+    let (params, backend) = (context.params().rlwe(), context.backend());
+    let residues = signed_residues(params.ring(), params.level(a.level())?, c);
+    let mut parts = Vec::with_capacity(a.components());
+    for part in a.inner().parts() {
+        let mut product = part.duplicate(backend)?;
+        product.mul_scalar_assign(backend, &residues)?;
+        parts.push(product);
+    }
+    Ok(synchromesh_rlwe::Ciphertext::new(params, parts, a.level(), a.inner().key(), Noise::ZERO)?)
+}

@@ -1,0 +1,244 @@
+//! Parameters of an exact scheme: widths and a plaintext modulus become primes, levels and a key-switching plan.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use num_bigint::BigUint;
+use num_traits::Zero;
+use serde::{Deserialize, Serialize};
+use synchromesh_rlwe::ring::IndexSet;
+use synchromesh_rlwe::ring::prime::{MAX_PRIME_BITS, PrimeError, ntt_primes_excluding};
+use synchromesh_rlwe::{Security, SwitchPlan};
+
+use super::Scheme;
+use crate::error::{Error, Result};
+use crate::plain_modulus::PlainModulus;
+
+/// Primes by value, as a plan file lists them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrimeLists {
+    /// Ciphertext primes, the one that stays longest first.
+    pub q: Vec<u64>,
+    /// Special primes of key switching.
+    pub p: Vec<u64>,
+    /// The second base of BFV multiplication, one prime for each of q; empty for BGV.
+    #[serde(default)]
+    pub aux: Vec<u64>,
+}
+
+/// Parameters as typed or read: unchecked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParamsLiteral {
+    /// log2 of the ring degree N.
+    pub log_n: u32,
+    /// The plaintext modulus, decimal or after `0x` hexadecimal, from 2 to 256 bits.
+    pub t: String,
+    /// Widths of the ciphertext primes in bits, the one that stays longest first.
+    pub q_bits: Vec<u32>,
+    /// Widths of the special primes in bits.
+    pub p_bits: Vec<u32>,
+    /// Primes present at level 0, 1, ..; empty: one prime a level.
+    #[serde(default)]
+    pub level_limbs: Vec<usize>,
+    /// Digits of a key switch.
+    pub omega: usize,
+    /// Required security.
+    #[serde(default)]
+    pub security: Security,
+    /// The primes themselves; without them, the largest of each width are taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primes: Option<PrimeLists>,
+}
+
+struct Inner {
+    literal: ParamsLiteral,
+    t: PlainModulus,
+    rlwe: synchromesh_rlwe::Params,
+    plan: SwitchPlan,
+}
+
+/// Checked, immutable parameters of the scheme S; cheap to clone.
+pub struct Params<S>(Arc<Inner>, PhantomData<S>);
+
+impl<S> Clone for Params<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0), PhantomData)
+    }
+}
+
+impl<S> PartialEq for Params<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.rlwe == other.0.rlwe
+    }
+}
+
+impl<S> std::fmt::Debug for Params<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.literal.fmt(f)
+    }
+}
+
+impl<S: Scheme> Params<S> {
+    /// Checks a literal and chooses its primes.
+    ///
+    /// # Errors
+    /// [`Error::PlainModulus`], [`Error::Primes`] when a width has too few, [`Error::SharedFactor`] when t and a prime
+    /// are not coprime, [`Error::Params`] for a rule of this crate, [`Error::Rlwe`] for degree, levels or security.
+    pub fn new(literal: ParamsLiteral) -> Result<Self> {
+        let t: PlainModulus = literal.t.parse()?;
+        let primes = match &literal.primes {
+            Some(lists) => {
+                require_widths("q_bits", &literal.q_bits, &lists.q)?;
+                require_widths("p_bits", &literal.p_bits, &lists.p)?;
+                lists.clone()
+            }
+            None => choose::<S>(&literal, t.value())?,
+        };
+        for &prime in [&primes.q, &primes.p, &primes.aux].into_iter().flatten() {
+            if prime != 0 && (t.value() % prime).is_zero() {
+                return Err(Error::SharedFactor { t: t.to_string(), prime });
+            }
+        }
+        let needed = if S::SECOND_BASE { primes.q.len() } else { 0 };
+        if primes.aux.len() != needed {
+            let have = primes.aux.len();
+            return Err(Error::params(format!("{} needs {needed} auxiliary primes, {have} are listed", S::NAME)));
+        }
+        let rlwe = synchromesh_rlwe::Params::new(synchromesh_rlwe::ParamsLiteral {
+            tag: format!("{} t={t}", S::NAME),
+            log_n: literal.log_n,
+            q: primes.q.clone(),
+            p: primes.p.clone(),
+            aux: primes.aux.clone(),
+            level_limbs: literal.level_limbs.clone(),
+            error_multiple: S::error_multiple(&t).to_string(),
+            error: Default::default(),
+            security: literal.security,
+        })?;
+        let plan = SwitchPlan::hybrid(&rlwe, literal.omega)?;
+        let literal = ParamsLiteral { primes: Some(primes), ..literal };
+        Ok(Self(Arc::new(Inner { literal, t, rlwe, plan }), PhantomData))
+    }
+
+    /// The literal, with the primes that were chosen.
+    #[must_use]
+    pub fn literal(&self) -> &ParamsLiteral {
+        &self.0.literal
+    }
+
+    /// The plaintext modulus t.
+    #[must_use]
+    pub fn t(&self) -> &PlainModulus {
+        &self.0.t
+    }
+
+    /// The parameters of the layer below.
+    #[must_use]
+    pub fn rlwe(&self) -> &synchromesh_rlwe::Params {
+        &self.0.rlwe
+    }
+
+    /// How keys are switched.
+    #[must_use]
+    pub fn plan(&self) -> &SwitchPlan {
+        &self.0.plan
+    }
+
+    /// The ring degree N.
+    #[must_use]
+    pub fn n(&self) -> usize {
+        self.0.rlwe.n()
+    }
+
+    /// log2 N.
+    #[must_use]
+    pub fn log_n(&self) -> u32 {
+        self.0.literal.log_n
+    }
+
+    /// Level of a fresh ciphertext: how many modulus switches it has.
+    #[must_use]
+    pub fn top_level(&self) -> usize {
+        self.0.rlwe.top_level()
+    }
+
+    /// The product Q of the primes of `level`.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::Level`] above the top level.
+    pub fn modulus(&self, level: usize) -> Result<BigUint> {
+        Ok(self.rlwe().ring().product(self.rlwe().level(level)?))
+    }
+
+    /// log2 of [`Self::modulus`].
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::Level`] above the top level.
+    pub fn log2_modulus(&self, level: usize) -> Result<f64> {
+        Ok(self.rlwe().ring().log2(self.rlwe().level(level)?))
+    }
+
+    /// The auxiliary primes that go with the ciphertext primes of `level`: as many, P about Q.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::Level`] above the top level.
+    pub fn second_base(&self, level: usize) -> Result<IndexSet> {
+        let limbs = self.rlwe().level(level)?.len();
+        Ok(self.rlwe().aux().iter().take(limbs).collect())
+    }
+}
+
+fn require_widths(name: &str, widths: &[u32], primes: &[u64]) -> Result<()> {
+    let have: Vec<u32> = primes.iter().map(|q| 64 - q.leading_zeros()).collect();
+    if widths.is_empty() || widths == have {
+        return Ok(());
+    }
+    Err(Error::params(format!("{name} is {widths:?} and the primes listed have {have:?} bits")))
+}
+
+/// The largest primes of each width, all different: q first, then p, then the second base.
+fn choose<S: Scheme>(literal: &ParamsLiteral, t: &BigUint) -> Result<PrimeLists> {
+    let mut taken = Vec::new();
+    let q = take(literal.log_n, &literal.q_bits, t, &mut taken)?;
+    let p = take(literal.log_n, &literal.p_bits, t, &mut taken)?;
+    let mut aux = Vec::new();
+    if S::SECOND_BASE {
+        aux.reserve(q.len());
+        for &width in &literal.q_bits {
+            aux.push(at_least_as_wide(literal.log_n, width, t, &mut taken)?);
+        }
+    }
+    Ok(PrimeLists { q, p, aux })
+}
+
+fn take(log_n: u32, widths: &[u32], t: &BigUint, taken: &mut Vec<u64>) -> Result<Vec<u64>> {
+    widths.iter().map(|&width| next(log_n, width, t, taken)).collect()
+}
+
+/// The largest prime of this width, not taken and not dividing t.
+fn next(log_n: u32, width: u32, t: &BigUint, taken: &mut Vec<u64>) -> Result<u64> {
+    loop {
+        let found = ntt_primes_excluding(width, log_n, 1, taken)?;
+        let Some(&prime) = found.first() else {
+            return Err(Error::params(format!("no prime of {width} bits is 1 mod 2^{}", log_n + 1)));
+        };
+        taken.push(prime);
+        if !(t % prime).is_zero() {
+            return Ok(prime);
+        }
+    }
+}
+
+/// As [`next`], wider where this width has no prime left.
+fn at_least_as_wide(log_n: u32, width: u32, t: &BigUint, taken: &mut Vec<u64>) -> Result<u64> {
+    let mut result = next(log_n, width, t, taken);
+    for wider in width + 1..=MAX_PRIME_BITS {
+        if !matches!(result, Err(Error::Primes(PrimeError::NotEnoughPrimes { .. }))) {
+            break;
+        }
+        result = next(log_n, wider, t, taken);
+    }
+    result
+}

@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+pub mod batch;
+pub mod bfv;
+pub mod bgv;
+pub mod ckks;
+pub mod error;
+pub mod exact;
+pub mod plain_modulus;
+pub mod plan;
+
+pub use error::{Error, Result};
+pub use synchromesh_rlwe as rlwe;
+
+/// The example of the README at the root, compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,0 +1,367 @@
+//! Parameters from a description: the smallest secure degree whose certificate survives the circuit described.
+//!
+//! A candidate is judged by a dry run: the scheme's own evaluator runs the circuit on the [`Dry`] backend, which holds
+//! no data, and every certificate that real data would get decides. Nothing here repeats a noise formula.
+
+mod exact;
+mod real;
+mod shape;
+
+use serde::{Deserialize, Serialize};
+use synchromesh_rlwe::ring::Dry;
+use synchromesh_rlwe::{Params, Security, SwitchPlan};
+
+use crate::error::{Error, Result};
+use crate::{bfv, bgv, ckks};
+
+/// The format name in a plan file.
+const FORMAT: &str = "synchromesh plan";
+/// The newest version this library reads and the one it writes.
+const VERSION: u32 = 1;
+
+/// Which scheme a plan is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SchemeName {
+    /// Exact, message in the high bits.
+    Bfv,
+    /// Exact, message in the low bits.
+    Bgv,
+    /// Approximate, real or complex slots.
+    Ckks,
+}
+
+impl SchemeName {
+    /// "bfv", "bgv" or "ckks".
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bfv => "bfv",
+            Self::Bgv => "bgv",
+            Self::Ckks => "ckks",
+        }
+    }
+}
+
+/// What shall be computed: `depth` multiplications after one another, each operand a sum of `additions` + 1
+/// ciphertexts, one of them rotated when there are rotations, and such a sum at the end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// The scheme.
+    pub scheme: SchemeName,
+    /// Plaintext modulus of BFV and BGV, decimal or `0x` hexadecimal, 2 to 256 bits; none: 65537.
+    pub t: Option<String>,
+    /// CKKS: results shall be within 2^-precision for inputs of absolute value 1; none: 20.
+    pub precision: Option<u32>,
+    /// Multiplications after one another.
+    pub depth: usize,
+    /// Additions before each multiplication and at the end.
+    pub additions: usize,
+    /// Rotations to make keys for, to the left.
+    pub rotations: Vec<i64>,
+    /// Whether to make the key that swaps rows (BFV, BGV) or conjugates (CKKS).
+    pub swap: bool,
+    /// Least number of slots; 0: any.
+    pub min_slots: usize,
+    /// Required security.
+    pub security: Security,
+    /// Most bytes all evaluation keys may have on the wire.
+    pub max_key_bytes: Option<u64>,
+}
+
+impl Description {
+    /// A description of `depth` multiplications at 128-bit security, all else default.
+    #[must_use]
+    pub const fn new(scheme: SchemeName, depth: usize) -> Self {
+        Self {
+            scheme,
+            t: None,
+            precision: None,
+            depth,
+            additions: 0,
+            rotations: Vec::new(),
+            swap: false,
+            min_slots: 0,
+            security: Security::Bits128,
+            max_key_bytes: None,
+        }
+    }
+
+    /// Searches the parameters.
+    ///
+    /// # Errors
+    /// [`Error::Params`] when no parameters of this library fit, with what was missing at the largest degree;
+    /// [`Error::PlainModulus`] for a plaintext modulus that cannot be used.
+    pub fn plan(&self) -> Result<Plan> {
+        if self.depth > 100 || self.additions > 1 << 20 {
+            return Err(Error::params(format!(
+                "depth {} and {} additions: at most 100 and 2^20 are planned for",
+                self.depth, self.additions
+            )));
+        }
+        let found = match self.scheme {
+            SchemeName::Bfv => exact::search::<bfv::Bfv>(self)?,
+            SchemeName::Bgv => exact::search::<bgv::Bgv>(self)?,
+            SchemeName::Ckks => real::search(self)?,
+        };
+        Ok(Plan::new(self, found))
+    }
+
+    /// Number of evaluation keys: relinearisation, rotations, swap.
+    fn keys(&self) -> usize {
+        1 + self.rotations.len() + usize::from(self.swap)
+    }
+}
+
+/// The checked literal of a scheme, with its primes listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SchemeParams {
+    /// BFV.
+    Bfv(bfv::ParamsLiteral),
+    /// BGV.
+    Bgv(bgv::ParamsLiteral),
+    /// CKKS.
+    Ckks(ckks::ParamsLiteral),
+}
+
+impl SchemeParams {
+    /// Builds the parameters, which checks primes, levels and security.
+    ///
+    /// # Errors
+    /// As the schemes' own constructors.
+    pub fn check(&self) -> Result<(Params, SwitchPlan)> {
+        Ok(match self {
+            Self::Bfv(literal) => {
+                let params = bfv::Params::new(literal.clone())?;
+                (params.rlwe().clone(), params.plan().clone())
+            }
+            Self::Bgv(literal) => {
+                let params = bgv::Params::new(literal.clone())?;
+                (params.rlwe().clone(), params.plan().clone())
+            }
+            Self::Ckks(literal) => {
+                let params = ckks::Params::new(literal.clone())?;
+                (params.rlwe().clone(), params.plan().clone())
+            }
+        })
+    }
+}
+
+/// How one level switches keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelSwitch {
+    /// The level.
+    pub level: usize,
+    /// "ghs" for one digit, "hybrid" for more.
+    pub method: String,
+    /// Digits at this level.
+    pub omega: usize,
+    /// Primes in the largest digit.
+    pub digit_primes: usize,
+    /// Width of the widest prime in bits.
+    pub width: u32,
+}
+
+/// Parameters with what they cost and why they were chosen; a file that key generation accepts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Always "synchromesh plan".
+    pub format: String,
+    /// Version of the schema.
+    pub version: u32,
+    /// The scheme.
+    pub scheme: SchemeName,
+    /// log2 of the ring degree N.
+    pub log_n: u32,
+    /// Slots: N for BFV and BGV where t allows them (else 0), N/2 for CKKS.
+    pub slots: usize,
+    /// Widths of the ciphertext primes in bits.
+    pub q_bits: Vec<u32>,
+    /// Widths of the special primes in bits.
+    pub p_bits: Vec<u32>,
+    /// Bits of the product of all primes of a key.
+    pub log_qp: u32,
+    /// Estimated security.
+    pub security_bits: f64,
+    /// Multiplications after one another.
+    pub depth: usize,
+    /// Rotations keys are made for.
+    pub rotations: Vec<i64>,
+    /// Whether the key that swaps rows or conjugates is made.
+    pub swap: bool,
+    /// Bytes of all evaluation keys on the wire, seeds in place of their uniform halves.
+    pub key_bytes: u64,
+    /// Bytes of temporary memory of one key switch at the top level.
+    pub scratch_bytes: u64,
+    /// Predicted milliseconds of one multiplication; none without a machine profile.
+    pub predicted_ms: Option<f64>,
+    /// log2 of the failure probability of a decryption.
+    pub log2_p_fail: f64,
+    /// Key switching at each level, lowest first.
+    pub switch: Vec<LevelSwitch>,
+    /// Why each choice was made.
+    pub explain: Vec<String>,
+    /// The parameters.
+    pub params: SchemeParams,
+}
+
+/// What a search found.
+struct Found {
+    params: SchemeParams,
+    rlwe: Params,
+    switch: SwitchPlan,
+    slots: usize,
+    explain: Vec<String>,
+}
+
+impl Plan {
+    fn new(description: &Description, found: Found) -> Self {
+        let Found { params, rlwe, switch, slots, explain } = found;
+        let widths = |set: &synchromesh_rlwe::ring::IndexSet| -> Vec<u32> {
+            set.iter().map(|i| rlwe.ring().modulus(i).bits()).collect()
+        };
+        let n = rlwe.n();
+        let limbs = rlwe.q().len() + rlwe.p().len();
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            scheme: description.scheme,
+            log_n: rlwe.ring().log_n(),
+            slots,
+            q_bits: widths(rlwe.q()),
+            p_bits: widths(rlwe.p()),
+            log_qp: rlwe.log_qp(),
+            security_bits: rlwe.security_bits(),
+            depth: description.depth,
+            rotations: description.rotations.clone(),
+            swap: description.swap,
+            key_bytes: key_bytes(&rlwe, switch.digits.len(), description.keys()),
+            scratch_bytes: (8 * n * ((switch.digits.len() + 2) * limbs + rlwe.q().len())) as u64,
+            predicted_ms: None,
+            log2_p_fail: -f64::from(synchromesh_rlwe::noise::DEFAULT_LOG2_FAILURE),
+            switch: (0..=rlwe.top_level()).filter_map(|level| level_switch(&rlwe, &switch, level)).collect(),
+            explain,
+            params,
+        }
+    }
+
+    /// The parameters of a plan for BFV.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for a plan of another scheme, or as [`bfv::Params::new`].
+    pub fn bfv(&self) -> Result<bfv::Params> {
+        match &self.params {
+            SchemeParams::Bfv(literal) => bfv::Params::new(literal.clone()),
+            _ => Err(self.other_scheme(SchemeName::Bfv)),
+        }
+    }
+
+    /// The parameters of a plan for BGV.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for a plan of another scheme, or as [`bgv::Params::new`].
+    pub fn bgv(&self) -> Result<bgv::Params> {
+        match &self.params {
+            SchemeParams::Bgv(literal) => bgv::Params::new(literal.clone()),
+            _ => Err(self.other_scheme(SchemeName::Bgv)),
+        }
+    }
+
+    /// The parameters of a plan for CKKS.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for a plan of another scheme, or as [`ckks::Params::new`].
+    pub fn ckks(&self) -> Result<ckks::Params> {
+        match &self.params {
+            SchemeParams::Ckks(literal) => ckks::Params::new(literal.clone()),
+            _ => Err(self.other_scheme(SchemeName::Ckks)),
+        }
+    }
+
+    fn other_scheme(&self, wanted: SchemeName) -> Error {
+        Error::params(format!("the plan is for {}, not for {}", self.scheme.name(), wanted.name()))
+    }
+
+    /// The plan as JSON.
+    ///
+    /// # Errors
+    /// [`Error::Params`] when it cannot be written, which no plan made here causes.
+    pub fn to_json(&self) -> Result<String> {
+        serde_json::to_string_pretty(self).map_err(|e| Error::params(e.to_string()))
+    }
+
+    /// Reads a plan and checks its parameters.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for text that is no plan or of a newer version, and as [`SchemeParams::check`].
+    pub fn from_json(text: &str) -> Result<Self> {
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|e| Error::params(format!("the plan is no JSON: {e}")))?;
+        if value["format"] != FORMAT {
+            return Err(Error::params(format!("this is no plan: its format is {}, not {FORMAT:?}", value["format"])));
+        }
+        let version = value["version"].as_u64().unwrap_or(0);
+        if version != u64::from(VERSION) {
+            return Err(Error::params(format!("the plan has version {version}; this library reads {VERSION}")));
+        }
+        let plan: Self =
+            serde_json::from_value(value).map_err(|e| Error::params(format!("the plan breaks its schema: {e}")))?;
+        plan.params.check()?;
+        Ok(plan)
+    }
+}
+
+fn level_switch(rlwe: &Params, plan: &SwitchPlan, level: usize) -> Option<LevelSwitch> {
+    let primes = rlwe.level(level).ok()?;
+    let digits = plan.active_digits(primes);
+    Some(LevelSwitch {
+        level,
+        method: if digits.len() == 1 { "ghs" } else { "hybrid" }.to_owned(),
+        omega: digits.len(),
+        digit_primes: digits.iter().map(|(_, d)| d.len()).max().unwrap_or(0),
+        width: primes.iter().map(|i| rlwe.ring().modulus(i).bits()).max().unwrap_or(0),
+    })
+}
+
+/// Bytes of `keys` switch keys on the wire: omega polynomials over QP each, at their own widths, and a seed.
+fn key_bytes(rlwe: &Params, omega: usize, keys: usize) -> u64 {
+    let bits: u64 = rlwe.q().iter().chain(rlwe.p().iter()).map(|i| u64::from(rlwe.ring().modulus(i).bits())).sum();
+    keys as u64 * (omega as u64 * bits * rlwe.n() as u64 / 8 + 32)
+}
+
+/// The dry backend for checked parameters.
+fn dry(params: &Params) -> Dry {
+    Dry::new(std::sync::Arc::clone(params.ring()))
+}
+
+/// Whether an error means "these parameters are too small", as opposed to a request that can never work.
+const fn too_small(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Rlwe(
+            synchromesh_rlwe::Error::Noise { .. }
+                | synchromesh_rlwe::Error::Level { .. }
+                | synchromesh_rlwe::Error::Security(_)
+        )
+    )
+}
+
+/// The smallest value in `low..=high` that `fits`, which is monotone; none when even `high` does not.
+fn smallest(low: u32, high: u32, mut fits: impl FnMut(u32) -> Result<bool>) -> Result<Option<u32>> {
+    if low > high || !fits(high)? {
+        return Ok(None);
+    }
+    let (mut low, mut high) = (low, high);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if fits(middle)? {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(Some(high))
+}

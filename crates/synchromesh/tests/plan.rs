@@ -1,0 +1,129 @@
+//! Plans: what they promise holds when the circuit runs on real data, and they survive their file.
+
+use std::sync::Arc;
+
+use synchromesh::plan::{Description, Plan, SchemeName, SchemeParams};
+use synchromesh::rlwe::{Randomness, Security};
+use synchromesh::{bfv, bgv, ckks};
+
+fn show(plan: &Plan) {
+    eprintln!(
+        "{} N = 2^{} q {:?} p {:?} log QP {} ({} bits), {} key bytes\n  {}",
+        plan.scheme.name(),
+        plan.log_n,
+        plan.q_bits,
+        plan.p_bits,
+        plan.log_qp,
+        plan.security_bits,
+        plan.key_bytes,
+        plan.explain.join("\n  ")
+    );
+}
+
+#[test]
+fn a_planned_bgv_circuit_decrypts_and_the_plan_survives_its_file() {
+    let mut description = Description::new(SchemeName::Bgv, 2);
+    description.additions = 1;
+    description.rotations = vec![1, 4];
+    let plan = description.plan().unwrap();
+    show(&plan);
+    assert!(plan.security_bits >= 128.0 && plan.depth == 2);
+    let plan = Plan::from_json(&plan.to_json().unwrap()).unwrap();
+    let SchemeParams::Bgv(literal) = plan.params else { panic!("scheme") };
+    let context = bgv::Context::new(bgv::Params::new(literal).unwrap()).unwrap();
+    let mut randomness = Randomness::insecure_from_number(1);
+    let (secret, public) = context.generate_keys(&mut randomness).unwrap();
+    let rotations = bgv::Rotations::rows([1, 4]);
+    let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness).unwrap();
+    let evaluator = bgv::Evaluator::new(&context, Some(Arc::new(keys)));
+    let values: Vec<i64> = (0..100).map(|i| i - 50).collect();
+    let x = context.encrypt(&public, &context.encode(&values[..]).unwrap(), &mut randomness).unwrap();
+    let sum = evaluator.add(&x, &x).unwrap();
+    let square = evaluator.mul(&sum, &sum).unwrap();
+    let fourth = evaluator.mul(&square, &square).unwrap();
+    let out = context.decode(&context.decrypt(&secret, &fourth).unwrap()).unwrap();
+    for (v, out) in values.iter().zip(out) {
+        assert_eq!((out - 16 * v * v * v * v).rem_euclid(65537), 0);
+    }
+}
+
+#[test]
+fn a_planned_bfv_circuit_decrypts() {
+    let plan = Description::new(SchemeName::Bfv, 2).plan().unwrap();
+    show(&plan);
+    let SchemeParams::Bfv(literal) = plan.params else { panic!("scheme") };
+    let context = bfv::Context::new(bfv::Params::new(literal).unwrap()).unwrap();
+    let mut randomness = Randomness::insecure_from_number(1);
+    let (secret, public) = context.generate_keys(&mut randomness).unwrap();
+    let keys = context.generate_evaluation_keys(&secret, &bfv::Rotations::none(), &mut randomness).unwrap();
+    let evaluator = bfv::Evaluator::new(&context, Some(Arc::new(keys)));
+    let values: Vec<i64> = (0..100).map(|i| i - 50).collect();
+    let x = context.encrypt(&public, &context.encode(&values[..]).unwrap(), &mut randomness).unwrap();
+    let square = evaluator.mul(&x, &x).unwrap();
+    let fourth = evaluator.mul(&square, &square).unwrap();
+    let out = context.decode(&context.decrypt(&secret, &fourth).unwrap()).unwrap();
+    for (v, out) in values.iter().zip(out) {
+        assert_eq!((out - v * v * v * v).rem_euclid(65537), 0);
+    }
+}
+
+#[test]
+fn a_planned_ckks_circuit_keeps_its_precision() {
+    let mut description = Description::new(SchemeName::Ckks, 3);
+    description.precision = Some(18);
+    let plan = description.plan().unwrap();
+    show(&plan);
+    let SchemeParams::Ckks(literal) = plan.params else { panic!("scheme") };
+    let context = ckks::Context::new(ckks::Params::new(literal).unwrap()).unwrap();
+    let mut randomness = Randomness::insecure_from_number(1);
+    let (secret, public) = context.generate_keys(&mut randomness).unwrap();
+    let keys = context.generate_evaluation_keys(&secret, &ckks::Rotations::none(), &mut randomness).unwrap();
+    let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
+    let values: Vec<f64> = (0..100).map(|i| f64::from(i) / 50.0 - 1.0).collect();
+    let mut x = context.encrypt(&public, &context.encode(&values).unwrap(), &mut randomness).unwrap();
+    for _ in 0..3 {
+        x = evaluator.mul(&x, &x).unwrap();
+    }
+    let out = context.decode(&context.decrypt(&secret, &x).unwrap()).unwrap();
+    for (v, out) in values.iter().zip(out) {
+        assert!((out - v.powi(8)).abs() < 2f64.powi(-18));
+    }
+}
+
+#[test]
+fn wide_moduli_key_budgets_and_impossible_requests() {
+    let mut wide = Description::new(SchemeName::Bgv, 1);
+    wide.t = Some("0xffffffffffffffffffffffffff820001".to_owned());
+    let plan = wide.plan().unwrap();
+    show(&plan);
+    assert!(plan.slots == 1 << plan.log_n && plan.security_bits >= 128.0);
+    wide.max_key_bytes = Some(1000);
+    assert!(wide.plan().is_err());
+    let mut deep = Description::new(SchemeName::Bfv, 99);
+    deep.t = Some("3".to_owned());
+    deep.security = Security::Bits256;
+    assert_eq!(deep.plan().unwrap_err().kind(), "params");
+    let mut slots = Description::new(SchemeName::Ckks, 1);
+    slots.min_slots = 1 << 14;
+    assert!(slots.plan().unwrap().slots >= 1 << 14);
+}
+
+#[test]
+fn a_plan_file_that_was_tampered_with_is_refused() {
+    let plan = Description::new(SchemeName::Bgv, 0).plan().unwrap();
+    let text = plan.to_json().unwrap();
+    let prime = match &plan.params {
+        SchemeParams::Bgv(literal) => literal.primes.as_ref().unwrap().q[0].to_string(),
+        _ => unreachable!("asked for BGV"),
+    };
+    for (from, to) in [
+        (prime.as_str(), "1125899906842625"),
+        ("\"version\": 1", "\"version\": 2"),
+        ("synchromesh plan", "another plan"),
+        ("\"log_n\"", "\"log_m\""),
+        ("{", ""),
+    ] {
+        assert!(Plan::from_json(&text.replacen(from, to, 2)).is_err(), "{from} -> {to}");
+    }
+    assert!(Plan::from_json(&text).is_ok());
+}
