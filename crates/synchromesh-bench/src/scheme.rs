@@ -1,0 +1,244 @@
+//! One operation of a scheme at given degree and depth.
+//!
+//! CKKS at (2^15, depth 12) is q = 55 + 12 x 45 bits, P = 5 x 48 bits; BFV and BGV at (2^14, depth 5) are q = 6 x 50
+//! bits, P = 2 x 50 bits; both with three digits: the sets at which other libraries are measured. Other degrees and
+//! depths follow the same pattern. CKKS runs in manual mode, so that a product and its rescale are two operations.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use synchromesh::exact::{self, Scheme as Exact};
+use synchromesh::plan::SchemeName;
+use synchromesh::{bfv, bgv, ckks};
+use synchromesh_ring::isa::Isa;
+use synchromesh_rlwe::{Params, Randomness, Security};
+
+use crate::Error;
+use crate::timing::median_seconds;
+
+/// Digits of a key switch, if there are as many primes.
+const OMEGA: usize = 3;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Op {
+    /// Encryption of an encoded message under the public key.
+    Encrypt,
+    /// Decryption down to the values, decoding included.
+    Decrypt,
+    /// Sum of two ciphertexts.
+    Add,
+    /// Product and relinearisation.
+    Mul,
+    /// Product in three components.
+    MulNorelin,
+    /// Rotation by one slot.
+    Rotate,
+    /// Rescale of a product (CKKS) or modulus switch of a fresh ciphertext.
+    Rescale,
+}
+
+/// What to measure; see the command `bench scheme`.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The scheme.
+    pub scheme: SchemeName,
+    /// log2 of the degree.
+    pub log_n: u32,
+    /// Levels above the lowest, one prime each.
+    pub depth: usize,
+    /// Plaintext modulus of BFV and BGV; none: 65537.
+    pub t: Option<String>,
+    /// Limbs of the operands, when fewer than all.
+    pub limbs: Option<usize>,
+    /// The operation.
+    pub op: Op,
+}
+
+/// What `bench scheme` reports.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The scheme.
+    pub scheme: SchemeName,
+    /// The operation.
+    pub op: Op,
+    /// BFV: how products are computed; `new` is ePrint 2021/204, algorithm 2.
+    pub variant: Option<&'static str>,
+    /// log2 of the degree.
+    pub log_n: u32,
+    /// log2 of the product of the ciphertext primes, rounded.
+    pub log_q: u32,
+    /// Bits of all primes of a key.
+    pub log_qp: u32,
+    /// Widths of the ciphertext primes.
+    pub q_bits: Vec<u32>,
+    /// Widths of the special primes.
+    pub p_bits: Vec<u32>,
+    /// Digits of a key switch.
+    pub omega: usize,
+    /// Limbs of the operands.
+    pub limbs: usize,
+    /// Estimated security.
+    pub security_bits: f64,
+    /// Instruction set.
+    pub isa: &'static str,
+    /// Median milliseconds.
+    pub median_ms: f64,
+}
+
+/// Measures the operation on one thread.
+///
+/// # Errors
+/// [`Error`] for parameters that cannot be built, or operands that the scheme refuses.
+pub fn measure(request: &Request) -> Result<Report, Error> {
+    if request.depth > 100 {
+        return Err(Error::Request { reason: format!("depth {} is above 100", request.depth) });
+    }
+    match request.scheme {
+        SchemeName::Bfv => measure_exact::<bfv::Bfv>(request, Some("new")),
+        SchemeName::Bgv => measure_exact::<bgv::Bgv>(request, None),
+        SchemeName::Ckks => measure_ckks(request),
+    }
+}
+
+/// Widths of special primes at least as long as the longest digit of `q_bits`, of at most `width` bits.
+fn special(q_bits: &[u32], omega: usize, width: u32) -> Vec<u32> {
+    let longest = q_bits.chunks(q_bits.len().div_ceil(omega)).map(|digit| digit.iter().sum::<u32>()).max();
+    vec![width; longest.unwrap_or(width).div_ceil(width) as usize]
+}
+
+/// The level whose ciphertexts have `limbs` limbs, one prime a level.
+fn level(limbs: Option<usize>, primes: usize) -> Result<usize, Error> {
+    let limbs = limbs.unwrap_or(primes);
+    if (1..=primes).contains(&limbs) {
+        return Ok(limbs - 1);
+    }
+    Err(Error::Request { reason: format!("--limbs {limbs} is outside 1..={primes}") })
+}
+
+fn report(request: &Request, params: &Params, omega: usize, variant: Option<&'static str>, seconds: f64) -> Report {
+    let bits = |set: &synchromesh_ring::IndexSet| set.iter().map(|i| params.ring().modulus(i).bits()).collect();
+    Report {
+        scheme: request.scheme,
+        op: request.op,
+        variant,
+        log_n: request.log_n,
+        log_q: params.ring().log2(params.q()).round() as u32,
+        log_qp: params.log_qp(),
+        q_bits: bits(params.q()),
+        p_bits: bits(params.p()),
+        omega,
+        limbs: request.limbs.unwrap_or(params.q().len()),
+        security_bits: params.security_bits(),
+        isa: Isa::detect().map_or("unknown", Isa::name),
+        median_ms: seconds * 1e3,
+    }
+}
+
+/// Runs `operation` again and again; its result is dropped.
+fn time<T>(mut operation: impl FnMut() -> synchromesh::Result<T>) -> Result<f64, Error> {
+    Ok(median_seconds(|| operation().map(|result| drop(std::hint::black_box(result))))?)
+}
+
+fn measure_exact<S: Exact>(request: &Request, variant: Option<&'static str>) -> Result<Report, Error> {
+    let q_bits = vec![50; request.depth + 1];
+    let omega = OMEGA.min(q_bits.len());
+    let params = exact::Params::<S>::new(exact::ParamsLiteral {
+        log_n: request.log_n,
+        t: request.t.clone().unwrap_or_else(|| "65537".to_owned()),
+        p_bits: special(&q_bits, omega, 50),
+        q_bits,
+        level_limbs: vec![],
+        omega,
+        security: Security::Insecure,
+        primes: None,
+    })?;
+    let level = level(request.limbs, params.rlwe().q().len())?;
+    let context = exact::Context::<S>::new(params)?;
+    let mut randomness = Randomness::insecure_from_number(1);
+    let (secret, public) = context.generate_keys(&mut randomness)?;
+    let slots = context.slot_encoder().is_ok();
+    let rotations = if slots { exact::Rotations::rows([1]) } else { exact::Rotations::none() };
+    let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?;
+    let evaluator = exact::Evaluator::new(&context, Some(Arc::new(keys)));
+    let message: Vec<i64> = (0..context.params().n() as i64).map(|i| i * i % 251 - 125).collect();
+    let message = context.encode_coefficients(&message)?;
+    let x = context.encrypt_at(&public, &message, level, &mut randomness)?;
+    let y = context.encrypt_at(&public, &message, level, &mut randomness)?;
+    let seconds = match request.op {
+        Op::Encrypt => time(|| context.encrypt_at(&public, &message, level, &mut randomness)),
+        Op::Decrypt if slots => time(|| context.decode(&context.decrypt(&secret, &x)?)),
+        Op::Decrypt => time(|| context.decode_coefficients(&context.decrypt(&secret, &x)?)),
+        Op::Add => time(|| evaluator.add(&x, &y)),
+        Op::Mul => time(|| evaluator.mul(&x, &y)),
+        Op::MulNorelin => time(|| evaluator.mul_no_relin(&x, &y)),
+        Op::Rotate => time(|| evaluator.rotate_rows(&x, 1)),
+        Op::Rescale => time(|| evaluator.mod_switch(&x)),
+    }?;
+    Ok(report(request, context.params().rlwe(), omega, variant, seconds))
+}
+
+fn measure_ckks(request: &Request) -> Result<Report, Error> {
+    if let Some(t) = &request.t {
+        return Err(Error::Request { reason: format!("--t {t} is for bfv and bgv: ckks has no plaintext modulus") });
+    }
+    let mut q_bits = vec![55];
+    q_bits.resize(request.depth + 1, 45);
+    let omega = OMEGA.min(q_bits.len());
+    let params = ckks::Params::new(ckks::ParamsLiteral {
+        log_n: request.log_n,
+        log_scale: 45,
+        p_bits: special(&q_bits, omega, 48),
+        q_bits,
+        level_limbs: vec![],
+        omega,
+        mode: ckks::Mode::Manual,
+        security: Security::Insecure,
+        primes: None,
+    })?;
+    let level = level(request.limbs, params.rlwe().q().len())?;
+    let context = ckks::Context::new(params)?;
+    let mut randomness = Randomness::insecure_from_number(1);
+    let (secret, public) = context.generate_keys(&mut randomness)?;
+    let keys = context.generate_evaluation_keys(&secret, &ckks::Rotations::by([1]), &mut randomness)?;
+    let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
+    let message: Vec<f64> = (0..context.params().slots()).map(|i| (i % 251) as f64 / 251.0).collect();
+    let message = context.encode(&message)?;
+    let x = context.encrypt_at(&public, &message, level, &mut randomness)?;
+    let y = context.encrypt_at(&public, &message, level, &mut randomness)?;
+    let seconds = match request.op {
+        Op::Encrypt => time(|| context.encrypt_at(&public, &message, level, &mut randomness)),
+        Op::Decrypt => time(|| context.decode(&context.decrypt(&secret, &x)?)),
+        Op::Add => time(|| evaluator.add(&x, &y)),
+        Op::Mul => time(|| evaluator.mul(&x, &y)),
+        Op::MulNorelin => time(|| evaluator.mul_no_relin(&x, &y)),
+        Op::Rotate => time(|| evaluator.rotate(&x, 1)),
+        Op::Rescale => {
+            let product = evaluator.mul(&x, &y)?;
+            time(|| evaluator.rescale(&product))
+        }
+    }?;
+    Ok(report(request, context.params().rlwe(), omega, None, seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn special_primes_are_those_that_other_libraries_are_measured_with() {
+        let mut ckks = vec![55];
+        ckks.resize(13, 45);
+        assert_eq!(special(&ckks, 3, 48), [48; 5]);
+        assert_eq!(special(&[50; 6], 3, 50), [50; 2]);
+        assert_eq!(special(&[50], 1, 50), [50]);
+    }
+
+    #[test]
+    fn limbs_beyond_the_chain_are_refused() {
+        assert_eq!((level(None, 6).unwrap(), level(Some(1), 6).unwrap()), (5, 0));
+        assert_eq!(level(Some(7), 6).unwrap_err().kind(), "request");
+        assert_eq!(level(Some(0), 6).unwrap_err().kind(), "request");
+    }
+}

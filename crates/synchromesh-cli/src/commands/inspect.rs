@@ -1,0 +1,115 @@
+//! `inspect`: what a file is, without its secrets.
+
+use super::session::{MAX_PLAN_BYTES, read_plan};
+use crate::bundle::{self, Bundle, Kind};
+use crate::error::Error;
+use crate::for_scheme;
+use crate::output::Report;
+use crate::scheme::Scheme;
+use crate::session::{self, Column, plan_of};
+use clap::Args;
+use serde::Serialize;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use synchromesh::plan::Plan;
+use synchromesh_rlwe::file::FileError;
+
+/// Says what a plan, key or ciphertext file is; secrets are neither printed nor looked at.
+#[derive(Args, Debug)]
+pub(super) struct Inspect {
+    /// The file.
+    file: PathBuf,
+}
+
+/// What every file of a session has.
+#[derive(Serialize)]
+struct Common {
+    file: String,
+    r#type: &'static str,
+    bytes: u64,
+    scheme: &'static str,
+    log_n: u32,
+    slots: usize,
+    log_qp: u32,
+    security_bits: f64,
+    levels: usize,
+    params_digest: String,
+    /// The secret key that a key or ciphertext belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct InspectedPlan {
+    #[serde(flatten)]
+    common: Common,
+    q_bits: Vec<u32>,
+    p_bits: Vec<u32>,
+    depth: usize,
+    rotations: Vec<i64>,
+    key_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct InspectedColumn {
+    #[serde(flatten)]
+    common: Common,
+    #[serde(flatten)]
+    summary: session::Summary,
+}
+
+impl Inspect {
+    /// Runs the command.
+    pub(super) fn run(&self) -> Result<Report, Error> {
+        let path = &self.file;
+        let mut mark = [0; bundle::MAGIC.len()];
+        let is_bundle =
+            std::fs::File::open(path).and_then(|mut f| f.read_exact(&mut mark)).is_ok() && mark == bundle::MAGIC;
+        if is_bundle {
+            let bundle = Bundle::read(path)?;
+            let plan = plan_of(&bundle)?;
+            let key_id = Some(bundle.key_id()?.to_string());
+            let common = Common { key_id, ..common(path, bundle.kind().name(), &plan)? };
+            return match bundle.kind() {
+                Kind::Column => for_scheme!(plan, column(common, &plan, &bundle)),
+                _ => Report::new(&common),
+            };
+        }
+        let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        if size > MAX_PLAN_BYTES {
+            return Err(FileError::TooLarge { path: path.clone(), limit: MAX_PLAN_BYTES }.into());
+        }
+        let plan = read_plan(path)?;
+        Report::new(&InspectedPlan {
+            common: common(path, "plan", &plan)?,
+            q_bits: plan.q_bits,
+            p_bits: plan.p_bits,
+            depth: plan.depth,
+            rotations: plan.rotations,
+            key_bytes: plan.key_bytes,
+        })
+    }
+}
+
+fn common(path: &Path, kind: &'static str, plan: &Plan) -> Result<Common, Error> {
+    let (params, _) = plan.params.check()?;
+    Ok(Common {
+        file: path.display().to_string(),
+        r#type: kind,
+        bytes: std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
+        scheme: plan.scheme.name(),
+        log_n: params.ring().log_n(),
+        slots: plan.slots,
+        log_qp: params.log_qp(),
+        security_bits: params.security_bits(),
+        levels: params.top_level() + 1,
+        params_digest: params.digest().iter().map(|byte| format!("{byte:02x}")).collect(),
+        key_id: None,
+    })
+}
+
+fn column<A: Scheme>(common: Common, plan: &Plan, bundle: &Bundle) -> Result<Report, Error> {
+    let scheme = A::open(&plan.params)?;
+    let column = Column::from_bundle(&scheme, bundle, None)?;
+    Report::new(&InspectedColumn { common, summary: session::Summary::new(&scheme, plan, &column) })
+}

@@ -1,0 +1,254 @@
+//! `keygen`, `encrypt`, `eval`, `decrypt`: a session through files.
+
+use super::place::Place;
+use crate::bundle::{Bundle, Kind};
+use crate::error::Error;
+use crate::expression::Graph;
+use crate::for_scheme;
+use crate::number::Number;
+use crate::output::{Report, progress};
+use crate::session::{self, Directory, decrypt, encrypt, evaluate, generate, plan_of, require_secure};
+use crate::table::Table;
+use clap::Args;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use synchromesh::plan::{Plan, SchemeName};
+use synchromesh_rlwe::file::{self, Access, Existing};
+
+/// The largest plan file that is read, in bytes.
+pub(super) const MAX_PLAN_BYTES: u64 = 1 << 24;
+
+/// Makes the keys of a plan: DIR/secret.key (mode 0600), DIR/public.key, DIR/eval.keys. Existing keys stay.
+#[derive(Args, Debug)]
+pub(super) struct Keygen {
+    /// The plan, from `plan --out`.
+    #[arg(long)]
+    plan: PathBuf,
+    /// The directory for the keys.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Accept less than 128 bits of security.
+    #[arg(long)]
+    insecure: bool,
+}
+
+#[derive(Serialize)]
+struct KeyFile {
+    path: String,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Keys {
+    scheme: &'static str,
+    key_id: String,
+    security_bits: f64,
+    rotations: Vec<i64>,
+    files: Vec<KeyFile>,
+}
+
+impl Keygen {
+    /// Runs the command.
+    pub(super) fn run(&self) -> Result<Report, Error> {
+        let plan = read_plan(&self.plan)?;
+        require_secure(&plan, self.insecure)?;
+        let directory = Directory::new(&self.out);
+        let generated = for_scheme!(plan, generate(&plan, &directory))?;
+        let file = |(path, bytes): (PathBuf, u64)| KeyFile { path: path.display().to_string(), bytes };
+        Report::new(&Keys {
+            scheme: plan.scheme.name(),
+            key_id: generated.key_id,
+            security_bits: plan.params.check()?.0.security_bits(),
+            rotations: plan.rotations,
+            files: generated.files.into_iter().map(file).collect(),
+        })
+    }
+}
+
+/// A plan in a JSON file.
+pub(super) fn read_plan(path: &Path) -> Result<Plan, Error> {
+    let text = String::from_utf8(file::read(path, MAX_PLAN_BYTES)?);
+    let text = text.map_err(|_| Error::Plan { what: "it is not UTF-8 text".to_owned() })?;
+    Ok(Plan::from_json(&text)?)
+}
+
+/// Encrypts a column of a CSV or NPY table with DIR/public.key.
+///
+/// A column longer than the slots takes several ciphertexts, all in one file. In bfv and bgv every number must be an
+/// integer from -t/2 to t/2; in ckks none may exceed --bound, which is public.
+#[derive(Args, Debug)]
+pub(super) struct Encrypt {
+    /// The directory of keys.
+    #[arg(long, value_name = "DIR")]
+    keys: PathBuf,
+    /// The table.
+    #[arg(long, value_name = "FILE")]
+    r#in: PathBuf,
+    /// The encrypted column.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// The column, by name or by number from 1; not needed for a table of one column.
+    #[arg(long)]
+    column: Option<String>,
+    /// ckks: no number of the column has a larger magnitude.
+    #[arg(long, default_value_t = 1.0)]
+    bound: f64,
+    /// Accept less than 128 bits of security.
+    #[arg(long)]
+    insecure: bool,
+}
+
+#[derive(Serialize)]
+struct Written {
+    out: String,
+    bytes: u64,
+    #[serde(flatten)]
+    summary: session::Summary,
+}
+
+impl Written {
+    fn report(out: &Path, summary: session::Summary) -> Result<Report, Error> {
+        let bytes = std::fs::metadata(out).map_or(0, |metadata| metadata.len());
+        Report::new(&Self { out: out.display().to_string(), bytes, summary })
+    }
+}
+
+impl Encrypt {
+    /// Runs the command.
+    pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
+        let table = Table::read(&self.r#in)?;
+        let column = self.find(&table)?;
+        let values: Vec<Number> = table.column(column)?.cloned().collect();
+        let name = table.names().and_then(|names| names.get(column).cloned()).unwrap_or_else(|| stem(&self.out));
+        let (plan, keys) = Directory::new(&self.keys).read(Kind::PublicKey)?;
+        require_secure(&plan, self.insecure)?;
+        let exact = plan.scheme != SchemeName::Ckks;
+        if exact {
+            // Says row and column of a number that is no integer.
+            table.integers(column)?;
+        } else {
+            table.reals(column)?;
+        }
+        let bar = progress(json, 0);
+        let out = &self.out;
+        let summary = for_scheme!(plan, encrypt(&plan, &keys, (&name, &values), self.bound, out, &bar))?;
+        bar.finish_and_clear();
+        Written::report(out, summary)
+    }
+
+    fn find(&self, table: &Table) -> Result<usize, Error> {
+        let refuse = |message: String| Err(Error::Usage { message });
+        let Some(wanted) = &self.column else {
+            if table.columns() == 1 {
+                return Ok(0);
+            }
+            let message = format!("the table has {} columns: name one with --column", table.columns());
+            return refuse(message);
+        };
+        if let Some(index) = table.names().and_then(|names| names.iter().position(|name| name == wanted)) {
+            return Ok(index);
+        }
+        match wanted.parse::<usize>() {
+            Ok(number) if (1..=table.columns()).contains(&number) => Ok(number - 1),
+            _ => refuse(format!("the table has no column '{wanted}' among its {}", table.columns())),
+        }
+    }
+}
+
+/// The name of a file without directory and extension.
+fn stem(path: &Path) -> String {
+    path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+}
+
+/// Computes on encrypted columns with DIR/eval.keys; the secret key is not needed and not read.
+///
+/// EXPRESSION has names, numbers, + - * ^, parentheses, rotate(x, k) and conj(x). rotate moves slot i + k to slot i
+/// within a ciphertext: of all N/2 slots in ckks, of each half of the N slots in bfv and bgv, where conj swaps the
+/// halves. Certificates in the files are believed: use files of your own, or of someone you trust.
+#[derive(Args, Debug)]
+pub(super) struct Eval {
+    /// What to compute, say 'x*y + 2*x'.
+    expression: String,
+    /// Encrypted columns by name.
+    #[arg(value_name = "NAME=FILE", required = true, value_parser = binding)]
+    inputs: Vec<(String, PathBuf)>,
+    /// The directory of keys.
+    #[arg(long, value_name = "DIR")]
+    keys: PathBuf,
+    /// The encrypted result.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Accept less than 128 bits of security.
+    #[arg(long)]
+    insecure: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+fn binding(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), PathBuf::from(path))),
+        _ => Err("expected NAME=FILE".to_owned()),
+    }
+}
+
+impl Eval {
+    /// Runs the command.
+    pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
+        self.place.check()?;
+        let graph = Graph::parse(&self.expression)?;
+        let mut files = HashMap::new();
+        for (name, path) in &self.inputs {
+            if !graph.inputs().contains(name) {
+                return Err(Error::Usage {
+                    message: format!("{name}=FILE is given, and the expression has no '{name}'"),
+                });
+            }
+            if files.insert(name.clone(), path.clone()).is_some() {
+                return Err(Error::Usage { message: format!("{name}=FILE is given twice") });
+            }
+        }
+        let (plan, keys) = Directory::new(&self.keys).read(Kind::EvaluationKeys)?;
+        require_secure(&plan, self.insecure)?;
+        let bar = progress(json, 0);
+        let (name, out) = (stem(&self.out), &self.out);
+        let summary = for_scheme!(plan, evaluate(&plan, &keys, &graph, &files, (&name, out), &bar))?;
+        bar.finish_and_clear();
+        Written::report(out, summary)
+    }
+}
+
+/// Decrypts a column with DIR/secret.key into a CSV file, or an NPY file if --out ends in .npy.
+///
+/// Decrypted ckks values carry traces of the key: do not publish them as they are.
+#[derive(Args, Debug)]
+pub(super) struct Decrypt {
+    /// The directory of keys.
+    #[arg(long, value_name = "DIR")]
+    keys: PathBuf,
+    /// The encrypted column.
+    #[arg(long, value_name = "FILE")]
+    r#in: PathBuf,
+    /// The table.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Accept less than 128 bits of security.
+    #[arg(long)]
+    insecure: bool,
+}
+
+impl Decrypt {
+    /// Runs the command.
+    pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
+        let column = Bundle::read(&self.r#in)?.require(Kind::Column)?;
+        let plan = plan_of(&column)?;
+        require_secure(&plan, self.insecure)?;
+        let bar = progress(json, 0);
+        let (name, values, summary) = for_scheme!(plan, decrypt(&plan, &Directory::new(&self.keys), &column, &bar))?;
+        bar.finish_and_clear();
+        let table = Table::from_columns(Some(vec![name]), &[values])?;
+        file::write(&self.out, &table.to_bytes(&self.out)?, Access::Secret, Existing::Replace)?;
+        Written::report(&self.out, summary)
+    }
+}

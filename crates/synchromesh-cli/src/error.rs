@@ -1,0 +1,158 @@
+//! The command's error: every kind carries what went wrong with the numbers, a stable name, and a remedy.
+
+use crate::expression::ExpressionError;
+use crate::table::TableError;
+use synchromesh_ring::isa::IsaError;
+use synchromesh_rlwe::file::FileError;
+
+/// Why a command could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A table or its file.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// An expression.
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
+    /// The instruction set asked for in the environment.
+    #[error(transparent)]
+    Isa(#[from] IsaError),
+    /// A scheme, its keys, ciphertexts or parameters.
+    #[error(transparent)]
+    Scheme(#[from] synchromesh::Error),
+    /// A key, plan or ciphertext file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A plan that contradicts itself or what it is used for.
+    #[error("the plan cannot be used: {what}")]
+    Plan {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A file of a session that is another one, or lacks something.
+    #[error("{what}")]
+    Session {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Parameters under 128 bits of security.
+    #[error("the parameters have {bits:.0} bits of security, less than 128")]
+    Insecure {
+        /// Their security.
+        bits: f64,
+    },
+    /// Columns of different lengths in one expression.
+    #[error("'{first}' has {rows} rows and '{second}' has {other}")]
+    Rows {
+        /// A column.
+        first: String,
+        /// Its rows.
+        rows: usize,
+        /// Another.
+        second: String,
+        /// Its rows.
+        other: usize,
+    },
+    /// An integer that a plaintext modulus cannot hold.
+    #[error("{value} is outside -t/2 to t/2 for t = {t}")]
+    Modulus {
+        /// The integer.
+        value: String,
+        /// The plaintext modulus.
+        t: String,
+    },
+    /// A number with a fraction where integers are computed with.
+    #[error("{value} is not an integer, and {scheme} computes with integers")]
+    NotInteger {
+        /// The number.
+        value: String,
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// An integer beyond binary64 where reals are computed with.
+    #[error("{value} is beyond the largest binary64 number, and ckks computes with those")]
+    NotReal {
+        /// The number.
+        value: String,
+    },
+    /// A bench request.
+    #[error(transparent)]
+    Bench(#[from] synchromesh_bench::Error),
+    /// A choice that this program knows and does not offer.
+    #[error("{choice} is not available here; available: {available}")]
+    Unavailable {
+        /// The flag and its value.
+        choice: String,
+        /// What can be chosen instead.
+        available: &'static str,
+    },
+    /// A file other than a table.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Flags and arguments that make no sense.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong with them.
+        message: String,
+    },
+}
+
+impl From<synchromesh_rlwe::Error> for Error {
+    fn from(error: synchromesh_rlwe::Error) -> Self {
+        Self::Scheme(error.into())
+    }
+}
+
+impl Error {
+    /// The stable name of this kind of error, for scripts.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Table(error) => error.kind(),
+            Self::Expression(error) => error.kind(),
+            Self::Isa(_) => "isa",
+            Self::Scheme(error) => error.kind(),
+            Self::File(error) => error.kind(),
+            Self::Plan { .. } => "plan",
+            Self::Session { .. } => "session",
+            Self::Insecure { .. } => "insecure",
+            Self::Rows { .. } => "rows",
+            Self::Modulus { .. } => "value_exceeds_modulus",
+            Self::NotInteger { .. } => "not_integer",
+            Self::NotReal { .. } => "not_real",
+            Self::Bench(error) => error.kind(),
+            Self::Unavailable { .. } => "unavailable",
+            Self::Io { .. } => "io",
+            Self::Usage { .. } => "usage",
+        }
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Table(error) => error.remedy().to_owned(),
+            Self::Expression(error) => error.remedy().to_owned(),
+            Self::Isa(_) => "unset SYNCHROMESH_ISA, or set it to one of the isas that `synchromesh info` lists".into(),
+            Self::Scheme(error) => error.remedy(),
+            Self::File(error) => error.remedy().to_owned(),
+            Self::Plan { .. } => "make the plan anew with `synchromesh plan`".into(),
+            Self::Session { .. } => "give the file that was meant; each is written by one command".into(),
+            Self::Insecure { .. } => "make a plan of 128 bits, or say --insecure if this is a test".into(),
+            Self::Rows { .. } => "encrypt columns of equal length".into(),
+            Self::Modulus { .. } => "plan with a larger --t, or scale the values down".into(),
+            Self::NotInteger { .. } => "round or scale the numbers to integers, or plan for ckks".into(),
+            Self::NotReal { .. } => "scale the numbers down, or plan for bfv or bgv".into(),
+            Self::Bench(error) => error.remedy(),
+            Self::Unavailable { available, .. } => format!("use {available}"),
+            Self::Io { .. } => "check the path, its permissions and the space left".into(),
+            Self::Usage { .. } => "run the command with --help".into(),
+        }
+    }
+}

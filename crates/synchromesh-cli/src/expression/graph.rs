@@ -1,0 +1,434 @@
+//! The computation as a graph: each distinct operation once, operands before results, constants folded.
+
+use super::{ExpressionError, MAX_CONSTANT_BITS, MAX_NODES, Problem, parser};
+use crate::number::Number;
+use num_bigint::BigInt;
+use parser::{Syntax, SyntaxKind};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::ops::Range;
+
+/// One operation on earlier nodes, which are named by their place in [`Graph::operations`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// The ciphertext named `inputs()[i]`.
+    Input(usize),
+    /// Sum of two nodes.
+    Add(usize, usize),
+    /// First node less the second.
+    Sub(usize, usize),
+    /// Negative of a node.
+    Neg(usize),
+    /// Product of two nodes.
+    Mul(usize, usize),
+    /// Square of a node.
+    Square(usize),
+    /// A node plus a constant in every slot.
+    AddConst(usize, Number),
+    /// A node times a constant, never 0, 1 or -1.
+    MulConst(usize, Number),
+    /// A node with its slots moved left by this many places.
+    Rotate(usize, i64),
+    /// Complex conjugate of a node, slot by slot.
+    Conjugate(usize),
+}
+
+/// Values an expression can be evaluated over: ciphertexts, or plain numbers in tests. Any operation may fail.
+pub trait Algebra {
+    /// One value.
+    type Value;
+    /// Why an operation failed.
+    type Error;
+
+    /// The value of a name.
+    fn input(&mut self, name: &str) -> Result<Self::Value, Self::Error>;
+    /// `a + b`
+    fn add(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Self::Error>;
+    /// `a - b`
+    fn sub(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Self::Error>;
+    /// `-a`
+    fn neg(&mut self, a: &Self::Value) -> Result<Self::Value, Self::Error>;
+    /// `a * b`
+    fn mul(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Self::Error>;
+    /// `a * a`
+    fn square(&mut self, a: &Self::Value) -> Result<Self::Value, Self::Error>;
+    /// `a + c`
+    fn add_const(&mut self, a: &Self::Value, c: &Number) -> Result<Self::Value, Self::Error>;
+    /// `a * c`
+    fn mul_const(&mut self, a: &Self::Value, c: &Number) -> Result<Self::Value, Self::Error>;
+    /// `a` with slot i + k moved to slot i
+    fn rotate(&mut self, a: &Self::Value, k: i64) -> Result<Self::Value, Self::Error>;
+    /// The conjugate of `a`
+    fn conjugate(&mut self, a: &Self::Value) -> Result<Self::Value, Self::Error>;
+}
+
+/// An expression ready to be evaluated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    operations: Vec<Operation>,
+    inputs: Vec<String>,
+    output: usize,
+    depth: u32,
+}
+
+impl Graph {
+    /// The graph of an expression.
+    ///
+    /// # Errors
+    /// [`ExpressionError`] with the place in `text`.
+    pub fn parse(text: &str) -> Result<Self, ExpressionError> {
+        let tree = parser::parse(text)?;
+        let mut builder = Builder::default();
+        match builder.build(&tree)? {
+            Term::Constant(_) => Err(ExpressionError::new(Problem::NoCiphertext, tree.span)),
+            Term::Node(output) => Ok(builder.finish(output)),
+        }
+    }
+
+    /// All operations, operands before results.
+    #[must_use]
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// The names the value depends on, in the order of their first use.
+    #[must_use]
+    pub fn inputs(&self) -> &[String] {
+        &self.inputs
+    }
+
+    /// Most multiplications, by a ciphertext or a constant, on a path from an input to the value.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// The distinct rotations it takes.
+    #[must_use]
+    pub fn rotations(&self) -> BTreeSet<i64> {
+        let rotation = |operation: &Operation| match operation {
+            Operation::Rotate(_, k) => Some(*k),
+            _ => None,
+        };
+        self.operations.iter().filter_map(rotation).collect()
+    }
+
+    /// The value over an algebra. A node's value is dropped after its last use.
+    ///
+    /// # Errors
+    /// The first error of an operation.
+    pub fn evaluate<A: Algebra>(&self, algebra: &mut A) -> Result<A::Value, A::Error> {
+        let mut uses = vec![0usize; self.operations.len()];
+        self.operations.iter().flat_map(Operation::operands).for_each(|node| uses[node] += 1);
+        uses[self.output] += 1;
+        let mut values: Vec<Option<A::Value>> = Vec::with_capacity(self.operations.len());
+        for operation in &self.operations {
+            let value = self.apply(algebra, operation, &values)?;
+            values.push(Some(value));
+            for node in operation.operands() {
+                uses[node] -= 1;
+                if uses[node] == 0 {
+                    values[node] = None;
+                }
+            }
+        }
+        Ok(values.swap_remove(self.output).expect("invariant: the output is in use to the end"))
+    }
+
+    fn apply<A: Algebra>(
+        &self,
+        algebra: &mut A,
+        operation: &Operation,
+        values: &[Option<A::Value>],
+    ) -> Result<A::Value, A::Error> {
+        let value = |node: usize| values[node].as_ref().expect("invariant: operands are kept until their last use");
+        match operation {
+            Operation::Input(index) => algebra.input(&self.inputs[*index]),
+            Operation::Add(a, b) => algebra.add(value(*a), value(*b)),
+            Operation::Sub(a, b) => algebra.sub(value(*a), value(*b)),
+            Operation::Neg(a) => algebra.neg(value(*a)),
+            Operation::Mul(a, b) => algebra.mul(value(*a), value(*b)),
+            Operation::Square(a) => algebra.square(value(*a)),
+            Operation::AddConst(a, c) => algebra.add_const(value(*a), c),
+            Operation::MulConst(a, c) => algebra.mul_const(value(*a), c),
+            Operation::Rotate(a, k) => algebra.rotate(value(*a), *k),
+            Operation::Conjugate(a) => algebra.conjugate(value(*a)),
+        }
+    }
+}
+
+impl Operation {
+    /// The nodes it reads, with repetition.
+    fn operands(&self) -> impl Iterator<Item = usize> + use<> {
+        let (first, second) = match self {
+            Self::Input(_) => (None, None),
+            Self::Add(a, b) | Self::Sub(a, b) | Self::Mul(a, b) => (Some(*a), Some(*b)),
+            Self::Neg(a)
+            | Self::Square(a)
+            | Self::AddConst(a, _)
+            | Self::MulConst(a, _)
+            | Self::Rotate(a, _)
+            | Self::Conjugate(a) => (Some(*a), None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    /// The same operation on nodes that have moved to `place[node]`.
+    fn moved(&self, place: &[usize]) -> Self {
+        match self {
+            Self::Input(index) => Self::Input(*index),
+            Self::Add(a, b) => Self::Add(place[*a], place[*b]),
+            Self::Sub(a, b) => Self::Sub(place[*a], place[*b]),
+            Self::Neg(a) => Self::Neg(place[*a]),
+            Self::Mul(a, b) => Self::Mul(place[*a], place[*b]),
+            Self::Square(a) => Self::Square(place[*a]),
+            Self::AddConst(a, c) => Self::AddConst(place[*a], c.clone()),
+            Self::MulConst(a, c) => Self::MulConst(place[*a], c.clone()),
+            Self::Rotate(a, k) => Self::Rotate(place[*a], *k),
+            Self::Conjugate(a) => Self::Conjugate(place[*a]),
+        }
+    }
+}
+
+/// A subexpression: a number, or a node.
+#[derive(Clone)]
+enum Term {
+    Constant(Number),
+    Node(usize),
+}
+
+#[derive(Default)]
+struct Builder {
+    operations: Vec<Operation>,
+    depths: Vec<u32>,
+    inputs: Vec<String>,
+    /// Operations by their text form: equal text is equal meaning.
+    known: HashMap<String, usize>,
+    /// Powers by base and exponent.
+    powers: HashMap<(usize, u32), usize>,
+    /// Where the subexpression in hand stands, for errors.
+    span: Range<usize>,
+}
+
+impl Builder {
+    fn build(&mut self, tree: &Syntax) -> Result<Term, ExpressionError> {
+        let term = match &tree.kind {
+            SyntaxKind::Constant(number) => return Ok(Term::Constant(number.clone())),
+            SyntaxKind::Name(name) => return self.input(name, &tree.span),
+            SyntaxKind::Sum(terms) => {
+                let terms = terms
+                    .iter()
+                    .map(|(minus, t)| Ok((*minus, self.build(t)?)))
+                    .collect::<Result<Vec<_>, ExpressionError>>()?;
+                self.span = tree.span.clone();
+                return self.sum(terms);
+            }
+            SyntaxKind::Product(factors) => {
+                let factors = factors.iter().map(|f| self.build(f)).collect::<Result<Vec<_>, _>>()?;
+                self.span = tree.span.clone();
+                return self.product(factors);
+            }
+            SyntaxKind::Negative(inner)
+            | SyntaxKind::Power(inner, _)
+            | SyntaxKind::Rotate(inner, _)
+            | SyntaxKind::Conjugate(inner) => self.build(inner)?,
+        };
+        self.span = tree.span.clone();
+        let node = match (&tree.kind, term) {
+            (SyntaxKind::Negative(_), Term::Constant(c)) => return Ok(Term::Constant(negate(&c))),
+            (SyntaxKind::Negative(_), Term::Node(node)) => self.negative(node)?,
+            (SyntaxKind::Power(_, 0), _) => return Ok(Term::Constant(Number::from(1))),
+            (SyntaxKind::Power(_, n), Term::Constant(c)) => return self.constant_power(&c, *n).map(Term::Constant),
+            (SyntaxKind::Power(_, n), Term::Node(node)) => self.power(node, *n)?,
+            (SyntaxKind::Rotate(..), Term::Constant(_)) => return Err(self.error(Problem::Constant("rotate"))),
+            (SyntaxKind::Rotate(_, 0), Term::Node(node)) => node,
+            (SyntaxKind::Rotate(_, k), Term::Node(node)) => self.push(Operation::Rotate(node, *k))?,
+            (_, Term::Constant(_)) => return Err(self.error(Problem::Constant("conj"))),
+            (_, Term::Node(node)) => self.push(Operation::Conjugate(node))?,
+        };
+        Ok(Term::Node(node))
+    }
+
+    fn input(&mut self, name: &str, span: &Range<usize>) -> Result<Term, ExpressionError> {
+        self.span = span.clone();
+        let index = self.inputs.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.inputs.push(name.to_owned());
+            self.inputs.len() - 1
+        });
+        self.push(Operation::Input(index)).map(Term::Node)
+    }
+
+    /// Nodes from left to right, but one with a plus sign first if there is one; the sum of all constants last.
+    fn sum(&mut self, terms: Vec<(bool, Term)>) -> Result<Term, ExpressionError> {
+        let mut constant = Number::from(0);
+        let mut nodes = Vec::new();
+        for (minus, term) in terms {
+            match term {
+                Term::Node(node) => nodes.push((minus, node)),
+                Term::Constant(c) => {
+                    constant = self.fold(&constant, &if minus { negate(&c) } else { c }, |a, b| a + b, |a, b| a + b)?;
+                }
+            }
+        }
+        if nodes.is_empty() {
+            return Ok(Term::Constant(constant));
+        }
+        let first = nodes.iter().position(|(minus, _)| !minus).unwrap_or(0);
+        let (minus, mut total) = nodes.remove(first);
+        if minus {
+            total = self.negative(total)?;
+        }
+        for (minus, node) in nodes {
+            total = self.push(match minus {
+                true => Operation::Sub(total, node),
+                false => Operation::Add(total.min(node), total.max(node)),
+            })?;
+        }
+        if !constant.is_zero() {
+            total = self.push(Operation::AddConst(total, constant))?;
+        }
+        Ok(Term::Node(total))
+    }
+
+    /// Two shallowest first, until one is left; the product of all constants meets the shallowest factor.
+    fn product(&mut self, factors: Vec<Term>) -> Result<Term, ExpressionError> {
+        let mut constant = Number::from(1);
+        let mut nodes = BinaryHeap::new();
+        for factor in factors {
+            match factor {
+                Term::Node(node) => nodes.push(Reverse((self.depths[node], node))),
+                Term::Constant(c) => constant = self.fold(&constant, &c, |a, b| a * b, |a, b| a * b)?,
+            }
+        }
+        if constant.is_zero() {
+            return Ok(Term::Constant(constant));
+        }
+        if let Some(Reverse((_, shallowest))) = nodes.pop() {
+            let scaled = self.scale(shallowest, constant.clone())?;
+            nodes.push(Reverse((self.depths[scaled], scaled)));
+        }
+        while let Some(Reverse((_, a))) = nodes.pop() {
+            let Some(Reverse((_, b))) = nodes.pop() else { return Ok(Term::Node(a)) };
+            let product = self.multiply(a, b)?;
+            nodes.push(Reverse((self.depths[product], product)));
+        }
+        Ok(Term::Constant(constant))
+    }
+
+    fn multiply(&mut self, a: usize, b: usize) -> Result<usize, ExpressionError> {
+        self.push(if a == b { Operation::Square(a) } else { Operation::Mul(a.min(b), a.max(b)) })
+    }
+
+    /// `node` times a constant that is not zero.
+    fn scale(&mut self, node: usize, constant: Number) -> Result<usize, ExpressionError> {
+        match constant.to_f64() {
+            Some(1.0) => Ok(node),
+            Some(-1.0) => self.negative(node),
+            _ => self.push(Operation::MulConst(node, constant)),
+        }
+    }
+
+    fn negative(&mut self, node: usize) -> Result<usize, ExpressionError> {
+        match self.operations[node] {
+            Operation::Neg(inner) => Ok(inner),
+            _ => self.push(Operation::Neg(node)),
+        }
+    }
+
+    /// x^n = x^ceil(n/2) x^floor(n/2) for n >= 1: depth ceil(log2 n).
+    fn power(&mut self, base: usize, exponent: u32) -> Result<usize, ExpressionError> {
+        if exponent == 1 {
+            return Ok(base);
+        }
+        if let Some(&node) = self.powers.get(&(base, exponent)) {
+            return Ok(node);
+        }
+        let high = self.power(base, exponent.div_ceil(2))?;
+        let low = self.power(base, exponent / 2)?;
+        let node = self.multiply(high, low)?;
+        self.powers.insert((base, exponent), node);
+        Ok(node)
+    }
+
+    fn constant_power(&mut self, base: &Number, exponent: u32) -> Result<Number, ExpressionError> {
+        let result = match base {
+            Number::Int(value) if value.bits() * u64::from(exponent) > 2 * MAX_CONSTANT_BITS => None,
+            Number::Int(value) => Some(Number::Int(value.pow(exponent))),
+            Number::Real(value) => Number::real(value.powi(exponent as i32)),
+        };
+        self.check(result)
+    }
+
+    fn fold(
+        &self,
+        a: &Number,
+        b: &Number,
+        integers: impl Fn(&BigInt, &BigInt) -> BigInt,
+        reals: impl Fn(f64, f64) -> f64,
+    ) -> Result<Number, ExpressionError> {
+        self.check(match (a, b) {
+            (Number::Int(a), Number::Int(b)) => Some(Number::Int(integers(a, b))),
+            _ => a.to_f64().zip(b.to_f64()).and_then(|(a, b)| Number::real(reals(a, b))),
+        })
+    }
+
+    fn check(&self, number: Option<Number>) -> Result<Number, ExpressionError> {
+        let fits = |n: &Number| !matches!(n, Number::Int(value) if value.bits() > MAX_CONSTANT_BITS);
+        number.filter(fits).ok_or_else(|| self.error(Problem::Overflow))
+    }
+
+    /// The node of `operation`: the known one if it was met before.
+    fn push(&mut self, operation: Operation) -> Result<usize, ExpressionError> {
+        let key = format!("{operation:?}");
+        if let Some(&node) = self.known.get(&key) {
+            return Ok(node);
+        }
+        if self.operations.len() >= MAX_NODES {
+            return Err(self.error(Problem::TooLarge { what: "operations", limit: MAX_NODES }));
+        }
+        let below = operation.operands().map(|node| self.depths[node]).max().unwrap_or(0);
+        let multiplies = matches!(operation, Operation::Mul(..) | Operation::Square(_) | Operation::MulConst(..));
+        self.depths.push(below + u32::from(multiplies));
+        self.operations.push(operation);
+        self.known.insert(key, self.operations.len() - 1);
+        Ok(self.operations.len() - 1)
+    }
+
+    fn error(&self, problem: Problem) -> ExpressionError {
+        ExpressionError::new(problem, self.span.clone())
+    }
+
+    /// The graph of what `output` needs, without the nodes that folding left unused.
+    fn finish(self, output: usize) -> Graph {
+        let mut needed = vec![false; self.operations.len()];
+        needed[output] = true;
+        for (node, operation) in self.operations.iter().enumerate().rev() {
+            if needed[node] {
+                operation.operands().for_each(|operand| needed[operand] = true);
+            }
+        }
+        let mut place = vec![0; self.operations.len()];
+        let (mut operations, mut inputs) = (Vec::new(), Vec::new());
+        for (node, operation) in self.operations.iter().enumerate().filter(|(node, _)| needed[*node]) {
+            place[node] = operations.len();
+            operations.push(if let Operation::Input(index) = operation {
+                inputs.push(self.inputs[*index].clone());
+                Operation::Input(inputs.len() - 1)
+            } else {
+                operation.moved(&place)
+            });
+        }
+        Graph { output: place[output], depth: self.depths[output], operations, inputs }
+    }
+}
+
+fn negate(number: &Number) -> Number {
+    match number {
+        Number::Int(value) => Number::Int(-value),
+        Number::Real(value) => Number::Real(-value),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! Values against arithmetic modulo 2^61 - 1, sharing, depth and limits.
+
+use super::*;
+use proptest::prelude::*;
+use std::convert::Infallible;
+
+/// Pairs of integers modulo 2^61 - 1 as slots; the conjugate swaps them.
+#[derive(Default)]
+struct Pairs {
+    calls: Vec<&'static str>,
+}
+
+const MODULUS: i128 = (1 << 61) - 1;
+
+fn pair(a: i128, b: i128) -> [i128; 2] {
+    [a.rem_euclid(MODULUS), b.rem_euclid(MODULUS)]
+}
+
+fn slot(number: &Number) -> i128 {
+    let residue = number.to_integer().unwrap() % BigInt::from(MODULUS);
+    i128::try_from(residue).unwrap()
+}
+
+impl Algebra for Pairs {
+    type Value = [i128; 2];
+    type Error = Infallible;
+
+    fn input(&mut self, name: &str) -> Result<[i128; 2], Infallible> {
+        self.calls.push("input");
+        Ok(match name {
+            "x" => [3, 5],
+            "y" => [-7, 11],
+            _ => [13, 17],
+        })
+    }
+    fn add(&mut self, a: &[i128; 2], b: &[i128; 2]) -> Result<[i128; 2], Infallible> {
+        self.calls.push("add");
+        Ok(pair(a[0] + b[0], a[1] + b[1]))
+    }
+    fn sub(&mut self, a: &[i128; 2], b: &[i128; 2]) -> Result<[i128; 2], Infallible> {
+        self.calls.push("sub");
+        Ok(pair(a[0] - b[0], a[1] - b[1]))
+    }
+    fn neg(&mut self, a: &[i128; 2]) -> Result<[i128; 2], Infallible> {
+        self.calls.push("neg");
+        Ok(pair(-a[0], -a[1]))
+    }
+    fn mul(&mut self, a: &[i128; 2], b: &[i128; 2]) -> Result<[i128; 2], Infallible> {
+        self.calls.push("mul");
+        Ok(pair(a[0] * b[0], a[1] * b[1]))
+    }
+    fn square(&mut self, a: &[i128; 2]) -> Result<[i128; 2], Infallible> {
+        self.calls.push("square");
+        Ok(pair(a[0] * a[0], a[1] * a[1]))
+    }
+    fn add_const(&mut self, a: &[i128; 2], c: &Number) -> Result<[i128; 2], Infallible> {
+        self.calls.push("add_const");
+        Ok(pair(a[0] + slot(c), a[1] + slot(c)))
+    }
+    fn mul_const(&mut self, a: &[i128; 2], c: &Number) -> Result<[i128; 2], Infallible> {
+        self.calls.push("mul_const");
+        Ok(pair(a[0] * slot(c), a[1] * slot(c)))
+    }
+    fn rotate(&mut self, a: &[i128; 2], k: i64) -> Result<[i128; 2], Infallible> {
+        self.calls.push("rotate");
+        Ok(if k % 2 == 0 { *a } else { [a[1], a[0]] })
+    }
+    fn conjugate(&mut self, a: &[i128; 2]) -> Result<[i128; 2], Infallible> {
+        self.calls.push("conjugate");
+        Ok([a[1], a[0]])
+    }
+}
+
+fn value(text: &str) -> [i128; 2] {
+    let Ok(value) = Graph::parse(text).unwrap().evaluate(&mut Pairs::default());
+    pair(value[0], value[1])
+}
+
+fn calls(text: &str) -> Vec<&'static str> {
+    let mut pairs = Pairs::default();
+    let Ok(_) = Graph::parse(text).unwrap().evaluate(&mut pairs);
+    pairs.calls.retain(|c| *c != "input");
+    pairs.calls
+}
+
+#[test]
+fn values_are_those_of_arithmetic() {
+    for (text, a, b) in [
+        ("x*y + 2*x", 3 * -7 + 6, 5 * 11 + 10),
+        ("-x^2 - 1", -10, -26),
+        ("2 - x", -1, -3),
+        ("-x - y", 4, -16),
+        ("(x - y)*(x + y)", 9 - 49, 25 - 121),
+        ("2*(3*(x + 1)) - 2^5", 6 * 4 - 32, 6 * 6 - 32),
+        ("rotate(x, -3) - conj(x)", 0, 0),
+        ("rotate(x, 1)*y", -35, 33),
+        ("x^5*y^3", 243 * -343, 3125 * 1331),
+        ("x*0 + z", 13, 17),
+        ("-(-x)", 3, 5),
+        ("x^0 + y^1", -6, 12),
+    ] {
+        assert_eq!(value(text), pair(a, b), "{text}");
+    }
+}
+
+#[test]
+fn equal_subexpressions_are_computed_once() {
+    assert_eq!(calls("x*y + y*x"), ["mul", "add"]);
+    assert_eq!(calls("x^3 - x*x*x"), ["square", "mul", "sub"]);
+    assert_eq!(calls("(x+y)^2 + (y+x)*3"), ["add", "square", "mul_const", "add"]);
+    assert_eq!(calls("rotate(x*y, 2) - rotate(y*x, 2)*y"), ["mul", "rotate", "mul", "sub"]);
+}
+
+#[test]
+fn powers_and_products_are_as_shallow_as_can_be() {
+    for (text, multiplications, depth) in [
+        ("x^7", 4, 3),
+        ("x^8", 3, 3),
+        ("x^3", 2, 2),
+        ("x*y*z*x*y*z*x*y", 7, 3),
+        ("2*x*3*y", 2, 2),
+        ("x^4*y*2*z", 5, 3),
+        ("x*y - x*y*z*w", 3, 2),
+    ] {
+        let graph = Graph::parse(text).unwrap();
+        assert_eq!(graph.depth(), depth, "{text}");
+        let count = calls(text).iter().filter(|c| matches!(**c, "mul" | "square" | "mul_const")).count();
+        assert_eq!(count, multiplications, "{text}");
+    }
+}
+
+#[test]
+fn constants_fold_and_units_vanish() {
+    assert_eq!(calls("2*3*x + 4 - 4"), ["mul_const"]);
+    assert_eq!(calls("1.0*x"), [""; 0]);
+    assert_eq!(calls("x*(0-1)"), ["neg"]);
+    let graph = Graph::parse("0.5*2*x + 0.25 + 2").unwrap();
+    assert_eq!(graph.operations(), [Operation::Input(0), Operation::AddConst(0, Number::Real(2.25))]);
+    assert_eq!(Graph::parse("0*y + z").unwrap().inputs(), ["z"]);
+}
+
+#[test]
+fn what_a_plan_needs_is_known_before_evaluation() {
+    let graph = Graph::parse("rotate(b, 4)*a + rotate(rotate(b, 4), -1) + rotate(b, 0)").unwrap();
+    assert_eq!(graph.inputs(), ["b", "a"]);
+    assert_eq!(graph.rotations().into_iter().collect::<Vec<_>>(), [-1, 4]);
+    assert_eq!(graph.depth(), 1);
+}
+
+#[test]
+fn constants_alone_and_runaway_constants_are_refused() {
+    let problem = |text: &str| Graph::parse(text).unwrap_err();
+    assert_eq!(problem("1 + 2").problem, Problem::NoCiphertext);
+    assert_eq!(problem("x*0").problem, Problem::NoCiphertext);
+    assert_eq!(problem("x + rotate(2, 1)").problem, Problem::Constant("rotate"));
+    assert_eq!(problem("conj(2)*x").problem, Problem::Constant("conj"));
+    let overflow = problem("x + 3^4000");
+    assert_eq!((overflow.problem, overflow.span), (Problem::Overflow, 4..10));
+    assert_eq!(problem("x*1e200*1e200").problem, Problem::Overflow);
+    let many = (0..6000).map(|i| format!("{i}*x")).collect::<Vec<_>>().join("+");
+    assert!(Graph::parse(&many).is_ok());
+    let more = (0..8500).map(|i| format!("{i}*x")).collect::<Vec<_>>().join("+");
+    assert_eq!(problem(&more).problem, Problem::TooLarge { what: "operations", limit: MAX_NODES });
+}
+
+/// A random expression with its value, computed by this test from the definition.
+fn sample() -> impl Strategy<Value = (String, [i128; 2])> {
+    let leaf = prop_oneof![
+        Just(("x".to_owned(), [3, 5])),
+        Just(("y".to_owned(), [-7, 11])),
+        (0i128..100).prop_map(|c| (c.to_string(), [c, c])),
+    ];
+    leaf.prop_recursive(5, 40, 3, |inner| {
+        let two = (inner.clone(), inner.clone());
+        prop_oneof![
+            two.clone().prop_map(|((a, u), (b, v))| (format!("({a} + {b})"), pair(u[0] + v[0], u[1] + v[1]))),
+            two.clone().prop_map(|((a, u), (b, v))| (format!("({a} - {b})"), pair(u[0] - v[0], u[1] - v[1]))),
+            two.prop_map(|((a, u), (b, v))| (format!("{a}*{b}"), pair(u[0] * v[0], u[1] * v[1]))),
+            inner.clone().prop_map(|(a, u)| (format!("(-{a})"), pair(-u[0], -u[1]))),
+            inner.clone().prop_map(|(a, u)| (format!("rotate(x + {a}, 1)"), pair(5 + u[1], 3 + u[0]))),
+            inner.prop_map(|(a, u)| (format!("({a})^2"), pair(u[0] * u[0], u[1] * u[1]))),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn random_expressions_have_their_value((text, expected) in sample()) {
+        match Graph::parse(&format!("z*{text}")) {
+            Ok(graph) => {
+                let Ok(found) = graph.evaluate(&mut Pairs::default());
+                prop_assert_eq!(pair(found[0], found[1]), pair(13 * (expected[0] % MODULUS), 17 * (expected[1] % MODULUS)));
+            }
+            Err(error) => {
+                let zero = error.problem == Problem::NoCiphertext && expected == [0, 0];
+                prop_assert!(zero || error.problem == Problem::Overflow, "{}: {}", text, error);
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in "[xyz0-9.e+*^(), -]{0,40}|\\PC{0,20}") {
+        let _ = Graph::parse(&text);
+    }
+}

@@ -1,0 +1,318 @@
+//! Text to syntax tree. Grammar, lowest precedence first:
+//!
+//! ```text
+//! sum     = product (("+" | "-") product)*
+//! product = sign ("*" sign)*
+//! sign    = ("-" | "+") sign | power
+//! power   = atom ("^" integer)?
+//! atom    = number | name | name "(" sum ("," sum)* ")" | "(" sum ")"
+//! ```
+
+use super::{ExpressionError, MAX_EXPONENT, MAX_NESTING, MAX_TEXT, Problem};
+use crate::number::Number;
+use num_traits::ToPrimitive;
+use std::ops::Range;
+
+/// A node of the syntax tree with the text it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Syntax {
+    pub(super) kind: SyntaxKind,
+    pub(super) span: Range<usize>,
+}
+
+/// What a node is. Sums and products hold all their terms, so depth is bounded by nesting alone.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum SyntaxKind {
+    Constant(Number),
+    Name(String),
+    /// Terms, each with whether it is subtracted.
+    Sum(Vec<(bool, Syntax)>),
+    Product(Vec<Syntax>),
+    Negative(Box<Syntax>),
+    Power(Box<Syntax>, u32),
+    Rotate(Box<Syntax>, i64),
+    Conjugate(Box<Syntax>),
+}
+
+/// The syntax tree of `text`.
+pub(super) fn parse(text: &str) -> Result<Syntax, ExpressionError> {
+    if text.len() > MAX_TEXT {
+        let problem = Problem::TooLarge { what: "bytes", limit: MAX_TEXT };
+        return Err(ExpressionError::new(problem, MAX_TEXT..text.len()));
+    }
+    let mut parser = Parser { text, tokens: tokens(text)?, next: 0, nesting: 0 };
+    let tree = parser.sum()?;
+    match parser.peek() {
+        Token::End => Ok(tree),
+        _ => Err(parser.unexpected("an operator or the end")),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Token {
+    Number,
+    Name,
+    Symbol(char),
+    End,
+}
+
+/// The tokens of `text` with their spans, [`Token::End`] last.
+fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExpressionError> {
+    let mut tokens = Vec::new();
+    let mut start = 0;
+    while let Some(first) = text[start..].chars().next() {
+        let rest = &text[start..];
+        let (token, length) = match first {
+            c if c.is_whitespace() => {
+                start += c.len_utf8();
+                continue;
+            }
+            '0'..='9' | '.' => (Token::Number, number_length(rest)),
+            c if c.is_ascii_alphabetic() || c == '_' => {
+                let tail = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+                (Token::Name, rest.len() - tail.len())
+            }
+            '+' | '-' | '*' | '/' | '^' | '(' | ')' | ',' => (Token::Symbol(first), 1),
+            c => return Err(ExpressionError::new(Problem::Character(c), start..start + c.len_utf8())),
+        };
+        tokens.push((token, start..start + length));
+        start += length;
+    }
+    tokens.push((Token::End, text.len()..text.len()));
+    Ok(tokens)
+}
+
+/// How many bytes at the head of `text` are digits, points, letters, and the sign of an exponent.
+fn number_length(text: &str) -> usize {
+    let mut previous = ' ';
+    text.find(|c: char| {
+        let sign = matches!(c, '+' | '-') && matches!(previous, 'e' | 'E');
+        previous = c;
+        !(c.is_ascii_alphanumeric() || c == '.' || c == '_' || sign)
+    })
+    .unwrap_or(text.len())
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(Token, Range<usize>)>,
+    next: usize,
+    nesting: usize,
+}
+
+impl Parser<'_> {
+    fn sum(&mut self) -> Result<Syntax, ExpressionError> {
+        let start = self.enter()?;
+        let mut terms = vec![(false, self.product()?)];
+        while let Token::Symbol(sign @ ('+' | '-')) = self.peek() {
+            self.next += 1;
+            terms.push((sign == '-', self.product()?));
+        }
+        self.nesting -= 1;
+        Ok(if terms.len() == 1 { terms.remove(0).1 } else { self.node(SyntaxKind::Sum(terms), start) })
+    }
+
+    fn product(&mut self) -> Result<Syntax, ExpressionError> {
+        let start = self.span().start;
+        let mut factors = vec![self.sign()?];
+        loop {
+            match self.peek() {
+                Token::Symbol('*') => self.next += 1,
+                Token::Symbol('/') => return Err(ExpressionError::new(Problem::Division, self.span())),
+                _ => break,
+            }
+            factors.push(self.sign()?);
+        }
+        Ok(if factors.len() == 1 { factors.remove(0) } else { self.node(SyntaxKind::Product(factors), start) })
+    }
+
+    fn sign(&mut self) -> Result<Syntax, ExpressionError> {
+        let Token::Symbol(sign @ ('+' | '-')) = self.peek() else { return self.power() };
+        let start = self.enter()?;
+        self.next += 1;
+        let operand = self.sign()?;
+        self.nesting -= 1;
+        Ok(if sign == '+' { operand } else { self.node(SyntaxKind::Negative(Box::new(operand)), start) })
+    }
+
+    fn power(&mut self) -> Result<Syntax, ExpressionError> {
+        let start = self.span().start;
+        let base = self.atom()?;
+        if !self.accept('^') {
+            return Ok(base);
+        }
+        let span = self.span();
+        let text = self.text[span.clone()].to_owned();
+        let refuse = |text| ExpressionError::new(Problem::Exponent(text), span);
+        if self.peek() != Token::Number {
+            return Err(refuse(if text.is_empty() { "(missing)".into() } else { text }));
+        }
+        self.next += 1;
+        let exponent = match text.parse() {
+            Ok(exponent) if exponent <= MAX_EXPONENT && self.peek() != Token::Symbol('^') => exponent,
+            _ => return Err(refuse(text)),
+        };
+        Ok(self.node(SyntaxKind::Power(Box::new(base), exponent), start))
+    }
+
+    fn atom(&mut self) -> Result<Syntax, ExpressionError> {
+        let span = self.span();
+        match self.peek() {
+            Token::Number => {
+                let text = &self.text[span.clone()];
+                let number = Number::parse(text)
+                    .map_err(|_| ExpressionError::new(Problem::Number(text.to_owned()), span.clone()))?;
+                self.next += 1;
+                Ok(Syntax { kind: SyntaxKind::Constant(number), span })
+            }
+            Token::Name => {
+                self.next += 1;
+                let name = self.text[span.clone()].to_owned();
+                if self.accept('(') {
+                    self.call(&name, span)
+                } else {
+                    Ok(Syntax { kind: SyntaxKind::Name(name), span })
+                }
+            }
+            Token::Symbol('(') => {
+                self.next += 1;
+                let inner = self.sum()?;
+                self.expect(')', "')'")?;
+                Ok(inner)
+            }
+            _ => Err(self.unexpected("a name, a number or '('")),
+        }
+    }
+
+    /// The rest of `name(`.
+    fn call(&mut self, name: &str, at: Range<usize>) -> Result<Syntax, ExpressionError> {
+        let kind = match name {
+            "conj" => SyntaxKind::Conjugate(Box::new(self.sum()?)),
+            "rotate" => {
+                let operand = Box::new(self.sum()?);
+                self.expect(',', "',' and the number of slots")?;
+                SyntaxKind::Rotate(operand, self.rotation()?)
+            }
+            _ => return Err(ExpressionError::new(Problem::Function(name.to_owned()), at)),
+        };
+        self.expect(')', "')'")?;
+        Ok(self.node(kind, at.start))
+    }
+
+    /// A whole number of slots with an optional sign.
+    fn rotation(&mut self) -> Result<i64, ExpressionError> {
+        let start = self.span().start;
+        let negative = self.accept('-');
+        let span = self.span();
+        let value = match (self.peek(), Number::parse(&self.text[span.clone()])) {
+            (Token::Number, Ok(Number::Int(value))) => value.to_i32().map(i64::from),
+            _ => None,
+        };
+        let value = value.ok_or_else(|| {
+            ExpressionError::new(Problem::Rotation(self.text[start..span.end].to_owned()), start..span.end)
+        })?;
+        self.next += 1;
+        Ok(if negative { -value } else { value })
+    }
+
+    /// One level deeper; where this node begins.
+    fn enter(&mut self) -> Result<usize, ExpressionError> {
+        self.nesting += 1;
+        if self.nesting > MAX_NESTING {
+            let problem = Problem::TooLarge { what: "levels of nesting", limit: MAX_NESTING };
+            return Err(ExpressionError::new(problem, self.span()));
+        }
+        Ok(self.span().start)
+    }
+
+    fn node(&self, kind: SyntaxKind, start: usize) -> Syntax {
+        let end = self.tokens[self.next.saturating_sub(1)].1.end;
+        Syntax { kind, span: start..end }
+    }
+
+    fn peek(&self) -> Token {
+        self.tokens[self.next].0
+    }
+
+    fn span(&self) -> Range<usize> {
+        self.tokens[self.next].1.clone()
+    }
+
+    fn accept(&mut self, symbol: char) -> bool {
+        let found = self.peek() == Token::Symbol(symbol);
+        self.next += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, symbol: char, expected: &'static str) -> Result<(), ExpressionError> {
+        if self.accept(symbol) { Ok(()) } else { Err(self.unexpected(expected)) }
+    }
+
+    fn unexpected(&self, expected: &'static str) -> ExpressionError {
+        let span = self.span();
+        let found = match self.peek() {
+            Token::End => "the end".to_owned(),
+            _ => format!("'{}'", &self.text[span.clone()]),
+        };
+        ExpressionError::new(Problem::Unexpected { expected, found }, span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &str) -> (Problem, Range<usize>) {
+        let error = parse(text).unwrap_err();
+        (error.problem, error.span)
+    }
+
+    #[test]
+    fn a_power_binds_tighter_than_a_sign() {
+        let SyntaxKind::Negative(inner) = parse("-x^2").unwrap().kind else { panic!("a sign outside") };
+        assert_eq!(inner.span, 1..4);
+        assert!(matches!(inner.kind, SyntaxKind::Power(_, 2)));
+    }
+
+    #[test]
+    fn errors_point_at_the_text_to_blame() {
+        assert_eq!(problem("x + $"), (Problem::Character('$'), 4..5));
+        assert_eq!(problem("x / 2"), (Problem::Division, 2..3));
+        assert_eq!(problem("2 * foo(x)"), (Problem::Function("foo".into()), 4..7));
+        assert_eq!(problem("x^2^3"), (Problem::Exponent("2".into()), 2..3));
+        assert_eq!(problem("x^-1"), (Problem::Exponent("-".into()), 2..3));
+        assert_eq!(problem("x^"), (Problem::Exponent("(missing)".into()), 2..2));
+        assert_eq!(problem("x^1.5"), (Problem::Exponent("1.5".into()), 2..5));
+        assert_eq!(problem("x^99999"), (Problem::Exponent("99999".into()), 2..7));
+        assert_eq!(problem("rotate(x, 1.5)"), (Problem::Rotation("1.5".into()), 10..13));
+        assert_eq!(problem("rotate(x, -y)"), (Problem::Rotation("-y".into()), 10..12));
+        assert_eq!(problem("rotate(x, 4294967296)"), (Problem::Rotation("4294967296".into()), 10..20));
+        assert_eq!(problem("2x"), (Problem::Number("2x".into()), 0..2));
+        assert_eq!(problem("1e999*x"), (Problem::Number("1e999".into()), 0..5));
+        assert_eq!(problem("é"), (Problem::Character('é'), 0..2));
+        for (text, span) in [("", 0..0), ("x +", 3..3), ("(x", 2..2), ("x y", 2..3), ("x)", 1..2), ("rotate(x)", 8..9)]
+        {
+            let (found, at) = problem(text);
+            assert!(matches!(found, Problem::Unexpected { .. }), "{text}");
+            assert_eq!(at, span, "{text}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_before_the_stack_is() {
+        for (open, close) in [("(", ")"), ("-", ""), ("conj(", ")")] {
+            let text = |depth: usize| format!("{}x{}", open.repeat(depth), close.repeat(depth));
+            assert!(parse(&text(MAX_NESTING - 1)).is_ok());
+            let (found, _) = problem(&text(5000));
+            assert!(matches!(found, Problem::TooLarge { what: "levels of nesting", .. }));
+        }
+        assert!(matches!(problem(&"x".repeat(MAX_TEXT + 1)).0, Problem::TooLarge { what: "bytes", .. }));
+    }
+
+    #[test]
+    fn exponents_of_numbers_are_part_of_the_number() {
+        let SyntaxKind::Sum(terms) = parse("1e-3 - 2.5E+2").unwrap().kind else { panic!("a sum") };
+        assert_eq!(terms[0].1.kind, SyntaxKind::Constant(Number::Real(1e-3)));
+        assert_eq!((terms[1].0, &terms[1].1.kind), (true, &SyntaxKind::Constant(Number::Real(250.0))));
+    }
+}

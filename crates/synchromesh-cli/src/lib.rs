@@ -1,0 +1,16 @@
+//! The parts of the `synchromesh` command: tables in and out, expressions, the demo's data and model, plots, output.
+
+pub mod bundle;
+pub mod commands;
+pub mod dataset;
+pub mod demo;
+pub mod error;
+pub mod expression;
+pub mod logistic;
+pub mod memory;
+pub mod number;
+pub mod output;
+pub mod plot;
+pub mod scheme;
+pub mod session;
+pub mod table;

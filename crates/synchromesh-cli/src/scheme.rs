@@ -1,0 +1,169 @@
+//! The three schemes behind one trait: keys, columns of numbers in slots, arithmetic on them, bytes, and what their
+//! certificates say.
+
+mod approximate;
+mod exact;
+
+pub use approximate::Approximate;
+pub use exact::Exact;
+
+use crate::demo::Health;
+use crate::error::Error;
+use crate::number::Number;
+use std::sync::Arc;
+use synchromesh::plan::SchemeParams;
+use synchromesh::rlwe::wire::KeyId;
+use synchromesh::rlwe::{self, EvaluationKeys, PublicKey, Randomness, SecretKey};
+
+/// Columns of at most `slots()` numbers, encrypted, with the operations that need no secret key.
+///
+/// Ciphertexts read from bytes are taken with their certificates as they are: they are the user's own files.
+pub trait Scheme: Sized {
+    /// An encrypted column.
+    type Ciphertext;
+
+    /// The scheme with these parameters, without evaluation keys.
+    ///
+    /// # Errors
+    /// Parameters that fail their checks, or are another scheme's.
+    fn open(params: &SchemeParams) -> Result<Self, Error>;
+
+    /// The scheme with keys to multiply and rotate with.
+    #[must_use]
+    fn with_keys(self, keys: Arc<EvaluationKeys>) -> Self;
+
+    /// The context of the layer below, where keys live.
+    fn rlwe(&self) -> &Arc<rlwe::Context>;
+
+    /// Numbers in a ciphertext.
+    fn slots(&self) -> usize;
+
+    /// Numbers that [`Self::rotate`] turns as one ring: all slots, or a row of them.
+    fn row(&self) -> usize;
+
+    /// A new secret key and its public key.
+    ///
+    /// # Errors
+    /// Without randomness.
+    fn generate_keys(&self, randomness: &mut Randomness) -> Result<(SecretKey, PublicKey), Error>;
+
+    /// Keys for multiplication, rotations to the left by each of `rotations`, and with `swap` for [`Self::conjugate`].
+    ///
+    /// # Errors
+    /// Without randomness; rotations where there are no slots.
+    fn generate_evaluation_keys(
+        &self,
+        secret: &SecretKey,
+        rotations: &[i64],
+        swap: bool,
+        randomness: &mut Randomness,
+    ) -> Result<EvaluationKeys, Error>;
+
+    /// Encrypts up to `slots()` numbers, none larger than `bound`; the other slots are zero. In an exact scheme the
+    /// bound is t/2 and none other is looked at.
+    ///
+    /// # Errors
+    /// A number the scheme cannot hold, or too many.
+    fn encrypt(
+        &self,
+        key: &PublicKey,
+        values: &[Number],
+        bound: f64,
+        randomness: &mut Randomness,
+    ) -> Result<Self::Ciphertext, Error>;
+
+    /// All slots: integers in an exact scheme, real parts in the other.
+    ///
+    /// # Errors
+    /// Another key, or a certificate that leaves no room.
+    fn decrypt(&self, key: &SecretKey, ciphertext: &Self::Ciphertext) -> Result<Vec<Number>, Error>;
+
+    /// The ciphertext as a container.
+    ///
+    /// # Errors
+    /// The device's.
+    fn write(&self, ciphertext: &Self::Ciphertext) -> Result<Vec<u8>, Error>;
+
+    /// The ciphertext in a container, under the secret key `key`, its certificate believed.
+    ///
+    /// # Errors
+    /// Bytes that are no ciphertext of these parameters and this key.
+    fn read(&self, bytes: &[u8], key: Option<KeyId>) -> Result<Self::Ciphertext, Error>;
+
+    /// Where a ciphertext stands.
+    fn health(&self, ciphertext: &Self::Ciphertext) -> Health;
+
+    /// How far a decrypted slot may be off; 0 in an exact scheme.
+    fn error_bound(&self, ciphertext: &Self::Ciphertext) -> f64;
+
+    /// a + b
+    ///
+    /// # Errors
+    /// The scheme's, here and below: levels, noise, keys that are not there.
+    fn add(&self, a: &Self::Ciphertext, b: &Self::Ciphertext) -> Result<Self::Ciphertext, Error>;
+    /// a - b
+    ///
+    /// # Errors
+    /// The scheme's.
+    fn sub(&self, a: &Self::Ciphertext, b: &Self::Ciphertext) -> Result<Self::Ciphertext, Error>;
+    /// -a
+    ///
+    /// # Errors
+    /// The scheme's.
+    fn neg(&self, a: &Self::Ciphertext) -> Result<Self::Ciphertext, Error>;
+    /// a b
+    ///
+    /// # Errors
+    /// The scheme's.
+    fn mul(&self, a: &Self::Ciphertext, b: &Self::Ciphertext) -> Result<Self::Ciphertext, Error>;
+    /// a^2
+    ///
+    /// # Errors
+    /// The scheme's.
+    fn square(&self, a: &Self::Ciphertext) -> Result<Self::Ciphertext, Error>;
+    /// a + c in every slot
+    ///
+    /// # Errors
+    /// The scheme's; a constant it cannot hold.
+    fn add_const(&self, a: &Self::Ciphertext, c: &Number) -> Result<Self::Ciphertext, Error>;
+    /// a c
+    ///
+    /// # Errors
+    /// The scheme's; a constant it cannot hold.
+    fn mul_const(&self, a: &Self::Ciphertext, c: &Number) -> Result<Self::Ciphertext, Error>;
+    /// a + p, with public numbers p
+    ///
+    /// # Errors
+    /// The scheme's; a number it cannot hold.
+    fn add_plain(&self, a: &Self::Ciphertext, p: &[Number]) -> Result<Self::Ciphertext, Error>;
+    /// a p, with public numbers p
+    ///
+    /// # Errors
+    /// The scheme's; a number it cannot hold.
+    fn mul_plain(&self, a: &Self::Ciphertext, p: &[Number]) -> Result<Self::Ciphertext, Error>;
+    /// Slot i + k of its row in slot i
+    ///
+    /// # Errors
+    /// The scheme's; a key that is not there.
+    fn rotate(&self, a: &Self::Ciphertext, k: i64) -> Result<Self::Ciphertext, Error>;
+    /// The complex conjugate; in an exact scheme the two rows swapped
+    ///
+    /// # Errors
+    /// The scheme's; a key that is not there.
+    fn conjugate(&self, a: &Self::Ciphertext) -> Result<Self::Ciphertext, Error>;
+    /// The same ciphertext with the public promise that no slot of it exceeds `bound`; exact schemes need none.
+    ///
+    /// # Errors
+    /// A bound that is no positive number.
+    fn promise(&self, a: Self::Ciphertext, bound: f64) -> Result<Self::Ciphertext, Error>;
+}
+
+/// The error for parameters of another scheme.
+fn another_scheme(expected: &str, params: &SchemeParams) -> Error {
+    let found = match params {
+        SchemeParams::Bfv(_) => "bfv",
+        SchemeParams::Bgv(_) => "bgv",
+        SchemeParams::Ckks(_) => "ckks",
+    };
+    Error::Plan { what: format!("its parameters are for {found}, and it says it is for {expected}") }
+}

@@ -1,0 +1,35 @@
+//! A session through files: keys in a directory, columns of numbers encrypted, computed on and decrypted, each step
+//! its own process. The secret key is read by [`decrypt`] alone.
+//!
+//! Certificates in the files are believed: they are the user's own, or come from someone the user trusts.
+
+mod column;
+mod keys;
+
+pub use column::{Column, Summary, decrypt, encrypt, evaluate};
+pub use keys::{Directory, Generated, generate, plan_of};
+
+use crate::error::Error;
+use synchromesh::plan::Plan;
+
+/// Fails for a plan under 128 bits of security, unless `insecure` says that this is meant.
+///
+/// # Errors
+/// [`Error::Insecure`], or the plan's own when its parameters fail their checks.
+pub fn require_secure(plan: &Plan, insecure: bool) -> Result<(), Error> {
+    let (params, _) = plan.params.check()?;
+    let bits = params.security_bits();
+    if insecure || bits >= 128.0 { Ok(()) } else { Err(Error::Insecure { bits }) }
+}
+
+/// Calls a function that is generic over [`Scheme`](crate::scheme::Scheme) for the scheme of a plan.
+#[macro_export]
+macro_rules! for_scheme {
+    ($plan:expr, $function:ident($($argument:expr),* $(,)?)) => {
+        match $plan.scheme {
+            synchromesh::plan::SchemeName::Bfv => $function::<$crate::scheme::Exact<synchromesh::bfv::Bfv>>($($argument),*),
+            synchromesh::plan::SchemeName::Bgv => $function::<$crate::scheme::Exact<synchromesh::bgv::Bgv>>($($argument),*),
+            synchromesh::plan::SchemeName::Ckks => $function::<$crate::scheme::Approximate>($($argument),*),
+        }
+    };
+}

@@ -1,0 +1,268 @@
+//! An encrypted column: as many ciphertexts as its rows take, and how many rows there are.
+
+use super::keys::{Directory, evaluation_keys, plan_section, public_key, secret_key};
+use crate::bundle::{Bundle, CIPHERTEXT, COLUMN, Kind};
+use crate::demo::Health;
+use crate::error::Error;
+use crate::expression::{Algebra, Graph};
+use crate::number::Number;
+use crate::scheme::Scheme;
+use crate::table::MAX_CELLS;
+use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use synchromesh::plan::Plan;
+use synchromesh::rlwe::Randomness;
+use synchromesh::rlwe::wire::KeyId;
+use synchromesh_rlwe::file::{Access, Existing};
+
+/// What a file of ciphertexts says besides them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    name: String,
+    rows: usize,
+}
+
+/// An encrypted column of a scheme.
+pub struct Column<A: Scheme> {
+    /// Its name in tables.
+    pub name: String,
+    /// Numbers in it.
+    pub rows: usize,
+    /// As many ciphertexts as they take.
+    pub ciphertexts: Vec<A::Ciphertext>,
+}
+
+impl<A: Scheme> Column<A> {
+    /// The column in a file, under the secret key `key` if one is named.
+    ///
+    /// # Errors
+    /// [`Error::Session`] when the number of ciphertexts is not what the rows take; the containers'.
+    pub fn from_bundle(scheme: &A, bundle: &Bundle, key: Option<KeyId>) -> Result<Self, Error> {
+        let head: Head = serde_json::from_slice(bundle.one(COLUMN)?)
+            .map_err(|e| Error::Session { what: format!("the head of the column cannot be read: {e}") })?;
+        let (count, slots) = (bundle.all(CIPHERTEXT).count(), scheme.slots());
+        if head.rows == 0 || head.rows > MAX_CELLS || count != head.rows.div_ceil(slots) {
+            let what = format!("{count} ciphertexts of {slots} slots do not make a column of {} rows", head.rows);
+            return Err(Error::Session { what });
+        }
+        let read = |bytes| scheme.read(bytes, key);
+        let ciphertexts = bundle.all(CIPHERTEXT).map(read).collect::<Result<_, _>>()?;
+        Ok(Self { name: head.name, rows: head.rows, ciphertexts })
+    }
+
+    /// Writes the column, in place of what is there; the size of the file in bytes.
+    ///
+    /// # Errors
+    /// The file's.
+    pub fn write(&self, scheme: &A, plan: &Plan, path: &Path) -> Result<u64, Error> {
+        let head = serde_json::to_vec(&Head { name: self.name.clone(), rows: self.rows })
+            .map_err(|e| Error::Session { what: e.to_string() })?;
+        let (plan_name, plan) = plan_section(plan)?;
+        let containers = self.ciphertexts.iter().map(|c| scheme.write(c)).collect::<Result<Vec<_>, _>>()?;
+        let mut sections = vec![(plan_name, plan.as_bytes()), (COLUMN, &head[..])];
+        sections.extend(containers.iter().map(|bytes| (CIPHERTEXT, &bytes[..])));
+        Bundle::write(path, Kind::Column, &sections, Access::Public, Existing::Replace)
+    }
+
+    /// The state of the first ciphertext; all of a column have the same.
+    #[must_use]
+    pub fn health(&self, scheme: &A) -> Option<Health> {
+        self.ciphertexts.first().map(|ciphertext| scheme.health(ciphertext))
+    }
+
+    /// How far a decrypted number may be off.
+    #[must_use]
+    pub fn error_bound(&self, scheme: &A) -> f64 {
+        self.ciphertexts.iter().map(|ciphertext| scheme.error_bound(ciphertext)).fold(0.0, f64::max)
+    }
+}
+
+/// What is known of a column that was written or read.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    scheme: &'static str,
+    rows: usize,
+    ciphertexts: usize,
+    level: Option<u32>,
+    modulus_bits: Option<f64>,
+    noise_bits: Option<f64>,
+    /// CKKS: how far a decrypted number may be off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_bound: Option<f64>,
+    security_bits: f64,
+}
+
+impl Summary {
+    /// Of a column of these parameters.
+    pub fn new<A: Scheme>(scheme: &A, plan: &Plan, column: &Column<A>) -> Self {
+        let health = column.health(scheme);
+        let error_bound = column.error_bound(scheme);
+        Self {
+            scheme: plan.scheme.name(),
+            rows: column.rows,
+            ciphertexts: column.ciphertexts.len(),
+            level: health.map(|h| h.level),
+            modulus_bits: health.map(|h| h.modulus_bits),
+            noise_bits: health.map(|h| h.noise_bits),
+            error_bound: (error_bound > 0.0).then_some(error_bound),
+            security_bits: scheme.rlwe().params().security_bits(),
+        }
+    }
+}
+
+/// Encrypts numbers, none larger than `bound`, and writes the column.
+///
+/// # Errors
+/// The scheme's for a number it cannot hold; the file's.
+pub fn encrypt<A: Scheme>(
+    plan: &Plan,
+    keys: &Bundle,
+    (name, values): (&str, &[Number]),
+    bound: f64,
+    out: &Path,
+    bar: &ProgressBar,
+) -> Result<Summary, Error> {
+    let scheme = A::open(&plan.params)?;
+    let key = public_key(&scheme, keys)?;
+    let mut randomness = Randomness::from_os();
+    let mut ciphertexts = Vec::new();
+    bar.set_length(values.len().div_ceil(scheme.slots()) as u64);
+    for values in values.chunks(scheme.slots()) {
+        ciphertexts.push(scheme.encrypt(&key, values, bound, &mut randomness)?);
+        bar.inc(1);
+    }
+    let column = Column { name: name.to_owned(), rows: values.len(), ciphertexts };
+    column.write(&scheme, plan, out)?;
+    Ok(Summary::new(&scheme, plan, &column))
+}
+
+/// Ciphertexts as values of an expression.
+struct Evaluation<'a, A: Scheme> {
+    scheme: &'a A,
+    inputs: &'a HashMap<String, Rc<A::Ciphertext>>,
+}
+
+impl<A: Scheme> Evaluation<'_, A> {
+    fn shared(value: Result<A::Ciphertext, Error>) -> Result<Rc<A::Ciphertext>, Error> {
+        value.map(Rc::new)
+    }
+}
+
+impl<A: Scheme> Algebra for Evaluation<'_, A> {
+    type Value = Rc<A::Ciphertext>;
+    type Error = Error;
+
+    fn input(&mut self, name: &str) -> Result<Self::Value, Error> {
+        self.inputs.get(name).cloned().ok_or_else(|| unbound(name))
+    }
+    fn add(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Error> {
+        Self::shared(self.scheme.add(a, b))
+    }
+    fn sub(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Error> {
+        Self::shared(self.scheme.sub(a, b))
+    }
+    fn neg(&mut self, a: &Self::Value) -> Result<Self::Value, Error> {
+        Self::shared(self.scheme.neg(a))
+    }
+    fn mul(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Error> {
+        Self::shared(self.scheme.mul(a, b))
+    }
+    fn square(&mut self, a: &Self::Value) -> Result<Self::Value, Error> {
+        Self::shared(self.scheme.square(a))
+    }
+    fn add_const(&mut self, a: &Self::Value, c: &Number) -> Result<Self::Value, Error> {
+        Self::shared(self.scheme.add_const(a, c))
+    }
+    fn mul_const(&mut self, a: &Self::Value, c: &Number) -> Result<Self::Value, Error> {
+        Self::shared(self.scheme.mul_const(a, c))
+    }
+    fn rotate(&mut self, a: &Self::Value, k: i64) -> Result<Self::Value, Error> {
+        Self::shared(self.scheme.rotate(a, k))
+    }
+    fn conjugate(&mut self, a: &Self::Value) -> Result<Self::Value, Error> {
+        Self::shared(self.scheme.conjugate(a))
+    }
+}
+
+fn unbound(name: &str) -> Error {
+    Error::Usage { message: format!("the expression uses '{name}', and no {name}=FILE is given") }
+}
+
+/// Evaluates an expression over columns in files, ciphertext by ciphertext, and writes the result.
+///
+/// # Errors
+/// [`Error::Rows`] for columns of different lengths, a name without a file, the scheme's, the files'.
+pub fn evaluate<A: Scheme>(
+    plan: &Plan,
+    keys: &Bundle,
+    graph: &Graph,
+    files: &HashMap<String, PathBuf>,
+    (name, out): (&str, &Path),
+    bar: &ProgressBar,
+) -> Result<Summary, Error> {
+    let scheme = A::open(&plan.params)?;
+    let keys = evaluation_keys(&scheme, keys)?;
+    let target = keys.target();
+    let scheme = scheme.with_keys(keys);
+    let mut columns = HashMap::new();
+    for input in graph.inputs() {
+        let path = files.get(input).ok_or_else(|| unbound(input))?;
+        let bundle = Bundle::read(path)?.require(Kind::Column)?;
+        columns.insert(input.clone(), Column::from_bundle(&scheme, &bundle, Some(target))?);
+    }
+    let rows = equal_rows(graph, &columns)?;
+    let mut ciphertexts = Vec::new();
+    let mut parts: Vec<_> = columns.into_iter().map(|(name, c)| (name, c.ciphertexts.into_iter())).collect();
+    let count = rows.div_ceil(scheme.slots());
+    bar.set_length(count as u64);
+    for _ in 0..count {
+        let next = |(name, part): &mut (String, std::vec::IntoIter<_>)| Some((name.clone(), Rc::new(part.next()?)));
+        let inputs = parts.iter_mut().filter_map(next).collect();
+        let value = graph.evaluate(&mut Evaluation { scheme: &scheme, inputs: &inputs })?;
+        drop(inputs);
+        // The value is shared only if it is an input itself, and the inputs are gone.
+        ciphertexts.extend(Rc::into_inner(value));
+        bar.inc(1);
+    }
+    let column = Column { name: name.to_owned(), rows, ciphertexts };
+    column.write(&scheme, plan, out)?;
+    Ok(Summary::new(&scheme, plan, &column))
+}
+
+/// The rows that all inputs have.
+fn equal_rows<A: Scheme>(graph: &Graph, columns: &HashMap<String, Column<A>>) -> Result<usize, Error> {
+    let mut inputs = graph.inputs().iter().filter_map(|name| Some((name, columns.get(name)?.rows)));
+    let (first, rows) = inputs.next().ok_or_else(|| unbound(""))?;
+    match inputs.find(|(_, other)| *other != rows) {
+        None => Ok(rows),
+        Some((second, other)) => Err(Error::Rows { first: first.clone(), rows, second: second.clone(), other }),
+    }
+}
+
+/// Decrypts the column in a file: its name and its numbers.
+///
+/// # Errors
+/// The scheme's for another key or a certificate that leaves no room; the file's.
+pub fn decrypt<A: Scheme>(
+    plan: &Plan,
+    keys: &Directory,
+    column: &Bundle,
+    bar: &ProgressBar,
+) -> Result<(String, Vec<Number>, Summary), Error> {
+    let scheme = A::open(&plan.params)?;
+    let secret = secret_key(&scheme, &keys.read(Kind::SecretKey)?.1)?;
+    let column = Column::from_bundle(&scheme, column, Some(secret.id()))?;
+    let mut values = Vec::new();
+    bar.set_length(column.ciphertexts.len() as u64);
+    for ciphertext in &column.ciphertexts {
+        values.extend(scheme.decrypt(&secret, ciphertext)?);
+        bar.inc(1);
+    }
+    values.truncate(column.rows);
+    let summary = Summary::new(&scheme, plan, &column);
+    Ok((column.name, values, summary))
+}

@@ -1,0 +1,115 @@
+//! The directory of keys: `secret.key` (mode 0600), `public.key`, `eval.keys`, each with the plan inside.
+
+use crate::bundle::{Bundle, KEY, Kind, PLAN};
+use crate::error::Error;
+use crate::scheme::Scheme;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use synchromesh::plan::Plan;
+use synchromesh::rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
+use synchromesh_rlwe::file::{Access, Existing};
+
+/// A directory of keys.
+#[derive(Clone, Debug)]
+pub struct Directory(PathBuf);
+
+/// What key generation wrote.
+#[derive(Clone, Debug)]
+pub struct Generated {
+    /// Names the secret key.
+    pub key_id: String,
+    /// Path and size in bytes of each file.
+    pub files: Vec<(PathBuf, u64)>,
+}
+
+impl Directory {
+    /// The directory at `path`.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    /// The path of a file of keys.
+    #[must_use]
+    pub fn path(&self, kind: Kind) -> PathBuf {
+        self.0.join(match kind {
+            Kind::SecretKey => "secret.key",
+            Kind::PublicKey => "public.key",
+            Kind::EvaluationKeys | Kind::Column => "eval.keys",
+        })
+    }
+
+    /// Reads a file of keys and its plan.
+    ///
+    /// # Errors
+    /// The file's, or the plan's.
+    pub fn read(&self, kind: Kind) -> Result<(Plan, Bundle), Error> {
+        let bundle = Bundle::read(&self.path(kind))?.require(kind)?;
+        Ok((plan_of(&bundle)?, bundle))
+    }
+
+    fn write(&self, kind: Kind, plan: &str, key: &[u8], access: Access) -> Result<(PathBuf, u64), Error> {
+        let path = self.path(kind);
+        let sections = [(PLAN, plan.as_bytes()), (KEY, key)];
+        let bytes = Bundle::write(&path, kind, &sections, access, Existing::Keep)?;
+        Ok((path, bytes))
+    }
+}
+
+/// The plan in a file, checked.
+///
+/// # Errors
+/// [`Error::Session`] without one, or the plan's own.
+pub fn plan_of(bundle: &Bundle) -> Result<Plan, Error> {
+    let text = std::str::from_utf8(bundle.one(PLAN)?);
+    let text = text.map_err(|_| Error::Plan { what: "it is not UTF-8 text".to_owned() })?;
+    Ok(Plan::from_json(text)?)
+}
+
+/// The section of a plan.
+pub(super) fn plan_section(plan: &Plan) -> Result<(&'static str, String), Error> {
+    Ok((PLAN, plan.to_json()?))
+}
+
+/// Makes keys for a plan and writes them; existing keys are kept and are an error.
+///
+/// # Errors
+/// The file's; without randomness.
+pub fn generate<A: Scheme>(plan: &Plan, directory: &Directory) -> Result<Generated, Error> {
+    let scheme = A::open(&plan.params)?;
+    let most = 2 * scheme.slots();
+    if plan.rotations.len() > most {
+        let what = format!("it asks for {} rotations, and there are at most {most}", plan.rotations.len());
+        return Err(Error::Plan { what });
+    }
+    let mut randomness = Randomness::from_os();
+    let (secret, public) = scheme.generate_keys(&mut randomness)?;
+    let keys = scheme.generate_evaluation_keys(&secret, &plan.rotations, plan.swap, &mut randomness)?;
+    let (context, plan) = (scheme.rlwe(), plan.to_json()?);
+    let io = |source| Error::Io { path: directory.0.display().to_string(), source };
+    std::fs::create_dir_all(&directory.0).map_err(io)?;
+    let files = vec![
+        directory.write(Kind::SecretKey, &plan, &secret.to_bytes(context, None)?, Access::Secret)?,
+        directory.write(Kind::PublicKey, &plan, &public.to_bytes(context, None)?, Access::Public)?,
+        directory.write(Kind::EvaluationKeys, &plan, &keys.to_bytes(context, None)?, Access::Public)?,
+    ];
+    Ok(Generated { key_id: secret.id().to_string(), files })
+}
+
+/// The secret key in a file.
+pub(super) fn secret_key<A: Scheme>(scheme: &A, bundle: &Bundle) -> Result<SecretKey, Error> {
+    Ok(SecretKey::from_bytes(scheme.rlwe(), bundle.one(KEY)?, None)?)
+}
+
+/// The public key in a file.
+pub(super) fn public_key<A: Scheme>(scheme: &A, bundle: &Bundle) -> Result<PublicKey, Error> {
+    Ok(PublicKey::from_bytes(scheme.rlwe(), bundle.one(KEY)?, None, None)?)
+}
+
+/// The evaluation keys in a file.
+///
+/// # Errors
+/// The container's.
+pub(super) fn evaluation_keys<A: Scheme>(scheme: &A, bundle: &Bundle) -> Result<Arc<EvaluationKeys>, Error> {
+    Ok(Arc::new(EvaluationKeys::from_bytes(scheme.rlwe(), bundle.one(KEY)?, None, None)?))
+}

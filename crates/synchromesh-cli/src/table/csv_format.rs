@@ -1,0 +1,131 @@
+//! CSV (RFC 4180, comma, UTF-8): one line a row; line 1 holds column names when none of its cells is a number.
+
+use super::{MAX_CELLS, Table, TableError, cell_error, check_size};
+use crate::number::{Number, NumberError};
+
+/// Reads a table.
+pub(super) fn decode(bytes: &[u8]) -> Result<Table, TableError> {
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(bytes);
+    let mut record = csv::ByteRecord::new();
+    let mut names = None;
+    let mut columns = 0;
+    let mut cells = Vec::new();
+    while reader.read_byte_record(&mut record).map_err(|e| bad_csv(&e))? {
+        let line = record.position().map_or(0, csv::Position::line);
+        let fields = fields(&record, line)?;
+        if columns == 0 {
+            columns = fields.len();
+            if fields.iter().all(|f| is_name(f)) {
+                names = Some(fields.iter().map(|f| (*f).to_owned()).collect());
+                continue;
+            }
+        }
+        if fields.len() != columns {
+            return Err(TableError::Ragged { line, expected: columns, found: fields.len() });
+        }
+        if cells.len() + columns > MAX_CELLS {
+            check_size(cells.len() / columns + 1, columns)?;
+        }
+        for (index, field) in fields.iter().enumerate() {
+            cells.push(Number::parse(field).map_err(|e| cell_error(e, line, index + 1, field))?);
+        }
+    }
+    if cells.is_empty() { Err(TableError::Empty) } else { Ok(Table { names, columns, cells }) }
+}
+
+/// Writes the names, where there are any, and the numbers in the shortest form that reads back the same.
+pub(super) fn encode(table: &Table) -> Result<Vec<u8>, TableError> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    if let Some(names) = table.names() {
+        writer.write_record(names).map_err(|e| bad_csv(&e))?;
+    }
+    for row in table.cells.chunks(table.columns) {
+        writer.write_record(row.iter().map(Number::to_string)).map_err(|e| bad_csv(&e))?;
+    }
+    writer.into_inner().map_err(|e| TableError::BadCsv { line: 0, what: e.to_string() })
+}
+
+fn fields(record: &csv::ByteRecord, line: u64) -> Result<Vec<&str>, TableError> {
+    record
+        .iter()
+        .map(|field| std::str::from_utf8(field))
+        .collect::<Result<_, _>>()
+        .map_err(|_| TableError::BadCsv { line, what: "not UTF-8 text".into() })
+}
+
+/// A non-empty text that is no attempt at a number.
+fn is_name(field: &str) -> bool {
+    let number_like = field.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    !field.is_empty() && !number_like && Number::parse(field) == Err(NumberError::Text)
+}
+
+fn bad_csv(error: &csv::Error) -> TableError {
+    TableError::BadCsv { line: error.position().map_or(0, csv::Position::line), what: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use num_bigint::BigInt;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<Table, TableError> {
+        decode(text.as_bytes())
+    }
+
+    #[test]
+    fn a_header_is_taken_for_names_only_when_no_cell_is_a_number() {
+        let table = read("\u{feff}age, weight\r\n1,2.5\r\n-3,4e2\r\n").unwrap();
+        assert_eq!(table.names().unwrap(), ["age", "weight"]);
+        assert_eq!(table.integers(0).unwrap(), [BigInt::from(1), BigInt::from(-3)]);
+        assert_eq!(table.reals(1).unwrap(), [2.5, 400.0]);
+        assert_eq!(read("1,2\n3,4").unwrap().names(), None);
+        assert!(matches!(read("age,2\n3,4"), Err(TableError::Text { line: 1, column: 1, .. })));
+        assert!(matches!(read("12a\n3"), Err(TableError::Text { line: 1, column: 1, .. })));
+    }
+
+    #[test]
+    fn bad_cells_are_named_by_line_and_column() {
+        assert!(matches!(read("a,b\n1,2\n3,x\n"), Err(TableError::Text { line: 3, column: 2, .. })));
+        assert!(matches!(read("1,2\n3,\n"), Err(TableError::Text { line: 2, column: 2, .. })));
+        assert!(matches!(read("1\nNaN\n"), Err(TableError::NotFinite { line: 2, column: 1, .. })));
+        assert!(matches!(read("nan\n1\n"), Err(TableError::NotFinite { line: 1, column: 1, .. })));
+        assert!(matches!(read("1\n1e999\n"), Err(TableError::NotFinite { line: 2, column: 1, .. })));
+        assert!(matches!(read("1,2\n3\n"), Err(TableError::Ragged { line: 2, expected: 2, found: 1 })));
+        assert!(matches!(read("a,b\n1,2,3\n"), Err(TableError::Ragged { line: 2, expected: 2, found: 3 })));
+        assert!(matches!(decode(b"1\n\xff\n"), Err(TableError::BadCsv { line: 2, .. })));
+    }
+
+    #[test]
+    fn no_values_is_an_error() {
+        for text in ["", "\n\n", "a,b\n"] {
+            assert!(matches!(read(text), Err(TableError::Empty)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn long_cells_are_shortened_in_messages() {
+        let message = read(&format!("1\n{}\n", "z".repeat(5000))).unwrap_err().to_string();
+        assert!(message.len() < 120, "{message}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(
+            cells in prop::collection::vec(prop_oneof![
+                any::<[u8; 32]>().prop_map(|b| Number::Int(BigInt::from_signed_bytes_le(&b))),
+                any::<i64>().prop_map(Number::from),
+                prop::num::f64::NORMAL.prop_map(Number::Real),
+            ], 1..40),
+        ) {
+            let table = Table::from_columns(Some(vec!["a, \"quoted\"".into()]), &[cells]).unwrap();
+            prop_assert_eq!(decode(&encode(&table).unwrap()).unwrap(), table);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Table::from_bytes(&bytes);
+        }
+    }
+}
