@@ -1,0 +1,154 @@
+//! `cargo xtask test`: everything continuous integration runs, as named steps.
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+
+use crate::steps::{Invocation, Step, run_all};
+use crate::{layers, machine, tidy, workspace};
+
+/// The variable that lowers the instruction set.
+pub(crate) const ISA: &str = "SYNCHROMESH_ISA";
+
+/// The feature that adds threads, which no default build has.
+const THREADS_CLIPPY: &str = "clippy --package synchromesh-ring --features rayon --all-targets -- -D warnings";
+const THREADS_TEST: &str = "test --quiet --package synchromesh-ring --features rayon --lib --tests";
+
+/// All tests. The same packages in every run: another choice has other features, and would compile everything again,
+/// which takes longer than the tests.
+const ALL_TESTS: &str = "test --quiet --workspace --lib --bins --tests";
+
+/// Packages whose results could depend on the instruction set.
+const ISA_SENSITIVE: &[&str] = &["synchromesh-ring", "synchromesh-rlwe", "synchromesh"];
+
+/// Runs all steps; `--fast` leaves out the repeats on lower instruction sets and the documentation.
+///
+/// # Errors
+/// On an unknown flag or a workspace that cannot be read.
+pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    let fast = match args {
+        [] => false,
+        [flag] if flag == "--fast" => true,
+        other => bail!("unknown arguments {other:?}; usage: cargo xtask test [--fast]"),
+    };
+    let root = workspace::root()?;
+    let metadata = workspace::metadata(&root)?;
+    let steps = steps(&metadata, fast);
+    Ok(run_all(&root, &steps).tally.exit_code())
+}
+
+fn steps(metadata: &Value, fast: bool) -> Vec<Step> {
+    let mut steps = vec![
+        Step::check("tools", tools, "cargo fmt --version && cargo clippy --version"),
+        Step::run("format", Invocation::cargo("fmt --all --check")),
+        Step::run("clippy", Invocation::cargo("clippy --workspace --all-targets -- -D warnings")),
+        Step::run("clippy, threads", Invocation::cargo(THREADS_CLIPPY)),
+        Step::check("layers", layers::check, "cargo xtask layers"),
+        Step::check("tidy", tidy::check, "cargo xtask tidy"),
+    ];
+    steps.extend(test_steps(fast));
+    steps.push(Step::run("tests, threads", Invocation::cargo(THREADS_TEST).env_remove(ISA)));
+    steps.push(Step::run("doc tests", Invocation::cargo("test --quiet --workspace --doc").env_remove(ISA)));
+    let doc = Invocation::cargo("doc --quiet --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings");
+    steps.push(if fast { Step::skip("documentation", "--fast") } else { Step::run("documentation", doc) });
+    for (package, example) in workspace::tutorials(metadata) {
+        let run = Invocation::cargo(&format!("run --quiet --package {package} --example {example}"));
+        steps.push(Step::run(format!("example {example}"), run));
+    }
+    steps
+}
+
+/// All tests on each instruction set, the best first.
+fn test_steps(fast: bool) -> Vec<Step> {
+    let isas = machine::isas();
+    let best = machine::best_isa();
+    let all = Invocation::cargo(ALL_TESTS).env_remove(ISA);
+    let mut steps = vec![Step::run(format!("tests, isa {best} (the best here)"), all)];
+    for (isa, here) in isas {
+        if !here {
+            steps.push(Step::skip(format!("isa {isa}"), "not on this CPU"));
+        } else if isa != best && fast {
+            steps.push(Step::skip(format!("isa {isa}"), "--fast"));
+        } else if isa != best {
+            steps.push(Step::run(format!("tests, isa {isa}"), Invocation::cargo(ALL_TESTS).env(ISA, isa)));
+        }
+    }
+    steps
+}
+
+/// `--package NAME` for every package whose results could depend on the instruction set.
+pub(crate) fn sensitive(metadata: &Value) -> Vec<String> {
+    let members = workspace::package_names(metadata);
+    ISA_SENSITIVE
+        .iter()
+        .filter(|name| members.contains(name))
+        .flat_map(|name| ["--package".to_owned(), (*name).to_owned()])
+        .collect()
+}
+
+/// Makes sure that rustfmt and clippy are there, adding them with rustup where that is possible.
+fn tools(root: &Path) -> Result<String> {
+    let mut missing: Vec<&str> = absent(root);
+    if !missing.is_empty() {
+        eprintln!("missing: {}; trying rustup", missing.join(" and "));
+        let names = missing.join(" ");
+        let added = Invocation::new("rustup", &format!("component add {names}")).command(root).status();
+        if added.is_ok_and(|status| status.success()) {
+            missing = absent(root);
+        }
+    }
+    match missing.as_slice() {
+        [] => Ok("tools: rustfmt and clippy are here".into()),
+        names => bail!(
+            "the toolchain lacks {}, which the format and lint steps need: `rustup component add {}`, \
+             or your distribution's package of that name",
+            names.join(" and "),
+            names.join(" ")
+        ),
+    }
+}
+
+fn absent(root: &Path) -> Vec<&'static str> {
+    [("fmt", "rustfmt"), ("clippy", "clippy")]
+        .into_iter()
+        .filter(|(command, _)| {
+            let status = Command::new(workspace::cargo())
+                .args([command, "--version"])
+                .current_dir(root)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            !status.is_ok_and(|status| status.success())
+        })
+        .map(|(_, component)| component)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::Action;
+
+    fn plan(fast: bool) -> Vec<Step> {
+        let root = workspace::root().expect("a root");
+        steps(&workspace::metadata(&root).expect("metadata"), fast)
+    }
+
+    #[test]
+    fn every_instruction_set_is_run_or_skipped_by_name() {
+        for fast in [false, true] {
+            let plan = plan(fast);
+            for (isa, _) in machine::isas() {
+                assert!(plan.iter().any(|step| step.name.contains(&format!("isa {isa}"))), "{isa}");
+            }
+        }
+    }
+
+    #[test]
+    fn fast_runs_strictly_less() {
+        let run = |fast| plan(fast).iter().filter(|step| !matches!(step.action, Action::Skip(_))).count();
+        assert!(run(true) < run(false));
+    }
+}

@@ -1,0 +1,194 @@
+//! What is compared: the cases, the command lines that measure them, and the limits on the ratios.
+
+/// A family of cases that can be run alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    Ntt,
+    KeySwitch,
+    Scheme,
+}
+
+impl Group {
+    pub(crate) const ALL: [Self; 3] = [Self::Ntt, Self::KeySwitch, Self::Scheme];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ntt => "ntt",
+            Self::KeySwitch => "key-switch",
+            Self::Scheme => "scheme",
+        }
+    }
+}
+
+pub(crate) const LATTIGO: &str = "lattigo";
+pub(crate) const OPENFHE: &str = "openfhe";
+pub(crate) const TFHE_NTT: &str = "tfhe-ntt";
+
+/// Ending of a peer's operation that leaves out the factor 1/N; ours always includes it.
+pub(crate) const UNNORMALISED: &str = "-unnormalised";
+
+/// One thing to measure, with all programs that can measure it.
+pub(crate) struct Case {
+    pub(crate) group: Group,
+    pub(crate) label: String,
+    pub(crate) ops: Vec<&'static str>,
+    pub(crate) ours: Vec<OurCall>,
+    pub(crate) peers: Vec<PeerCall>,
+    pub(crate) limits: Vec<Limit>,
+}
+
+/// One call of our command line; its JSON object holds a time for each field.
+pub(crate) struct OurCall {
+    pub(crate) args: String,
+    pub(crate) fields: Vec<Field>,
+}
+
+/// Where a time stands in our JSON, and the factor that makes it nanoseconds.
+pub(crate) struct Field {
+    pub(crate) op: &'static str,
+    pub(crate) key: &'static str,
+    pub(crate) to_ns: f64,
+}
+
+/// One call of a peer's program, which prints a line an operation, and the operations it does not have.
+pub(crate) struct PeerCall {
+    pub(crate) peer: &'static str,
+    pub(crate) args: String,
+    pub(crate) lacks: Vec<&'static str>,
+}
+
+/// The largest ratio (ours over the peer's) that is accepted.
+pub(crate) struct Limit {
+    pub(crate) op: &'static str,
+    pub(crate) peer: &'static str,
+    pub(crate) ratio: f64,
+    /// Binding only where our kernels use this instruction set.
+    pub(crate) only_isa: Option<&'static str>,
+}
+
+/// Every case, in the order they are run.
+pub(crate) fn all() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for bits in [50, 60] {
+        cases.extend((13..=17).map(|log_n| ntt(log_n, bits)));
+    }
+    cases.extend([
+        key_switch(14, 280, 47, 6, 3, 0.13),
+        key_switch(15, 560, 56, 10, 5, 0.13),
+        key_switch(16, 1121, 56, 20, 10, 0.11),
+        key_switch(17, 2242, 56, 40, 20, 0.13),
+    ]);
+    cases.extend([scheme("ckks", 15, 12), scheme("bgv", 14, 5), scheme("bfv", 14, 5)]);
+    cases
+}
+
+/// One limb, hot, in place. On IFMA a 50-bit prime may take at most 0.65 of tfhe-ntt's time at 2^16 and 0.8 elsewhere.
+fn ntt(log_n: u32, bits: u32) -> Case {
+    let limit = |op| Limit {
+        op,
+        peer: TFHE_NTT,
+        ratio: match (bits, log_n) {
+            (50, 16) => 0.65,
+            (50, _) => 0.8,
+            _ => 0.95,
+        },
+        only_isa: (bits == 50).then_some("ifma"),
+    };
+    let field = |op, key| Field { op, key, to_ns: 1.0 };
+    Case {
+        group: Group::Ntt,
+        label: format!("ntt, N 2^{log_n}, {bits} bits"),
+        ops: vec!["forward", "inverse", "inverse-unnormalised"],
+        ours: vec![OurCall {
+            args: format!("bench ntt --log-n {log_n} --bits {bits} --json"),
+            fields: vec![field("forward", "forward_ns"), field("inverse", "inverse_ns")],
+        }],
+        peers: vec![
+            PeerCall { peer: TFHE_NTT, args: format!("ntt --log-n {log_n} --bits {bits}"), lacks: Vec::new() },
+            PeerCall {
+                peer: LATTIGO,
+                args: format!("ntt --log-n {log_n} --bits {bits}"),
+                lacks: vec!["inverse-unnormalised"],
+            },
+        ],
+        limits: vec![limit("forward"), limit("inverse")],
+    }
+}
+
+/// Hybrid key switching from NTT domain to NTT domain with two digits. The peers take `limbs` primes of `bits` bits in
+/// Q (the nearest to `log_q` bits) and half as many in P; ours chooses its own widths for `log_q`.
+fn key_switch(log_n: u32, log_q: u32, bits: u32, limbs: u32, special: u32, ratio: f64) -> Case {
+    let ours = |op| OurCall {
+        args: format!(
+            "bench key-switch --log-n {log_n} --log-q {log_q} --omega 2 --method hybrid \
+             --input ntt --output ntt --op {op} --json"
+        ),
+        fields: vec![Field { op, key: "median_ms", to_ns: 1e6 }],
+    };
+    let size = format!("key-switch --log-n {log_n} --bits {bits} --limbs {limbs}");
+    Case {
+        group: Group::KeySwitch,
+        label: format!("key switch, N 2^{log_n}, log q {log_q}, omega 2"),
+        ops: vec!["rotate", "relin"],
+        ours: vec![ours("rotate"), ours("relin")],
+        peers: vec![
+            PeerCall { peer: LATTIGO, args: format!("{size} --special {special}"), lacks: Vec::new() },
+            PeerCall { peer: OPENFHE, args: format!("{size} --omega 2"), lacks: Vec::new() },
+        ],
+        limits: vec![Limit { op: "rotate", peer: LATTIGO, ratio, only_isa: None }],
+    }
+}
+
+/// Every operation of one scheme: each must be faster than each peer's.
+fn scheme(name: &'static str, log_n: u32, depth: u32) -> Case {
+    let mut ops = vec!["encrypt", "mul", "rescale", "rotate", "decrypt", "add", "mul-norelin"];
+    if name == "bfv" {
+        ops.retain(|op| *op != "rescale");
+    }
+    let bound = ops.iter().filter(|op| !["add", "mul-norelin"].contains(op));
+    let limits =
+        bound.flat_map(|op| [LATTIGO, OPENFHE].map(|peer| Limit { op, peer, ratio: 1.0, only_isa: None })).collect();
+    let ours = ops
+        .iter()
+        .map(|op| OurCall {
+            args: format!("bench scheme --scheme {name} --log-n {log_n} --depth {depth} --op {op} --json"),
+            fields: vec![Field { op, key: "median_ms", to_ns: 1e6 }],
+        })
+        .collect();
+    let peer = |peer| PeerCall { peer, args: format!("scheme --scheme {name}"), lacks: Vec::new() };
+    Case {
+        group: Group::Scheme,
+        label: format!("{name}, N 2^{log_n}"),
+        ops,
+        ours,
+        peers: vec![peer(LATTIGO), peer(OPENFHE)],
+        limits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_names_an_operation_and_a_peer_of_its_case() {
+        for case in all() {
+            assert!(!case.limits.is_empty(), "{}", case.label);
+            for limit in &case.limits {
+                assert!(case.ops.contains(&limit.op), "{}: {}", case.label, limit.op);
+                assert!(case.peers.iter().any(|call| call.peer == limit.peer), "{}: {}", case.label, limit.peer);
+            }
+        }
+    }
+
+    #[test]
+    fn every_operation_is_measured_by_us() {
+        for case in all() {
+            for op in &case.ops {
+                let ours = op.trim_end_matches(UNNORMALISED);
+                let found = case.ours.iter().flat_map(|call| &call.fields).any(|field| field.op == ours);
+                assert!(found, "{}: {op}", case.label);
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The programs that measure: building ours and the peers', and running them pinned to one core.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::cases::{Case, LATTIGO, OPENFHE, TFHE_NTT};
+use crate::demo::CLI_PACKAGE;
+use crate::machine;
+use crate::workspace::cargo;
+
+/// The name of our own program in tables.
+pub(crate) const OURS: &str = "synchromesh";
+
+const OPENFHE_WHEEL: &str = "openfhe==1.6.1.0.22.4";
+const PYTHON_NOTE: &str = "OpenFHE's wheel needs CPython 3.10: python3.10 on PATH or ~/.pyenv/versions/3.10*";
+
+/// The command that starts a program, or why there is none.
+type Program = Result<Vec<String>, String>;
+
+/// All programs of one comparison.
+pub(crate) struct Programs {
+    root: PathBuf,
+    min_time: u32,
+    prefix: Vec<String>,
+    found: BTreeMap<&'static str, Program>,
+    failures: BTreeSet<String>,
+}
+
+impl Programs {
+    pub(crate) fn new(root: &Path, core: usize, min_time: u32) -> Self {
+        let prefix = prefix(core);
+        let (found, failures) = (BTreeMap::new(), BTreeSet::new());
+        Self { root: root.into(), min_time, prefix, found, failures }
+    }
+
+    /// Builds ours, then every peer that `cases` name. A peer that cannot be built is remembered with the reason.
+    ///
+    /// # Errors
+    /// When our own program cannot be built.
+    pub(crate) fn build(&mut self, cases: &[Case], peers_only: bool) -> Result<()> {
+        let ours = if peers_only { Err("--peers-only".into()) } else { Ok(build_ours(&self.root)?) };
+        self.found.insert(OURS, ours);
+        let peers = self.root.join("peers");
+        for call in cases.iter().flat_map(|case| &case.peers) {
+            if self.found.contains_key(call.peer) {
+                continue;
+            }
+            eprintln!("building peer {}", call.peer);
+            let built = match call.peer {
+                LATTIGO => build_lattigo(&peers.join("lattigo")),
+                TFHE_NTT => build_tfhe_ntt(&peers.join("tfhe-ntt")),
+                OPENFHE => build_openfhe(&peers.join("openfhe")),
+                other => Err(anyhow::anyhow!("no rule builds '{other}'")),
+            };
+            let program = built.map_err(|error| format!("{error:#}"));
+            if let Err(why) = &program {
+                eprintln!("peer {} is not run: {why}", call.peer);
+            }
+            self.found.insert(call.peer, program);
+        }
+        Ok(())
+    }
+
+    /// Why some programs gave no times, one sentence each.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        let absent =
+            self.found.iter().filter_map(|(name, program)| Some(format!("{name}: {}", program.as_ref().err()?)));
+        absent.chain(self.failures.iter().cloned()).collect()
+    }
+
+    /// Runs one program and returns the JSON objects it printed; none when it cannot run or fails.
+    pub(crate) fn run(&mut self, name: &str, args: &str) -> Vec<Value> {
+        let Some(Ok(program)) = self.found.get(name) else { return Vec::new() };
+        let mut words = self.prefix.clone();
+        words.extend_from_slice(program);
+        words.extend(args.split_whitespace().map(str::to_owned));
+        if name != OURS {
+            words.extend(["--min-time".into(), format!("{}s", self.min_time)]);
+        }
+        match execute(&self.root, &words) {
+            Ok(lines) => lines,
+            Err(error) => {
+                let why = format!("{name}: {error:#}");
+                eprintln!("{why}");
+                self.failures.insert(why);
+                Vec::new()
+            }
+        }
+    }
+
+    /// What the reader of a table must know: machine, date, pinning, rounds.
+    pub(crate) fn description(&self, rounds: usize) -> Value {
+        json!({
+            "date": machine::date(),
+            "cpu": machine::cpu(),
+            "isas": machine::isas().iter().filter(|(_, here)| *here).map(|(isa, _)| *isa).collect::<Vec<_>>(),
+            "threads": 1,
+            "started_with": self.prefix.join(" "),
+            "load_average": machine::load_average(),
+            "rounds": rounds,
+            "rustc": machine::rustc(),
+            "commit": machine::commit(&self.root),
+        })
+    }
+}
+
+/// The words before every command line: the highest priority this user may have, and one core.
+fn prefix(core: usize) -> Vec<String> {
+    let mut prefix = Vec::new();
+    let priority = Command::new("nice").args(["-n", "-20", "true"]).output();
+    if priority.is_ok_and(|output| output.status.success() && output.stderr.is_empty()) {
+        prefix.extend(["nice", "-n", "-20"].map(str::to_owned));
+    }
+    let core = core.to_string();
+    if quiet(Command::new("taskset").args(["-c", &core, "true"])) {
+        prefix.extend(["taskset".into(), "-c".into(), core]);
+    } else {
+        eprintln!("note: cannot pin to core {core} with taskset; times will scatter more");
+    }
+    prefix
+}
+
+fn build_ours(root: &Path) -> Result<Vec<String>> {
+    let output = Command::new(cargo())
+        .args(["build", "--release", "--package", CLI_PACKAGE, "--message-format", "json-render-diagnostics"])
+        .current_dir(root)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    ensure!(output.status.success(), "cannot build {CLI_PACKAGE}; --peers-only measures the peers alone");
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .find_map(|message| {
+            let ours = message["target"]["name"] == OURS;
+            message["executable"].as_str().filter(|_| ours).map(|path| vec![path.to_owned()])
+        })
+        .with_context(|| format!("{CLI_PACKAGE} has no binary called {OURS}"))
+}
+
+fn build_lattigo(dir: &Path) -> Result<Vec<String>> {
+    command(dir, "go", &["build", "-o", "bench", "."])?;
+    Ok(vec![shown(dir, "bench")])
+}
+
+fn build_tfhe_ntt(dir: &Path) -> Result<Vec<String>> {
+    command(dir, &cargo(), &["build", "--release", "--quiet", "--target-dir", "target"])?;
+    Ok(vec![shown(dir, "target/release/peer-tfhe-ntt")])
+}
+
+fn build_openfhe(dir: &Path) -> Result<Vec<String>> {
+    let python = shown(dir, ".venv/bin/python");
+    if !quiet(Command::new(&python).args(["-c", "import openfhe"])) {
+        let base = python_3_10().context(PYTHON_NOTE)?;
+        command(dir, &base, &["-m", "venv", "--clear", ".venv"])?;
+        command(dir, &python, &["-m", "pip", "install", "--quiet", OPENFHE_WHEEL])?;
+    }
+    Ok(vec![python, shown(dir, "bench.py")])
+}
+
+/// A CPython 3.10: on PATH, or under pyenv.
+fn python_3_10() -> Option<String> {
+    let pyenv = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".pyenv/versions"));
+    let installed = pyenv.and_then(|dir| std::fs::read_dir(dir).ok()).into_iter().flatten().flatten();
+    let candidates = installed
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("3.10"))
+        .map(|entry| entry.path().join("bin/python").display().to_string());
+    std::iter::once("python3.10".to_owned()).chain(candidates).find(|python| {
+        quiet(Command::new(python).args(["-c", "import sys, venv; assert sys.version_info[:2] == (3, 10)"]))
+    })
+}
+
+fn shown(dir: &Path, file: &str) -> String {
+    dir.join(file).display().to_string()
+}
+
+fn quiet(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+fn command(dir: &Path, program: &str, args: &[&str]) -> Result<()> {
+    let status = Command::new(program)
+        .args(args)
+        .current_dir(dir)
+        .stdout(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot start {program}"))?;
+    ensure!(status.success(), "`{program} {}` failed in {}", args.join(" "), dir.display());
+    Ok(())
+}
+
+/// Runs a command line on one thread and parses every line of its standard output that is a JSON object.
+fn execute(root: &Path, words: &[String]) -> Result<Vec<Value>> {
+    let (program, args) = words.split_first().context("an empty command line")?;
+    let output = Command::new(program)
+        .args(args)
+        .current_dir(root)
+        .envs([("GOMAXPROCS", "1"), ("OMP_NUM_THREADS", "1"), ("RAYON_NUM_THREADS", "1")])
+        .output()
+        .with_context(|| format!("cannot start {program}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}` failed: {} {}", words.join(" "), text.trim(), errors.trim());
+    }
+    let lines: Vec<Value> = match serde_json::from_str::<Value>(&text) {
+        Ok(one) => vec![one],
+        Err(_) => text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
+    };
+    ensure!(!lines.is_empty(), "`{}` printed no JSON", words.join(" "));
+    Ok(lines)
+}

@@ -1,0 +1,24 @@
+//! `cargo xtask demo`: builds the command line in release mode and runs its demo.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use crate::steps::Invocation;
+use crate::workspace;
+
+/// The package and binary of the command line.
+pub(crate) const CLI_PACKAGE: &str = "synchromesh-cli";
+
+/// Builds, then runs `synchromesh demo` with `args`; standard output is the demo's alone, so that `--json` stays clean.
+///
+/// # Errors
+/// When cargo or the demo cannot be started.
+pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    let root = workspace::root()?;
+    let build = Invocation::cargo("run --quiet --release --package")
+        .args(&[CLI_PACKAGE.into(), "--".into(), "demo".into()])
+        .args(args);
+    let status = build.command(&root).status().with_context(|| format!("cannot start `{build}`"))?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+}

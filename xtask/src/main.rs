@@ -1,0 +1,66 @@
+//! Developer commands, run as `cargo xtask COMMAND`: everything that continuous integration does, and what it does not.
+
+mod checks;
+mod compare;
+mod demo;
+mod digests;
+mod layers;
+mod machine;
+mod steps;
+mod tidy;
+mod verify;
+mod workspace;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  demo [ARGS]      build the command line in release mode and run its demo; ARGS are passed on
+  test [--fast]    everything continuous integration runs; --fast leaves out the slow repeats
+  verify           the long tests, in release mode; writes docs/verify.md
+  compare [GROUP]  time this library and its peers in turn; GROUP is ntt, key-switch or scheme
+  layers           check that crates use only the layers below them
+  tidy             check file sizes, first lines and unfinished marks
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match args.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    let outcome = match command {
+        "demo" => demo::run(rest),
+        "test" => checks::run(rest),
+        "compare" => compare::run(rest),
+        "verify" => verify::run(rest),
+        "layers" => workspace::root().and_then(|root| print_check(layers::check(&root))),
+        "tidy" => workspace::root().and_then(|root| print_check(tidy::check(&root))),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        other => {
+            eprint!("unknown command '{other}'\n\n{USAGE}");
+            Ok(ExitCode::from(2))
+        }
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })
+}
+
+fn print_check(outcome: anyhow::Result<String>) -> anyhow::Result<ExitCode> {
+    match outcome {
+        Ok(summary) => {
+            println!("{summary}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => {
+            eprintln!("{error:#}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}

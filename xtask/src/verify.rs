@@ -1,0 +1,47 @@
+//! `cargo xtask verify`: the long tests, in release mode, with a record of the machine and the date.
+
+use std::fs;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::checks::{ISA, sensitive};
+use crate::steps::{Invocation, Step, run_all};
+use crate::{digests, machine, workspace};
+
+/// Runs every test, the ignored ones included, on every instruction set, and writes `docs/verify.md`.
+///
+/// # Errors
+/// On arguments, of which there are none, or when the record cannot be written.
+pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    ensure!(args.is_empty(), "unknown arguments {args:?}; usage: cargo xtask verify");
+    let root = workspace::root()?;
+    let metadata = workspace::metadata(&root)?;
+    let best = machine::best_isa();
+    let all = Invocation::cargo("test --quiet --release --workspace --lib --bins --tests -- --include-ignored");
+    let mut steps = vec![Step::run(format!("all tests, isa {best}"), all.env_remove(ISA))];
+    for (isa, here) in machine::isas() {
+        if !here {
+            steps.push(Step::skip(format!("isa {isa}"), "not on this CPU"));
+        } else if isa != best {
+            let tests = Invocation::cargo("test --quiet --release --lib --tests").args(&sensitive(&metadata));
+            let tests = tests.args(&["--", "--include-ignored"].map(str::to_owned)).env(ISA, isa);
+            steps.push(Step::run(format!("all tests, isa {isa}"), tests));
+        }
+    }
+    steps.push(Step::check("digests on every isa", digests::check, "cargo xtask verify"));
+    let record = run_all(&root, &steps);
+    let text = format!(
+        "# Last long verification\n\n`cargo xtask verify` on {}, {}, {}, commit {}.\n\n```text\n{}\n{}\n```\n",
+        machine::date(),
+        machine::cpu(),
+        machine::rustc(),
+        machine::commit(&root),
+        record.lines.join("\n"),
+        record.tally,
+    );
+    let path = root.join("docs/verify.md");
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    println!("written to docs/verify.md");
+    Ok(record.tally.exit_code())
+}
