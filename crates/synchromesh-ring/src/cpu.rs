@@ -158,6 +158,23 @@ impl Cpu {
         });
     }
 
+    /// Runs `kernel` on each (limb, output row, input rows) of a two-operand method.
+    fn binary(
+        &self,
+        primes: &[usize],
+        out: ViewMut<'_, Self>,
+        [a, b]: [&View<'_, Self>; 2],
+        kernel: impl Fn(usize, &mut [u64], &[u64], &[u64]) + Sync + Send,
+    ) {
+        let (limbs, batch) = (primes.len(), out.batch);
+        debug_assert_eq!((out.rows.len(), a.rows.len(), b.rows.len()), (limbs, limbs, limbs));
+        let items = by_limb(self.rows_mut(out), limbs, batch);
+        self.for_each(items, |(r, rows)| {
+            let each = |(e, row)| kernel(r, row, self.row(a, e, r), self.row(b, e, r));
+            rows.into_iter().enumerate().for_each(each);
+        });
+    }
+
     /// Runs `kernel` on each (limb, row) of an in-place method.
     fn in_place(&self, primes: &[usize], x: ViewMut<'_, Self>, kernel: impl Fn(usize, &mut [u64]) + Sync + Send) {
         let limbs = primes.len();
@@ -277,12 +294,7 @@ impl Backend for Cpu {
         b: View<'_, Self>,
         out: ViewMut<'_, Self>,
     ) -> Result<(), BackendError> {
-        let limbs = primes.len();
-        let items: Vec<_> = self.rows_mut(out).into_iter().enumerate().collect();
-        self.for_each(items, |(i, out)| {
-            let (e, r) = (i / limbs, i % limbs);
-            self.kernels[primes[r]].mul_into(self.row(&a, e, r), self.row(&b, e, r), out);
-        });
+        self.binary(primes, out, [&a, &b], |r, out, a, b| self.kernels[primes[r]].mul_into(a, b, out));
         Ok(())
     }
 
@@ -293,12 +305,7 @@ impl Backend for Cpu {
         b: View<'_, Self>,
         out: ViewMut<'_, Self>,
     ) -> Result<(), BackendError> {
-        let limbs = primes.len();
-        let items: Vec<_> = self.rows_mut(out).into_iter().enumerate().collect();
-        self.for_each(items, |(i, out)| {
-            let (e, r) = (i / limbs, i % limbs);
-            self.kernels[primes[r]].mul_acc(self.row(&a, e, r), self.row(&b, e, r), out);
-        });
+        self.binary(primes, out, [&a, &b], |r, out, a, b| self.kernels[primes[r]].mul_acc(a, b, out));
         Ok(())
     }
 

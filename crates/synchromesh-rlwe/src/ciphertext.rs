@@ -1,7 +1,7 @@
 //! A ciphertext of two or three components at a level, with the key it is under and its noise certificate.
 
 use synchromesh_ring::scale::ScaleSpec;
-use synchromesh_ring::{Backend, Cpu, Poly};
+use synchromesh_ring::{Backend, Poly};
 
 use crate::context::Context;
 use crate::domain::SwitchDomain;
@@ -18,9 +18,6 @@ pub struct Ciphertext<B: Backend, D: SwitchDomain> {
     params_digest: [u8; 32],
     noise: Noise,
 }
-
-/// A ciphertext on the CPU.
-pub type HostCiphertext<D> = Ciphertext<Cpu, D>;
 
 impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
     /// A ciphertext from its components.

@@ -591,12 +591,3 @@ fn switch_noise(params: &Params, plan: &SwitchPlan, active: &IndexSet, target: &
     let nothing_leaves = plan.special.is_empty() && active == target;
     if nothing_leaves { gadget } else { gadget.plus(noise::rounding(params.n(), 2)) }
 }
-
-/// Reads a pure slot polynomial out of a mixed one; for callers that asked for slots only.
-impl<B: Backend> MixedPoly<B> {
-    /// The slots, when every prime is in slots.
-    #[must_use]
-    pub fn into_ntt(self) -> Option<Poly<B, Ntt>> {
-        self.coeff.primes().is_empty().then_some(self.ntt)
-    }
-}

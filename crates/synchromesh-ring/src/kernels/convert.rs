@@ -59,8 +59,6 @@ pub enum Mode {
     Stream,
     /// dst += result.
     Add,
-    /// dst -= result.
-    Sub,
 }
 
 /// Why a conversion cannot be had.
@@ -185,7 +183,7 @@ impl ConvertMatrix {
         self.isa
     }
 
-    /// Converts limbs of residues: dst_i (=, += or -=) sum_j y_j M_ij + u c_i + b_i mod q_i.
+    /// Converts limbs of residues: dst_i (= or +=) sum_j y_j M_ij + u c_i + b_i mod q_i.
     ///
     /// # Panics
     /// If the numbers of limbs do not match the moduli, or their lengths differ.

@@ -100,7 +100,7 @@ fn matches_the_definition_for_all_widths_modes_and_instruction_sets() {
                 let start: Vec<Vec<u64>> = dst.iter().map(|q| residues(q.value(), n, 77)).collect();
                 for isa in Isa::available() {
                     let matrix = ConvertMatrix::new(src, dst, spec.clone(), isa).unwrap();
-                    for mode in [Mode::Replace, Mode::Add, Mode::Sub] {
+                    for mode in [Mode::Replace, Mode::Add] {
                         let mut out = start.clone();
                         matrix.apply(&refs(&x), &mut out.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>(), mode);
                         for (i, q) in dst.iter().enumerate() {
@@ -108,7 +108,6 @@ fn matches_the_definition_for_all_widths_modes_and_instruction_sets() {
                                 let value = match mode {
                                     Mode::Replace | Mode::Stream => expected[i][c],
                                     Mode::Add => q.add(start[i][c], expected[i][c]),
-                                    Mode::Sub => q.sub(start[i][c], expected[i][c]),
                                 };
                                 assert_eq!(
                                     out[i][c], value,

@@ -5,7 +5,7 @@ use crate::kernels::aligned;
 use crate::kernels::lanes::{Consts, Kernel, Lanes};
 use crate::modulus::Modulus;
 
-/// One destination row: out (=, +=, -=) bias + u c + sum_j y_j m_j mod q on `len` words, a multiple of 64.
+/// One destination row: out (=, +=) bias + u c + sum_j y_j m_j mod q on `len` words, a multiple of 64.
 pub(super) struct Row<'a> {
     pub(super) q: &'a Modulus,
     /// The tile: y_j begins at j stride.
@@ -35,7 +35,6 @@ impl Kernel for Row<'_> {
                 Mode::Stream if aligned(self.out) => self.rows::<L>(&k, |out, r| L::stream(out, r)),
                 Mode::Replace | Mode::Stream => self.rows::<L>(&k, |out, r| L::store(out, r)),
                 Mode::Add => self.rows::<L>(&k, |out, r| L::store(out, L::csub(L::add(L::load(out), r), k.q))),
-                Mode::Sub => self.rows::<L>(&k, |out, r| L::store(out, L::cadd(L::sub(L::load(out), r), k.q))),
             }
         }
     }
