@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroize;
 
+pub use crate::kernels::RadixDigit;
 use crate::ring::{IndexSet, Ring};
 use crate::rns::ConvertSpec;
 use crate::sampler::{Purpose, Seed};
@@ -171,6 +172,15 @@ pub struct SlotSum<'a, B: Backend> {
     pub ys: Vec<View<'a, B>>,
     /// Where the result goes; none: to x.
     pub out: Option<ViewMut<'a, B>>,
+}
+
+/// What [`Backend::tensor`] does besides multiplying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TensorMode {
+    /// Adds to the output, in slots, instead of overwriting it.
+    pub accumulate: bool,
+    /// Leaves the output in coefficients; otherwise in slots.
+    pub finish: bool,
 }
 
 /// A device that computes on RNS polynomials of one [`Ring`].
@@ -339,6 +349,20 @@ pub trait Backend: Sized + Send + Sync + 'static {
         mode: ConvertMode,
     ) -> Result<(), BackendError>;
 
+    /// dst = one radix digit of `src`, a single limb modulo the prime `from`, reduced modulo each of `primes`; see
+    /// [`RadixDigit`].
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn radix_digit(
+        &self,
+        primes: &[usize],
+        from: usize,
+        digit: RadixDigit,
+        src: View<'_, Self>,
+        dst: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError>;
+
     /// out_c (+)= sum_j d_j k_cj over the batch elements j, for both columns c; `out` has a batch of two.
     ///
     /// # Errors
@@ -391,6 +415,27 @@ pub trait Backend: Sized + Send + Sync + 'static {
         Ok(())
     }
 
+    /// out = c (x_1 + x_2 + ..) for at least one x, one residue `scalars[r]` a limb; without scalars, c = 1.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn sum_into(
+        &self,
+        primes: &[usize],
+        xs: &[View<'_, Self>],
+        scalars: Option<&[u64]>,
+        mut out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        for (i, &x) in xs.iter().enumerate() {
+            if i == 0 {
+                self.copy(x, out.reborrow())?;
+            } else {
+                self.add_assign(primes, out.reborrow(), x)?;
+            }
+        }
+        scalars.map_or(Ok(()), |scalars| self.mul_scalar_assign(primes, out, scalars))
+    }
+
     /// dst = the coefficients of src.
     ///
     /// # Errors
@@ -419,5 +464,80 @@ pub trait Backend: Sized + Send + Sync + 'static {
             }
         }
         Ok(())
+    }
+
+    /// (a_0 b_0, a_0 b_1 + a_1 b_0, a_1 b_1) of polynomials given by coefficients; see [`TensorMode`].
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn tensor(
+        &self,
+        primes: &[usize],
+        a: [View<'_, Self>; 2],
+        b: [View<'_, Self>; 2],
+        out: [ViewMut<'_, Self>; 3],
+        mode: TensorMode,
+    ) -> Result<(), BackendError> {
+        let limbs = primes.len();
+        let mut slots = self.alloc(4 * limbs)?;
+        let rows: Vec<Vec<usize>> = (0..4).map(|i| (i * limbs..(i + 1) * limbs).collect()).collect();
+        for (operand, rows) in a.into_iter().chain(b).zip(&rows) {
+            self.copy(operand, ViewMut::new(&mut slots, rows))?;
+            self.ntt_forward(primes, ViewMut::new(&mut slots, rows))?;
+        }
+        let [a0, a1, b0, b1] = [0, 1, 2, 3].map(|i| View::new(&slots, &rows[i]));
+        for (mut out, pairs) in out.into_iter().zip([vec![(a0, b0)], vec![(a0, b1), (a1, b0)], vec![(a1, b1)]]) {
+            for (i, (x, y)) in pairs.into_iter().enumerate() {
+                if mode.accumulate || i > 0 {
+                    self.mul_acc(primes, x, y, out.reborrow())?;
+                } else {
+                    self.mul_into(primes, x, y, out.reborrow())?;
+                }
+            }
+            if mode.finish {
+                self.ntt_inverse(primes, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Backend::gadget_product`] into `out`, then brought to coefficients.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn gadget_product_coeff(
+        &self,
+        primes: &[usize],
+        gadget: GadgetDigits<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        mut out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        self.gadget_product(primes, gadget, keys, out.reborrow(), false)?;
+        self.ntt_inverse(primes, out)
+    }
+
+    /// As [`Backend::slot_sums`] for at most two sums, sum c with the gadget product of key column c as one more y.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn gadget_sums(
+        &self,
+        primes: &[usize],
+        gadget: GadgetDigits<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        sums: Vec<SlotSum<'_, Self>>,
+        g: usize,
+    ) -> Result<(), BackendError> {
+        let limbs = primes.len();
+        let mut product = self.alloc(2 * limbs)?;
+        let rows: Vec<usize> = (0..2 * limbs).collect();
+        let both = ViewMut { buffer: &mut product, batch: 2, batch_stride: limbs, rows: &rows[..limbs] };
+        self.gadget_product(primes, gadget, keys, both, false)?;
+        let parts = rows.chunks(limbs.max(1)).map(|rows| View::new(&product, rows));
+        let add = |(SlotSum { x, mut ys, out }, part)| {
+            ys.push(part);
+            SlotSum { x, ys, out }
+        };
+        self.slot_sums(primes, sums.into_iter().zip(parts).map(add).collect(), g)
     }
 }

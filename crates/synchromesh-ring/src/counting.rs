@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::backend::{Backend, BackendError, ConvertMode, View, ViewMut};
+use crate::backend::{Backend, BackendError, ConvertMode, RadixDigit, View, ViewMut};
 use crate::ring::{IndexSet, Ring};
 use crate::rns::{ConvertSpec, Count};
 use crate::sampler::{Purpose, Seed};
@@ -254,6 +254,18 @@ impl<B: Backend> Backend for Counting<B> {
         add(&self.correction, conversion.cost.correction);
         add(&self.bytes, conversion.cost.bytes);
         self.inner.convert(&conversion.inner, Self::view(src), Self::view_mut(dst), mode)
+    }
+
+    fn radix_digit(
+        &self,
+        primes: &[usize],
+        from: usize,
+        digit: RadixDigit,
+        src: View<'_, Self>,
+        dst: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        self.count(primes.len(), 0, 0, 2);
+        self.inner.radix_digit(primes, from, digit, Self::view(src), Self::view_mut(dst))
     }
 
     fn inner_product(

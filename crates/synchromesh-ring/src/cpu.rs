@@ -3,21 +3,26 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+mod fused;
 mod memory;
+mod tensor;
 
 pub use self::memory::CpuBuffer;
 
+use self::fused::After;
 use self::memory::{HUGE_PAGE, Recycler};
-use crate::backend::{Backend, BackendError, ConvertMode, DigitLimb, GadgetDigits, SlotSum, View, ViewMut};
+use crate::backend::{
+    Backend, BackendError, ConvertMode, GadgetDigits, RadixDigit, SlotSum, TensorMode, View, ViewMut,
+};
 use crate::isa::Isa;
 use crate::kernels::convert::{ConvertMatrix, Mode};
 use crate::kernels::{LimbKernels, STREAM_WORDS};
-use crate::ntt::{NttTable, galois_permutation};
+use crate::ntt::{NttTable, SlotPermutation};
 use crate::ring::{IndexSet, Ring};
 use crate::rns::ConvertSpec;
 use crate::sampler::{Purpose, Seed, uniform_into};
 
-/// Coefficients that one thread converts at a time.
+/// Coefficients that one thread converts, or sums, at a time.
 const CONVERT_CHUNK: usize = 4096;
 
 /// Host execution with the instruction set chosen when it was opened.
@@ -26,7 +31,7 @@ pub struct Cpu {
     isa: Isa,
     tables: Vec<NttTable>,
     kernels: Vec<LimbKernels>,
-    permutations: RwLock<HashMap<usize, Arc<[u32]>>>,
+    permutations: RwLock<HashMap<usize, Arc<SlotPermutation>>>,
     recycler: Arc<Recycler>,
     #[cfg(feature = "rayon")]
     pool: Option<Arc<rayon::ThreadPool>>,
@@ -184,11 +189,11 @@ impl Cpu {
         self.for_each(items, |(r, rows)| rows.into_iter().for_each(|row| kernel(r, row)));
     }
 
-    fn permutation(&self, g: usize) -> Arc<[u32]> {
+    fn permutation(&self, g: usize) -> Arc<SlotPermutation> {
         if let Some(p) = self.permutations.read().unwrap_or_else(PoisonError::into_inner).get(&g) {
             return Arc::clone(p);
         }
-        let made: Arc<[u32]> = galois_permutation(self.ring.log_n(), g as u32).into();
+        let made = Arc::new(SlotPermutation::new(self.ring.log_n(), g as u32));
         let mut cache = self.permutations.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(cache.entry(g).or_insert(made))
     }
@@ -199,13 +204,6 @@ fn by_limb<T>(rows: Vec<T>, limbs: usize, batch: usize) -> Vec<(usize, Vec<T>)> 
     let mut groups: Vec<(usize, Vec<T>)> = (0..limbs).map(|r| (r, Vec::with_capacity(batch))).collect();
     rows.into_iter().enumerate().for_each(|(i, row)| groups[i % limbs].1.push(row));
     groups
-}
-
-/// One limb of a [`SlotSum`].
-struct LimbSum<'a> {
-    x: &'a mut [u64],
-    ys: Vec<&'a [u64]>,
-    out: Option<&'a mut [u64]>,
 }
 
 impl Backend for Cpu {
@@ -345,7 +343,8 @@ impl Backend for Cpu {
         let permutation = self.permutation(g);
         let limbs: Vec<usize> = (0..x.rows.len()).collect();
         let Some(kernels) = self.kernels.first() else { return Ok(()) };
-        self.unary(&limbs, out, &x, |_, out, x| kernels.permute_into(x, &permutation, out));
+        let blocks = permutation.block_to().len();
+        self.unary(&limbs, out, &x, |_, out, x| kernels.permute_blocks(x, &permutation, 0..blocks, out));
         Ok(())
     }
 
@@ -392,6 +391,19 @@ impl Backend for Cpu {
         Ok(())
     }
 
+    fn radix_digit(
+        &self,
+        primes: &[usize],
+        from: usize,
+        digit: RadixDigit,
+        src: View<'_, Self>,
+        dst: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        let (x, from) = (self.row(&src, 0, 0), self.ring.modulus(from));
+        self.in_place(primes, dst, |r, out| self.kernels[primes[r]].radix_digit_into(x, from, digit, out));
+        Ok(())
+    }
+
     fn inner_product(
         &self,
         primes: &[usize],
@@ -418,32 +430,54 @@ impl Backend for Cpu {
         out: ViewMut<'_, Self>,
         accumulate: bool,
     ) -> Result<(), BackendError> {
-        let GadgetDigits { digits, limbs, input } = gadget;
-        let (count, n) = (digits.batch, self.ring.n());
-        let digits = digits.as_view();
-        let pending = |r: usize| limbs.iter().filter(|state| state[r] == DigitLimb::Coefficients).count();
-        let most = (0..primes.len()).map(pending).max().unwrap_or(0);
-        let mut out0 = self.rows_mut(out);
-        let out1 = out0.split_off(primes.len());
-        let items: Vec<_> = out0.into_iter().zip(out1).enumerate().collect();
-        self.try_for_each(items, |(r, (out0, out1))| {
-            let mut scratch = self.scratch(most * n)?;
-            let mut free = scratch.words_mut().chunks_exact_mut(n);
-            let d: Vec<&[u64]> = (0..count)
-                .map(|j| match (limbs[j][r], input, self.row(&digits, j, r)) {
-                    (DigitLimb::Input(row), Some(buffer), _) => &buffer.words()[row * n..(row + 1) * n],
-                    (DigitLimb::Coefficients, _, row) => {
-                        let slots = free.next().expect("invariant: a scratch row for each pending digit");
-                        self.tables[primes[r]].forward_into(row, slots);
-                        &*slots
-                    }
-                    (_, _, row) => row,
-                })
-                .collect();
-            let [k0, k1] = [&keys[0], &keys[1]].map(|view| self.column(view, count, r));
-            self.kernels[primes[r]].inner_product2(&d, &k0, &k1, out0, out1, accumulate);
-            Ok(())
-        })
+        let after = if accumulate { After::Accumulate } else { After::Store };
+        self.products(primes, &gadget, keys, out, after)
+    }
+
+    fn gadget_product_coeff(
+        &self,
+        primes: &[usize],
+        gadget: GadgetDigits<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        self.products(primes, &gadget, keys, out, After::Inverse)
+    }
+
+    fn gadget_sums(
+        &self,
+        primes: &[usize],
+        gadget: GadgetDigits<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        sums: Vec<SlotSum<'_, Self>>,
+        g: usize,
+    ) -> Result<(), BackendError> {
+        self.sums(primes, Some((&gadget, keys)), sums, g)
+    }
+
+    fn sum_into(
+        &self,
+        primes: &[usize],
+        xs: &[View<'_, Self>],
+        scalars: Option<&[u64]>,
+        out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        debug_assert_eq!(out.batch, 1);
+        let items: Vec<_> = self.rows_mut(out).into_iter().enumerate().collect();
+        self.for_each(items, |(r, row)| {
+            let kernels = &self.kernels[primes[r]];
+            let scalar = scalars.map(|c| self.ring.modulus(primes[r]).scalar(c[r]));
+            for (c, piece) in row.chunks_mut(CONVERT_CHUNK).enumerate() {
+                let at = c * CONVERT_CHUNK..c * CONVERT_CHUNK + piece.len();
+                for (i, x) in xs.iter().map(|x| &self.row(x, 0, r)[at.clone()]).enumerate() {
+                    if i == 0 { piece.copy_from_slice(x) } else { kernels.add_assign(piece, x) }
+                }
+                if let Some(scalar) = &scalar {
+                    kernels.mul_scalar_assign(piece, scalar);
+                }
+            }
+        });
+        Ok(())
     }
 
     fn ntt_inverse_into(
@@ -452,37 +486,29 @@ impl Backend for Cpu {
         src: View<'_, Self>,
         dst: ViewMut<'_, Self>,
     ) -> Result<(), BackendError> {
-        self.unary(primes, dst, &src, |r, dst, src| self.tables[primes[r]].inverse_into(src, dst));
-        Ok(())
-    }
-
-    fn slot_sums(&self, primes: &[usize], sums: Vec<SlotSum<'_, Self>>, g: usize) -> Result<(), BackendError> {
-        let permutation = self.permutation(g);
-        let count = sums.len();
-        let mut items: Vec<Vec<LimbSum<'_>>> = primes.iter().map(|_| Vec::with_capacity(count)).collect();
-        for SlotSum { x, ys, out } in sums {
-            let mut out = out.map(|out| self.rows_mut(out).into_iter());
-            for (r, x) in self.rows_mut(x).into_iter().enumerate() {
-                let ys = ys.iter().map(|y| self.row(y, 0, r)).collect();
-                items[r].push(LimbSum { x, ys, out: out.as_mut().and_then(Iterator::next) });
-            }
-        }
-        let items: Vec<_> = items.into_iter().enumerate().collect();
-        self.try_for_each(items, |(r, sums)| {
-            let (table, kernels) = (&self.tables[primes[r]], &self.kernels[primes[r]]);
-            for LimbSum { x, ys, out } in sums {
-                let Some(out) = out else {
-                    table.forward(x);
-                    ys.iter().for_each(|y| kernels.add_assign(x, y));
-                    continue;
-                };
-                let mut scratch = self.scratch(x.len())?;
-                let slots = &mut scratch.words_mut()[..x.len()];
-                table.forward_into(x, slots);
-                ys.iter().for_each(|y| kernels.add_assign(slots, y));
-                kernels.permute_into(slots, &permutation, out);
+        let (limbs, batch) = (primes.len(), dst.batch);
+        self.try_for_each(by_limb(self.rows_mut(dst), limbs, batch), |(r, rows)| {
+            let mut scratch = self.scratch(self.ring.n())?;
+            let work = &mut scratch.words_mut()[..self.ring.n()];
+            for (e, row) in rows.into_iter().enumerate() {
+                self.tables[primes[r]].inverse_through(self.row(&src, e, r), work, row);
             }
             Ok(())
         })
+    }
+
+    fn tensor(
+        &self,
+        primes: &[usize],
+        a: [View<'_, Self>; 2],
+        b: [View<'_, Self>; 2],
+        out: [ViewMut<'_, Self>; 3],
+        mode: TensorMode,
+    ) -> Result<(), BackendError> {
+        self.tensor_rows(primes, a, b, out, mode)
+    }
+
+    fn slot_sums(&self, primes: &[usize], sums: Vec<SlotSum<'_, Self>>, g: usize) -> Result<(), BackendError> {
+        self.sums(primes, None, sums, g)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroize;
 
-use crate::backend::{Backend, BackendError, ConvertMode, View, ViewMut};
+use crate::backend::{Backend, BackendError, ConvertMode, RadixDigit, View, ViewMut};
 use crate::ring::{IndexSet, Ring};
 use crate::rns::ConvertSpec;
 use crate::sampler::{Purpose, Seed};
@@ -97,6 +97,9 @@ impl Backend for Dry {
         Ok(Nothing)
     }
     fn convert(&self, _: &Nothing, _: View<'_, Self>, _: ViewMut<'_, Self>, _: ConvertMode) -> Done {
+        Ok(())
+    }
+    fn radix_digit(&self, _: &[usize], _: usize, _: RadixDigit, _: View<'_, Self>, _: ViewMut<'_, Self>) -> Done {
         Ok(())
     }
     fn inner_product(

@@ -4,15 +4,19 @@
 pub mod convert;
 pub(crate) mod lanes;
 mod pointwise;
+mod radix;
 
 use crate::isa::Isa;
 use crate::modulus::{Modulus, Scalar};
+use crate::ntt::SlotPermutation;
 use lanes::dispatch;
 use pointwise::{
-    Add, FromSigned, InnerProduct2, Map, Mul, MulAcc, MulScalar, MulScalarAcc, Neg, Op, Permute, Reduce, Sub,
-    SubMulScalar,
+    Add, FromSigned, InnerProduct2, Map, Mul, MulAcc, MulScalar, MulScalarAcc, Neg, Op, Permute, PermuteBlocks, Reduce,
+    Sub, SubMulScalar,
 };
+pub use radix::RadixDigit;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Moduli under 2^50 fit the 52-bit multiplier with its lazy ranges.
 pub const IFMA_BITS: u32 = 50;
@@ -155,12 +159,32 @@ impl LimbKernels {
     ) {
         assert!(digits.len() == k0.len() && digits.len() == k1.len(), "inner product of unequal numbers of limbs");
         let n = out0.len();
-        let limbs = digits.iter().chain(k0).chain(k1);
-        assert!(out1.len() == n && limbs.clone().all(|limb| limb.len() == n), "limbs of unequal length");
-        limbs.for_each(|limb| self.check(&[limb]));
+        let mut limbs = digits.iter().chain(k0).chain(k1);
+        assert!(out1.len() == n && limbs.all(|limb| limb.len() == n), "limbs of unequal length");
         let out = [out0.as_mut_ptr(), out1.as_mut_ptr()];
-        let keys = [k0, k1];
-        dispatch(self.isa, InnerProduct2 { modulus: &self.modulus, digits, keys, out, n, accumulate });
+        let stream = !accumulate && out.iter().all(|&p| streams(p, n));
+        self.inner_product(digits, [k0, k1], 0, [out0, out1], accumulate, stream);
+    }
+
+    /// As [`LimbKernels::inner_product2`] on as many elements as `out` has, from element `first` of all operands on;
+    /// written past the caches if `stream`, which needs aligned outputs.
+    pub(crate) fn inner_product(
+        &self,
+        digits: &[&[u64]],
+        keys: [&[&[u64]]; 2],
+        first: usize,
+        out: [&mut [u64]; 2],
+        accumulate: bool,
+        stream: bool,
+    ) {
+        let n = out[0].len();
+        assert!(keys.iter().all(|k| k.len() == digits.len()), "inner product of unequal numbers of limbs");
+        let limbs = digits.iter().chain(keys[0]).chain(keys[1]);
+        assert!(out[1].len() == n && limbs.clone().all(|limb| limb.len() >= first + n), "limbs of unequal length");
+        limbs.for_each(|limb| self.check(&[&limb[first..first + n]]));
+        let out = out.map(<[u64]>::as_mut_ptr);
+        assert!(!stream || out.iter().all(|&p| aligned(p)), "streams to unaligned memory");
+        dispatch(self.isa, InnerProduct2 { modulus: &self.modulus, digits, keys, first, out, n, accumulate, stream });
     }
 
     /// out = src mod q, for any words in `src`.
@@ -179,6 +203,14 @@ impl LimbKernels {
         );
     }
 
+    /// out = one radix digit of the residues `src` modulo `from`, as residues of this modulus; see [`RadixDigit`].
+    pub fn radix_digit_into(&self, src: &[u64], from: Modulus, digit: RadixDigit, out: &mut [u64]) {
+        assert_eq!(src.len(), out.len(), "limbs of unequal length");
+        debug_assert!(src.iter().all(|&x| x < from.value()), "residues not below p");
+        let (src, out, n) = (src.as_ptr(), out.as_mut_ptr(), out.len());
+        dispatch(self.isa, radix::Radix::new(&self.modulus, &from, digit, src, out, n));
+    }
+
     /// out\[i\] = src\[perm\[i\]\].
     pub fn permute_into(&self, src: &[u64], perm: &[u32], out: &mut [u64]) {
         let n = out.len();
@@ -186,6 +218,20 @@ impl LimbKernels {
         let greatest = perm.iter().fold(0, |m, &p| m.max(p));
         assert!(n == 0 || (greatest as usize) < n, "index {greatest} in a permutation of {n}");
         dispatch(self.isa, Permute { src: src.as_ptr(), perm: perm.as_ptr(), out: out.as_mut_ptr(), n });
+    }
+
+    /// The blocks of 64 slots `blocks` of src, each where `permutation` takes it.
+    pub(crate) fn permute_blocks(
+        &self,
+        src: &[u64],
+        permutation: &SlotPermutation,
+        blocks: Range<usize>,
+        out: &mut [u64],
+    ) {
+        let (from, to) = (permutation.from(), permutation.block_to());
+        assert!(src.len() == from.len() && out.len() == from.len(), "limbs of unequal length");
+        let (to, stream) = (&to[blocks], streams(out.as_ptr(), out.len()));
+        dispatch(self.isa, PermuteBlocks { src: src.as_ptr(), from: from.as_ptr(), to, out: out.as_mut_ptr(), stream });
     }
 
     /// The coefficients of a(X^g) from those of a(X), modulo X^N + 1. `g` is taken modulo 2N and must be odd.

@@ -6,7 +6,7 @@
 //! - [`modulus`], [`prime`], [`ntt`], [`kernels`]: arithmetic modulo one prime, on one limb; [`isa`] picks the lanes;
 //! - [`sampler`]: random polynomials expanded from seeds;
 //! - [`backend`]: the operations on whole RNS polynomials that a device offers; [`cpu`] implements them,
-//!   [`counting`] counts them;
+//!   [`counting`] counts them, [`ledger`] writes down how a device is asked;
 //! - [`poly`]: a polynomial whose domain (coefficients or slots) and device are types.
 
 pub mod backend;
@@ -16,6 +16,7 @@ pub mod dry;
 pub mod error;
 pub mod isa;
 pub mod kernels;
+pub mod ledger;
 pub mod modulus;
 pub mod ntt;
 pub mod poly;
@@ -30,5 +31,6 @@ pub use counting::{Counting, Counts};
 pub use cpu::Cpu;
 pub use dry::Dry;
 pub use error::Error;
+pub use ledger::Ledger;
 pub use poly::{Coeff, Domain, Ntt, Poly};
 pub use ring::{IndexSet, Ring};

@@ -3,13 +3,18 @@
 
 mod butterfly;
 pub mod naive;
+mod network;
 mod order;
 mod tables;
 
+pub(crate) use order::SlotPermutation;
 pub use order::{galois_permutation, slot_exponents};
+
+use std::ops::Range;
 
 use crate::isa::Isa;
 use crate::kernels::lanes::{Scalar1, dispatch};
+use crate::kernels::{STREAM_WORDS, aligned};
 use crate::modulus::{Modulus, Scalar};
 use crate::prime::{PrimeError, root_of_unity};
 use butterfly::{Forward, Inverse};
@@ -129,7 +134,8 @@ impl NttTable {
     pub fn inverse(&self, x: &mut [u64]) {
         assert_eq!(x.len(), self.n(), "transform of the wrong length");
         debug_assert!(x.iter().all(|&c| c < self.modulus.value()), "input not below q");
-        self.run_inverse(x.as_ptr(), x.as_mut_ptr());
+        let x = x.as_mut_ptr();
+        self.run_inverse(x, x, x, false);
     }
 
     /// [`NttTable::forward`] from one slice to another.
@@ -149,20 +155,80 @@ impl NttTable {
     pub fn inverse_into(&self, src: &[u64], dst: &mut [u64]) {
         assert!(src.len() == self.n() && dst.len() == self.n(), "transform of the wrong length");
         debug_assert!(src.iter().all(|&c| c < self.modulus.value()), "input not below q");
-        self.run_inverse(src.as_ptr(), dst.as_mut_ptr());
+        let (src, dst) = (src.as_ptr(), dst.as_mut_ptr());
+        self.run_inverse(src, dst, dst, false);
+    }
+
+    /// [`NttTable::inverse_into`] by way of `work`, which should stay in the caches; the result goes past them if it is
+    /// large.
+    ///
+    /// # Panics
+    /// If a slice does not have N elements.
+    pub(crate) fn inverse_through(&self, src: &[u64], work: &mut [u64], dst: &mut [u64]) {
+        let n = self.n();
+        assert!(src.len() == n && work.len() == n && dst.len() == n, "transform of the wrong length");
+        debug_assert!(src.iter().all(|&c| c < self.modulus.value()), "input not below q");
+        self.run_inverse(src.as_ptr(), work.as_mut_ptr(), dst.as_mut_ptr(), self.streams_inverse(dst));
+    }
+
+    /// As [`NttTable::inverse_through`] from `work` itself, which is used up.
+    pub(crate) fn inverse_from(&self, work: &mut [u64], dst: &mut [u64]) {
+        assert!(work.len() == self.n() && dst.len() == self.n(), "transform of the wrong length");
+        debug_assert!(work.iter().all(|&c| c < self.modulus.value()), "input not below q");
+        let work = work.as_mut_ptr();
+        self.run_inverse(work, work, dst.as_mut_ptr(), self.streams_inverse(dst));
+    }
+
+    /// Parts of equal length of a transform's slots, for [`NttTable::forward_part`]: at least 1024 slots each.
+    pub(crate) fn parts(&self) -> usize {
+        1 << self.log_groups().min(self.log_n - MIN_LOG_N)
+    }
+
+    /// The slots of a part.
+    pub(crate) fn part(&self, part: usize) -> Range<usize> {
+        let len = self.n() / self.parts();
+        part * len..(part + 1) * len
+    }
+
+    /// Part `part` of [`NttTable::forward_into`], in place without `src`. Part after part: each needs what the one
+    /// before it left in `dst`.
+    ///
+    /// # Panics
+    /// If a slice does not have N elements, or there is no such part.
+    pub(crate) fn forward_part(&self, src: Option<&[u64]>, dst: &mut [u64], part: usize) {
+        assert!(dst.len() == self.n() && src.is_none_or(|src| src.len() == self.n()), "transform of the wrong length");
+        assert!(part < self.parts(), "transform of no part");
+        let per_part = (1 << self.log_groups()) / self.parts();
+        let src = src.map_or(dst.as_ptr(), <[u64]>::as_ptr);
+        self.run_groups(src, dst.as_mut_ptr(), part * per_part..(part + 1) * per_part);
+    }
+
+    /// log2 of the blocks in which the last slots are computed, see [`Forward`].
+    fn log_groups(&self) -> u32 {
+        self.passes.last().map_or(0, |pass| pass.first)
     }
 
     /// src and dst: valid for N words, equal or disjoint.
     fn run_forward(&self, src: *const u64, dst: *mut u64) {
-        let (modulus, passes, words) = (&self.modulus, &self.passes[..], self.forward.words());
-        dispatch(self.isa, Forward { modulus, passes, words, leaves: self.leaves, log_n: self.log_n, src, dst });
+        self.run_groups(src, dst, 0..1 << self.log_groups());
     }
 
     /// src and dst: valid for N words, equal or disjoint.
-    fn run_inverse(&self, src: *const u64, dst: *mut u64) {
+    fn run_groups(&self, src: *const u64, dst: *mut u64, run: Range<usize>) {
+        let (modulus, passes, words) = (&self.modulus, &self.passes[..], self.forward.words());
+        dispatch(self.isa, Forward { modulus, passes, words, leaves: self.leaves, log_n: self.log_n, run, src, dst });
+    }
+
+    /// Whether coefficients are written past the caches: from the degree on where a polynomial's are too many for them.
+    fn streams_inverse(&self, dst: &[u64]) -> bool {
+        self.n() > STREAM_WORDS && aligned(dst.as_ptr())
+    }
+
+    /// All valid for N words; src equals work or is disjoint from it, and so is work from dst.
+    fn run_inverse(&self, src: *const u64, work: *mut u64, dst: *mut u64, stream: bool) {
         let (modulus, passes, words) = (&self.modulus, &self.passes[..], self.inverse.words());
-        let (leaves, last) = (self.leaves, self.inverse_n);
-        dispatch(self.isa, Inverse { modulus, passes, words, leaves, log_n: self.log_n, last, src, dst });
+        let (leaves, last, log_n) = (self.leaves, self.inverse_n, self.log_n);
+        dispatch(self.isa, Inverse { modulus, passes, words, leaves, log_n, last, src, work, dst, stream });
     }
 }
 

@@ -196,6 +196,20 @@ impl<B: Backend, D: Domain> Poly<B, D> {
         Ok(backend.mul_scalar_assign(self.primes.as_slice(), x, scalars)?)
     }
 
+    /// self += c x, c the integer whose residues are `scalars`, one a limb.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::PrimesDiffer`].
+    pub fn mul_scalar_acc(&mut self, backend: &B, x: &Self, scalars: &[u64]) -> Result<(), Error> {
+        self.require(&x.primes)?;
+        if scalars.len() != self.primes.len() {
+            return Err(Error::Length { expected: self.primes.len(), got: scalars.len() });
+        }
+        let rows = self.all_rows();
+        let (x, out) = (View::new(&x.buffer, &rows), ViewMut::new(&mut self.buffer, &rows));
+        Ok(backend.mul_scalar_acc(self.primes.as_slice(), x, scalars, out)?)
+    }
+
     /// self(X^g), g odd and below 2N.
     ///
     /// # Errors

@@ -106,6 +106,38 @@ impl ConvertSpec {
         Ok(Self { prescale: Some(prescale), matrix, overflow: count, correction, bias })
     }
 
+    /// The same conversion for sources that carry public factors already (x_j stands for x_j / own_j) and results
+    /// that shall carry some (out_i times given_i): constants of a neighbouring step, at no cost.
+    ///
+    /// # Errors
+    /// [`Error::Length`] when a factor list does not fit its set, [`Error::NotInvertible`] for a factor of a source
+    /// that is 0.
+    pub fn with_factors(
+        mut self,
+        ring: &Ring,
+        (src, own): (&IndexSet, &[u64]),
+        (dst, given): (&IndexSet, &[u64]),
+    ) -> Result<Self, Error> {
+        for (set, list) in [(src, own), (dst, given)] {
+            if set.len() != list.len() {
+                return Err(Error::Length { expected: set.len(), got: list.len() });
+            }
+        }
+        if own.iter().any(|&factor| factor != 1) {
+            let prescale = self.prescale.get_or_insert_with(|| vec![1; src.len()]);
+            for ((j, &factor), scale) in src.iter().zip(own).zip(prescale) {
+                let p = ring.modulus(j);
+                let inverse = p.inv(factor).ok_or(Error::NotInvertible { modulus: p.value() })?;
+                *scale = p.mul(*scale, inverse);
+            }
+        }
+        for (i, (q, &factor)) in dst.iter().map(|i| ring.modulus(i)).zip(given).enumerate() {
+            let constants = self.matrix[i].iter_mut().chain([&mut self.correction[i], &mut self.bias[i]]);
+            constants.for_each(|x| *x = q.mul(*x, factor));
+        }
+        Ok(self)
+    }
+
     /// Takes the source factors out, to be multiplied into the data beforehand (a key, once).
     #[must_use]
     pub fn fold(mut self) -> (Vec<u64>, Self) {

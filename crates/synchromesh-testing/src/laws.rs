@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use num_bigint::{BigInt, BigUint};
 use num_traits::{One, Signed, Zero};
-use synchromesh_ring::backend::{DigitLimb, GadgetDigits, SlotSum};
+use synchromesh_ring::backend::{DigitLimb, GadgetDigits, RadixDigit, SlotSum, TensorMode};
 use synchromesh_ring::rns::{ConvertSpec, Overflow};
 use synchromesh_ring::sampler::{Purpose, Seed};
 use synchromesh_ring::scale::{Scale, ScaleSpec};
@@ -45,6 +45,7 @@ pub fn all<B: Backend>(backend: &B, seed: u64) {
     automorphisms_agree_in_both_domains(backend, seed);
     conversions_pick_their_representative(backend, seed);
     scalings_round_and_keep_the_multiple(backend, seed);
+    radix_digits_are_short_and_recompose(backend, seed);
 }
 
 /// forward and inverse undo each other, and the product of slots is the negacyclic product.
@@ -173,6 +174,39 @@ pub fn scalings_round_and_keep_the_multiple<B: Backend>(backend: &B, seed: u64) 
     }
 }
 
+/// The radix digits of residues modulo each prime are at most 2^(w-1) and sum to the centred residue.
+///
+/// # Panics
+/// When they are not, or do not.
+pub fn radix_digits_are_short_and_recompose<B: Backend>(backend: &B, seed: u64) {
+    let mut bench = Bench::new(backend, seed);
+    let (all, n) = (bench.all(), backend.ring().n());
+    let rows = rows(all.len());
+    for (from, &p) in bench.primes.clone().iter().enumerate() {
+        let residues = bench.random.residues(n, p);
+        let x = Poly::<B, Coeff>::from_words(backend, &IndexSet::from_iter([from]), &residues).expect("upload");
+        let p = BigInt::from(p);
+        for bits in [1, 7, 16, 25, 31, 61] {
+            let mut sum = vec![BigInt::zero(); n];
+            for index in 0..RadixDigit::count(p.bits() as u32, bits) {
+                let mut digit = Poly::<B, Coeff>::new(backend, &all).expect("memory");
+                let (src, dst) = (View::new(x.buffer(), &[0]), ViewMut::new(digit.buffer_mut(), &rows));
+                backend.radix_digit(all.as_slice(), from, RadixDigit { bits, index }, src, dst).expect("a digit");
+                for (sum, d) in sum.iter_mut().zip(rns::compose_centred(&bench.limbs(&digit), &bench.primes)) {
+                    assert!(
+                        d.abs() << 1u32 <= BigInt::one() << bits,
+                        "digit {d} in base 2^{bits} on {}",
+                        backend.name()
+                    );
+                    *sum += d << (bits * index);
+                }
+            }
+            let expected: IntPoly = residues.iter().map(|&x| integer::centre(&x.into(), &p)).collect();
+            assert!(sum == expected, "digits in base 2^{bits} modulo {p} do not recompose on {}", backend.name());
+        }
+    }
+}
+
 /// Both backends give the same bits where the laws leave a choice: slot order, samplers, fused stages.
 ///
 /// # Panics
@@ -214,7 +248,13 @@ fn transcript<B: Backend>(backend: &B, seed: u64) -> Vec<(&'static str, Vec<u64>
         out: Some(ViewMut::new(turned.buffer_mut(), &rows)),
     };
     backend.slot_sums(all.as_slice(), vec![away], 5).expect("transform, add and turn");
+    let scalars: Vec<u64> = all.iter().map(|i| backend.ring().modulus(i).value() - 2).collect();
+    let mut summed = Poly::<B, Coeff>::new(backend, &all).expect("memory");
+    let terms = [addend, View::new(uniform.buffer(), &rows), addend];
+    let out = ViewMut::new(summed.buffer_mut(), &rows);
+    backend.sum_into(all.as_slice(), &terms, Some(&scalars), out).expect("sum and multiply");
     let gadget = gadget_product(&mut bench, &slots);
+    let tensor = tensor_product(&mut bench);
     let words = |buffer: &B::Buffer| {
         let mut words = vec![0; all.len() * backend.ring().n()];
         backend.download(buffer, 0, &mut words).expect("download");
@@ -225,8 +265,28 @@ fn transcript<B: Backend>(backend: &B, seed: u64) -> Vec<(&'static str, Vec<u64>
         ("the uniform sampler", words(uniform.buffer())),
         ("transform and add", words(sum.buffer())),
         ("transform, add and turn", words(turned.buffer())),
+        ("the sum of several", words(summed.buffer())),
         ("the gadget product", gadget),
+        ("the tensor product", tensor),
     ]
+}
+
+/// The sum of two tensor products, in coefficients.
+fn tensor_product<B: Backend>(bench: &mut Bench<'_, B>) -> Vec<u64> {
+    let (backend, all) = (bench.backend, bench.all());
+    let rows = rows(all.len());
+    let operands: [Poly<B, Coeff>; 4] = std::array::from_fn(|_| {
+        let x = bench.full();
+        bench.upload(&all, &x)
+    });
+    let mut out: [Poly<B, Coeff>; 3] = std::array::from_fn(|_| Poly::new(backend, &all).expect("memory"));
+    for (accumulate, finish) in [(false, false), (true, true)] {
+        let [a0, a1, b0, b1] = operands.each_ref().map(|x| View::new(x.buffer(), &rows));
+        let views = out.each_mut().map(|x| ViewMut::new(x.buffer_mut(), &rows));
+        let mode = TensorMode { accumulate, finish };
+        backend.tensor(all.as_slice(), [a0, a1], [b0, b1], views, mode).expect("a tensor product");
+    }
+    out.iter().flat_map(|x| x.to_words(backend).expect("download")).collect()
 }
 
 /// Three digits whose limbs are coefficients, slots or those of `key` in turn, against `key` in both columns.

@@ -27,6 +27,10 @@ pub(crate) struct Consts<V> {
     pub(crate) q2: V,
     /// LAZY q, the bound of [`Lanes::mul_twiddle`]
     pub(crate) lazy: V,
+    /// q, 2q, 4q, 8q, 16q (where the lanes have room)
+    pub(crate) multiples: [V; 5],
+    /// floor((2^b/q - 1) 2^WORD), for [`Lanes::short_factor`]
+    pub(crate) fraction: V,
     /// 2 (52-bit lanes)
     pub(crate) two: V,
     /// 2^52 - 2q (52-bit lanes)
@@ -61,6 +65,9 @@ pub(crate) trait Lanes: Copy {
     const WORD: u32 = 64;
     /// The transform works with residues below LAZY q and, between layers, 2 LAZY q.
     const LAZY: u64 = 2;
+    /// Whether words may be larger where q is smaller: products need factors below 2^WORD, whatever q, and ignore
+    /// what is above.
+    const ROOM: bool = false;
     /// Products that [`Lanes::acc_mul`] may add to an accumulator that starts at a residue.
     const ACC_TERMS: usize = 32;
     /// A vector.
@@ -121,7 +128,9 @@ pub(crate) trait Lanes: Copy {
                 q: Self::splat(q),
                 q2: Self::splat(2 * q),
                 lazy: Self::splat(Self::LAZY * q),
+                multiples: [0, 1, 2, 3, 4].map(|shift| Self::splat(q << if Self::ROOM { shift } else { 0 })),
                 neg_q: Self::splat((1 << 52) - (q & ((1 << 52) - 1))),
+                fraction: Self::splat((m.reciprocal(Self::WORD + b) - (1 << Self::WORD)) as u64),
                 two: Self::splat(2),
                 neg_q2: Self::splat((1u64 << 52).wrapping_sub(2 * q)),
                 mask: Self::splat((1 << 52) - 1),
@@ -162,21 +171,51 @@ pub(crate) trait Lanes: Copy {
         unsafe { Self::csub(x, k.q) }
     }
 
+    /// As [`Lanes::mul_twiddle`]; the lanes may leave multiples of 2^WORD in the result.
+    #[inline(always)]
+    unsafe fn mul_open(x: Self::V, w: (Self::V, Self::V), k: &Consts<Self::V>) -> Self::V {
+        // SAFETY: forwarded contract.
+        unsafe { Self::mul_twiddle(x, w, k) }
+    }
+
+    /// w and nearly its companion c, from w 2^(WORD - b): w 2^WORD / q - 2 < c <= w 2^WORD / q, so that with
+    /// [`Lanes::mul_open`] x w is below (1 + 2x / 2^WORD) q.
+    #[inline(always)]
+    unsafe fn short_factor(shifted: Self::V, k: &Consts<Self::V>) -> (Self::V, Self::V) {
+        // SAFETY: forwarded contract.
+        unsafe {
+            let companion = Self::add(shifted, Self::mul_hi(shifted, k.fraction));
+            (Self::shr(shifted, Self::WORD - k.bits), companion)
+        }
+    }
+
+    /// x up to multiples of q. in: x < 2 LAZY q (with room: x < 2^WORD up to multiples of 2^WORD); out: < LAZY q (with
+    /// room: up to multiples of 2^WORD).
+    #[inline(always)]
+    unsafe fn bring_down(x: Self::V, k: &Consts<Self::V>) -> Self::V {
+        // SAFETY: forwarded contract.
+        unsafe { Self::csub(x, k.lazy) }
+    }
+
     /// (u + w y, u - w y) up to multiples of q: the forward butterfly. in: u < LAZY q, y < 2 LAZY q; out: < 2 LAZY q.
     ///
-    /// Unless `exact`, the lanes may leave multiples of 2^WORD in the results: enough where they are next a factor.
+    /// With room: in: u < a, y < 2^WORD; out: < a + 2q; all up to multiples of 2^WORD.
     #[inline(always)]
-    unsafe fn butterfly(
-        u: Self::V,
-        y: Self::V,
-        w: (Self::V, Self::V),
-        _exact: bool,
-        k: &Consts<Self::V>,
-    ) -> (Self::V, Self::V) {
+    unsafe fn butterfly(u: Self::V, y: Self::V, w: (Self::V, Self::V), k: &Consts<Self::V>) -> (Self::V, Self::V) {
         // SAFETY: forwarded contract.
         unsafe {
             let v = Self::mul_twiddle(y, w, k);
             (Self::add(u, v), Self::sub(Self::add(u, k.lazy), v))
+        }
+    }
+
+    /// (u + w y, u - w y) mod q. in: as [`Lanes::butterfly`]; out: < q.
+    #[inline(always)]
+    unsafe fn butterfly_last(u: Self::V, y: Self::V, w: (Self::V, Self::V), k: &Consts<Self::V>) -> (Self::V, Self::V) {
+        // SAFETY: forwarded contract.
+        unsafe {
+            let (u, v) = (Self::reduce_lazy(u, k), Self::reduce_lazy(Self::mul_twiddle(y, w, k), k));
+            (Self::csub(Self::add(u, v), k.q), Self::cadd(Self::sub(u, v), k.q))
         }
     }
 

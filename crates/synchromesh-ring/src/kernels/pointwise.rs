@@ -1,7 +1,6 @@
 //! Element-by-element operations on limbs, written once over lanes.
 
 use super::lanes::{Consts, Kernel, Lanes, Scalar1};
-use super::streams;
 use crate::modulus::{Modulus, Scalar};
 use std::marker::PhantomData;
 
@@ -111,18 +110,22 @@ pub(super) struct InnerProduct2<'a> {
     pub(super) modulus: &'a Modulus,
     pub(super) digits: &'a [&'a [u64]],
     pub(super) keys: [&'a [&'a [u64]]; 2],
+    /// Where in the digits and keys to begin.
+    pub(super) first: usize,
     pub(super) out: [*mut u64; 2],
     pub(super) n: usize,
     pub(super) accumulate: bool,
+    /// Past the caches; the outputs are aligned and not read.
+    pub(super) stream: bool,
 }
 
 impl Kernel for InnerProduct2<'_> {
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
-        // SAFETY: all limbs have n words.
+        // SAFETY: the outputs have n words, all other limbs `first` + n.
         unsafe {
             let wide = self.n - self.n % (2 * L::WIDTH);
-            if !self.accumulate && self.out.iter().all(|&p| streams(p, self.n)) {
+            if self.stream {
                 self.range::<L, 2, true>(0, wide);
             } else {
                 self.range::<L, 2, false>(0, wide);
@@ -162,7 +165,7 @@ impl InnerProduct2<'_> {
                             self.keys[1].get_unchecked(j),
                         );
                         for c in 0..C {
-                            let at = i + c * L::WIDTH;
+                            let at = self.first + i + c * L::WIDTH;
                             let digit = L::load(d.as_ptr().add(at));
                             L::acc_mul(&mut acc[c][0], digit, L::load(k0.as_ptr().add(at)));
                             L::acc_mul(&mut acc[c][1], digit, L::load(k1.as_ptr().add(at)));
@@ -205,6 +208,33 @@ impl Kernel for Permute {
             }
             for i in body..self.n {
                 Scalar1::store(self.out.add(i), Scalar1::gather(self.src, self.perm.add(i)));
+            }
+        }
+    }
+}
+
+/// Blocks of 64 words, each to block `to` of out: out\[i\] = src\[from\[i\]\] there.
+pub(super) struct PermuteBlocks<'a> {
+    pub(super) src: *const u64,
+    pub(super) from: *const u32,
+    /// One for each block.
+    pub(super) to: &'a [u32],
+    pub(super) out: *mut u64,
+    /// Past the caches; out is aligned.
+    pub(super) stream: bool,
+}
+
+impl Kernel for PermuteBlocks<'_> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        // SAFETY: src, from and out have N elements; `from` and `to` are permutations of them and of their blocks.
+        unsafe {
+            for &to in self.to {
+                for i in (64 * to as usize..64 * (to as usize + 1)).step_by(L::WIDTH) {
+                    let slots = L::gather(self.src, self.from.add(i));
+                    let out = self.out.add(i);
+                    if self.stream { L::stream(out, slots) } else { L::store(out, slots) }
+                }
             }
         }
     }

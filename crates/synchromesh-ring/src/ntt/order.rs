@@ -47,6 +47,33 @@ pub fn galois_permutation(log_n: u32, g: u32) -> Vec<u32> {
         .collect()
 }
 
+/// [`galois_permutation`] in both directions: where each slot comes from, and where each block of 64 slots goes.
+#[derive(Debug)]
+pub(crate) struct SlotPermutation {
+    from: Vec<u32>,
+    block_to: Vec<u32>,
+}
+
+impl SlotPermutation {
+    /// That of a(X) -> a(X^g); panics as [`galois_permutation`].
+    pub(crate) fn new(log_n: u32, g: u32) -> Self {
+        let from = galois_permutation(log_n, g);
+        let mut block_to = vec![0; from.len() / 64];
+        from.iter().step_by(64).zip(0..).for_each(|(&slot, to)| block_to[slot as usize / 64] = to);
+        Self { from, block_to }
+    }
+
+    /// Slot i of the result is slot `from()[i]`: a permutation of 0..N.
+    pub(crate) fn from(&self) -> &[u32] {
+        &self.from
+    }
+
+    /// Block b of 64 slots becomes block `block_to()[b]`: a permutation of 0..N/64.
+    pub(crate) fn block_to(&self) -> &[u32] {
+        &self.block_to
+    }
+}
+
 fn check(log_n: u32) {
     assert!((MIN_LOG_N..=MAX_LOG_N).contains(&log_n), "log_n = {log_n} is outside {MIN_LOG_N} to {MAX_LOG_N}");
 }
@@ -73,6 +100,11 @@ mod tests {
             for (i, &p) in perm.iter().enumerate() {
                 assert_eq!(e[p as usize], e[i].wrapping_mul(g) % (2 << log_n));
                 assert_eq!(p / 64, perm[i & !63] / 64);
+            }
+            let both = SlotPermutation::new(log_n, g);
+            assert_eq!(both.from(), perm);
+            for (from, &to) in both.block_to().iter().enumerate() {
+                assert_eq!(perm[64 * to as usize] as usize / 64, from);
             }
         }
     }

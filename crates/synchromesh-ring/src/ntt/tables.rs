@@ -4,13 +4,16 @@
 //! several layers; for each of its blocks the factors of the sub-tree it spans are stored together, root first, so a
 //! transform reads its table once, front to back.
 
+use super::network::is_short;
 use crate::kernels::lanes::Lanes;
 use crate::modulus::{Modulus, Scalar};
 
 /// Layers of the last forward pass, which works on blocks of 64.
 pub(super) const LEAF_LAYERS: u32 = 6;
-/// Words of the table for one block of 64: 7 pairs, 2 unused words, and 7 pairs of 8.
-pub(super) const LEAF_WORDS: usize = 128;
+/// Words of the table for one block of 64: 7 pairs, 2 unused words, and 7 pairs of 8, or 7 times 8 factors if `short`.
+pub(super) const fn leaf_words(short: bool) -> usize {
+    if short { 72 } else { 128 }
+}
 /// Where the per-lane factors of a block of 64 begin.
 pub(super) const LEAF_LANES: usize = 16;
 
@@ -77,9 +80,11 @@ impl Aligned {
     }
 }
 
-/// The factors base^rev(node) for all passes, with the companions of `L`; `scale` multiplies the root factor.
-/// Returns them and the place where those of the last pass begin.
+/// The factors base^rev(node) for all passes, with the companions of `L`; `scale` multiplies the root factor. If
+/// `short`, per-lane factors are as [`Lanes::short_factor`] wants them. Returns them and the place where those of the
+/// last pass begin.
 pub(super) fn build<L: Lanes>(modulus: &Modulus, base: u64, log_n: u32, scale: u64) -> (Aligned, usize) {
+    let short = is_short::<L>(modulus);
     let roots = powers(modulus, base, log_n);
     let node = |first: u32, block: usize, t: usize| {
         let depth = t.ilog2();
@@ -102,6 +107,10 @@ pub(super) fn build<L: Lanes>(modulus: &Modulus, base: u64, log_n: u32, scale: u
         words.extend([0, 0]);
         for t in 1..8 {
             let lanes: [Scalar; 8] = std::array::from_fn(|v| node(first + 3, 8 * block + v, t));
+            if short {
+                words.extend(lanes.iter().map(|w| w.value << (L::WORD - modulus.bits())));
+                continue;
+            }
             words.extend(lanes.iter().map(|w| w.value));
             words.extend(lanes.iter().map(|w| L::companion(w)));
         }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::prime::ntt_primes;
 
-const WIDTHS: [u32; 10] = [20, 30, 36, 45, 49, 50, 51, 54, 60, 61];
+const WIDTHS: [u32; 12] = [20, 30, 36, 45, 47, 48, 49, 50, 51, 54, 60, 61];
 
 /// The largest prime of a width for N, if there is one.
 fn prime(bits: u32, log_n: u32) -> Option<Modulus> {

@@ -46,6 +46,7 @@ macro_rules! forward_to_avx512 {
 impl Lanes for Ifma {
     const WIDTH: usize = 8;
     const WORD: u32 = 52;
+    const ROOM: bool = true;
     /// A residue and 15 products below q^2 < 2^100 stay below 2^104.
     const ACC_TERMS: usize = 15;
     type V = __m512i;
@@ -98,20 +99,44 @@ impl Lanes for Ifma {
     }
 
     #[inline(always)]
-    unsafe fn butterfly(
-        u: __m512i,
-        y: __m512i,
-        w: (__m512i, __m512i),
-        exact: bool,
-        k: &Consts<__m512i>,
-    ) -> (__m512i, __m512i) {
+    unsafe fn mul_open(x: __m512i, w: (__m512i, __m512i), k: &Consts<__m512i>) -> __m512i {
         // SAFETY: reached from `run` only.
         unsafe {
-            // The sum comes out of the accumulator, below 4q < 2^52 once masked; the difference is 2u + 2q - sum.
+            let zero = _mm512_setzero_si512();
+            madd_lo(madd_lo(zero, x, w.0), madd_hi(zero, x, w.1), k.neg_q)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn short_factor(shifted: __m512i, k: &Consts<__m512i>) -> (__m512i, __m512i) {
+        // SAFETY: reached from `run` only.
+        unsafe { (Self::shr(shifted, 52 - k.bits), madd_hi(shifted, shifted, k.fraction)) }
+    }
+
+    #[inline(always)]
+    unsafe fn bring_down(x: __m512i, k: &Consts<__m512i>) -> __m512i {
+        // SAFETY: reached from `run` only. The companion of 1 is floor(2^52/q).
+        unsafe { madd_lo(x, madd_hi(_mm512_setzero_si512(), x, k.one), k.neg_q) }
+    }
+
+    #[inline(always)]
+    unsafe fn butterfly(u: __m512i, y: __m512i, w: (__m512i, __m512i), k: &Consts<__m512i>) -> (__m512i, __m512i) {
+        // SAFETY: reached from `run` only.
+        unsafe {
+            // The sum comes out of the accumulator; the difference is 2u + 2q - sum.
             let quotient = madd_hi(_mm512_setzero_si512(), y, w.1);
             let sum = madd_lo(madd_lo(u, y, w.0), quotient, k.neg_q);
-            let sum = if exact { Self::and(sum, k.mask) } else { sum };
             (sum, Self::sub(madd_lo(k.q2, u, k.two), sum))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn butterfly_last(u: __m512i, y: __m512i, w: (__m512i, __m512i), k: &Consts<__m512i>) -> (__m512i, __m512i) {
+        // SAFETY: reached from `run` only.
+        unsafe {
+            let (sum, difference) = Self::butterfly(u, y, w, k);
+            let finish = |x| Self::csub(Self::and(Self::bring_down(x, k), k.mask), k.q);
+            (finish(sum), finish(difference))
         }
     }
 
