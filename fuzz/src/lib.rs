@@ -24,6 +24,7 @@ pub fn context() -> &'static Context {
             p: vec![1_125_899_906_820_097],
             aux: vec![],
             level_limbs: vec![],
+            schedule: Default::default(),
             error_multiple: "1".to_owned(),
             error: Default::default(),
             security: Security::Insecure,

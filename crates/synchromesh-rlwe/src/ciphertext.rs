@@ -1,7 +1,9 @@
 //! A ciphertext of two or three components at a level, with the key it is under and its noise certificate.
 
+use num_bigint::BigUint;
+use num_traits::ToPrimitive;
 use synchromesh_ring::scale::ScaleSpec;
-use synchromesh_ring::{Backend, Poly};
+use synchromesh_ring::{Backend, IndexSet, Poly};
 
 use crate::context::Context;
 use crate::domain::SwitchDomain;
@@ -171,6 +173,36 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
         let parts = self.parts.iter().map(scaled).collect::<Result<_, _>>()?;
         let dropped = params.ring().log2(from) - params.ring().log2(to);
         let noise = self.noise.times(-dropped).plus(noise::rounding(params.n(), self.parts.len()));
+        Ok(Self { parts, level, noise, ..*self })
+    }
+
+    /// The ciphertext at a lower level, times `factor` over the quotient of the moduli of `through` and that level: the
+    /// primes outside `through` are dropped without dividing, then one scaling multiplies and divides.
+    ///
+    /// For a factor near that quotient the phase keeps its size: a modulus switch to a level whose primes are not among
+    /// this one's, at any scale.
+    ///
+    /// # Errors
+    /// [`Error::Level`] unless `level` is below this one's, [`Error::Ring`] for a prime in `through` that is not active.
+    pub fn scale_to(
+        &self,
+        context: &Context<B>,
+        through: &IndexSet,
+        factor: &BigUint,
+        level: usize,
+    ) -> Result<Self, Error> {
+        let params = context.params();
+        if level >= self.level {
+            return Err(Error::Level { needed: level.saturating_add(1), have: self.level, top: params.top_level() });
+        }
+        let to = params.level(level)?;
+        let spec = ScaleSpec { numerator: factor.clone(), ..ScaleSpec::switch(through, to, params.error_multiple()) };
+        let scale = context.scale(spec)?;
+        let scaled = |p: &Poly<B, D>| D::scale(context.backend(), &scale, &p.restrict(context.backend(), through)?);
+        let parts = self.parts.iter().map(scaled).collect::<Result<_, _>>()?;
+        let divided = params.ring().log2(through) - params.ring().log2(to);
+        let size = factor.to_f64().unwrap_or(f64::INFINITY).log2();
+        let noise = self.noise.times(size - divided).plus(noise::rounding(params.n(), self.parts.len()));
         Ok(Self { parts, level, noise, ..*self })
     }
 

@@ -6,6 +6,7 @@ mod keys;
 mod params;
 
 pub use ciphertext::{Attached, CiphertextHead, Received};
+pub use keys::switch_key_bytes;
 
 use synchromesh_ring::{Backend, Domain, IndexSet, Poly};
 

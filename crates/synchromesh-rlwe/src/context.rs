@@ -31,11 +31,6 @@ impl<K: Hash + Eq, V> Cache<K, V> {
         let made = Arc::new(make()?);
         Ok(Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_insert(made)))
     }
-
-    /// Drops every value.
-    pub(crate) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
 }
 
 /// Parameters on a device.

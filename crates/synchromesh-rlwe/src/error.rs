@@ -26,6 +26,25 @@ pub enum Error {
         /// The rule, with the numbers.
         rule: String,
     },
+    /// The extended ring of a double decomposition cannot hold the inner product.
+    #[error(
+        "double decomposition with {omega} digits of the ciphertext and {omega2} of the key needs auxiliary primes of \
+         {need_bits} bits together; {have} primes have {have_bits}"
+    )]
+    AuxPrimes {
+        /// Auxiliary primes there are.
+        have: usize,
+        /// Bits of their product.
+        have_bits: u32,
+        /// Bits it must have.
+        need_bits: u32,
+        /// Digits of the ciphertext.
+        omega: usize,
+        /// Digits of the key.
+        omega2: usize,
+        /// Numbers of digits next to these for which the primes suffice.
+        nearest: Option<(usize, usize)>,
+    },
     /// An operation needs more levels than the ciphertext has left.
     #[error("this needs level {needed} or more, the ciphertext is at level {have} of {top}")]
     Level {
@@ -35,6 +54,20 @@ pub enum Error {
         have: usize,
         /// Level of a fresh ciphertext.
         top: usize,
+    },
+    /// A key switch borrows primes that its input still has.
+    #[error(
+        "this key switch borrows {borrowed} of {primes} ciphertext primes and takes at most {most} limbs; the input has {limbs}"
+    )]
+    BorrowedPrimes {
+        /// Limbs of the input.
+        limbs: usize,
+        /// Most limbs that the plan's digits cover.
+        most: usize,
+        /// Ciphertext primes in P.
+        borrowed: usize,
+        /// Ciphertext primes of the parameters.
+        primes: usize,
     },
     /// Operands made under different parameters.
     #[error("objects were made under different parameters: {left} and {right}")]
@@ -59,6 +92,14 @@ pub enum Error {
         source_name: String,
         /// Names of the keys present.
         have: String,
+    },
+    /// A key was trimmed to fewer levels than the operation needs.
+    #[error("the key for {source_name} was trimmed and lacks what primes {missing:?} need")]
+    TrimmedKey {
+        /// What had to be switched.
+        source_name: String,
+        /// Indices of primes of the input, or of P, that the key has lost.
+        missing: Vec<usize>,
     },
     /// A ciphertext has the wrong number of components.
     #[error("a ciphertext of {expected} components is needed, this one has {got}")]
@@ -111,10 +152,13 @@ impl Error {
             Self::Entropy(e) => e.kind(),
             Self::Wire(e) => e.kind(),
             Self::Params { .. } => "params",
+            Self::AuxPrimes { .. } => "aux_primes",
             Self::Level { .. } => "level",
+            Self::BorrowedPrimes { .. } => "borrowed_primes",
             Self::ParamsDiffer { .. } => "params_differ",
             Self::KeysDiffer { .. } => "keys_differ",
             Self::MissingKey { .. } => "missing_key",
+            Self::TrimmedKey { .. } => "trimmed_key",
             Self::Components { .. } => "components",
             Self::Noise { .. } => "noise",
             Self::UnknownNoise { .. } => "unknown_noise",
@@ -130,13 +174,30 @@ impl Error {
             Self::Entropy(e) => e.remedy().to_owned(),
             Self::Wire(e) => e.remedy().to_owned(),
             Self::Params { .. } => "correct the literal, or let a plan choose the parameters".to_owned(),
+            Self::AuxPrimes { need_bits, nearest, .. } => {
+                let primes = format!("add auxiliary primes up to {need_bits} bits");
+                match nearest {
+                    Some((omega, omega2)) => format!("{primes}, or use {omega} and {omega2} digits"),
+                    None => format!("{primes}; no other number of digits fits these"),
+                }
+            }
             Self::Level { needed, have, .. } => {
                 format!("plan for {} more level(s), or do this operation earlier", needed.saturating_sub(*have))
             }
+            Self::BorrowedPrimes { limbs, most, primes, .. } => match primes.saturating_sub(*limbs) {
+                0 => format!("switch the modulus to at most {most} limbs first"),
+                free => format!(
+                    "use a plan that borrows at most {free} prime(s), with digits of as many, or switch the modulus to \
+                     at most {most} limbs first"
+                ),
+            },
             Self::ParamsDiffer { .. } => "use objects made from one set of parameters".to_owned(),
             Self::KeysDiffer { .. } => "use ciphertexts and keys of one secret key, or re-key first".to_owned(),
             Self::MissingKey { source_name, .. } => {
                 format!("have the owner of the secret key generate the key for {source_name}")
+            }
+            Self::TrimmedKey { .. } => {
+                "switch the modulus down to a level the key was made for, or use a key for more levels".to_owned()
             }
             Self::Components { expected: 2, .. } => "relinearise first".to_owned(),
             Self::Components { .. } => "use a ciphertext with the number of components named".to_owned(),

@@ -6,41 +6,43 @@
 //! merging with a following modulus switch is a smaller target. Inputs and outputs may be coefficients, slots, or
 //! mixed prime by prime, each at the same number of transforms (ePrint 2023/1642, sections 3.1 and 6.1).
 
-use synchromesh_ring::backend::{DigitLimb, GadgetDigits, SlotSum};
+mod digit;
+mod extended;
+mod finish;
+mod rotated;
+mod runs;
+mod whole;
+
+use std::ops::Range;
+
+use synchromesh_ring::backend::{DigitLimb, GadgetDigits};
 use synchromesh_ring::scale::ScaleSpec;
 use synchromesh_ring::{Backend, Coeff, ConvertMode, Error as RingError, IndexSet, Ntt, Poly, View, ViewMut};
 
 use crate::context::Context;
-use crate::domain::{MixedPoly, Operand, SwitchDomain};
+use crate::domain::{MixedPoly, Operand};
 use crate::error::Error;
 use crate::noise::{self, DigitSize, Noise};
 use crate::params::Params;
-use crate::switch_key::PreparedKey;
-use crate::switch_plan::SwitchPlan;
-
-/// One digit on the active primes: how it is extended to the other primes of the extended base.
-struct Digit<B: Backend> {
-    /// Its number in the key.
-    index: usize,
-    /// Limbs of the input that are its own primes.
-    input_rows: Vec<usize>,
-    /// The same primes as limbs of the extended base.
-    own_rows: Vec<usize>,
-    /// The other limbs of the extended base, and the conversion that fills them.
-    rest_rows: Vec<usize>,
-    conversion: Option<B::Conversion>,
-}
+use crate::prepared_key::PreparedKey;
+use crate::switch_plan::{ProductRing, SwitchPlan};
+use digit::{Digit, Fill};
+use extended::WayOut;
 
 /// The mod-down: what is multiplied where, beyond what the key has folded in.
 struct ModDown<B: Backend> {
     leaving: IndexSet,
     leaving_rows: Vec<usize>,
-    target_rows: Vec<usize>,
+    /// Target primes that were active before; the others come in.
+    staying: IndexSet,
+    staying_rows: Vec<usize>,
     conversion: Option<B::Conversion>,
-    /// Factor of each target limb of the accumulator; `None`: all 1.
+    /// Factor of each staying limb of the accumulator; `None`: all 1.
     factors: Option<Vec<u64>>,
-    /// Factor of an addend on each target limb, 1 / (primes dropped besides P); `None`: all 1.
+    /// Factor of an addend on each staying limb, (primes coming in) / (primes dropped besides P); `None`: all 1.
     addend_factors: Option<Vec<u64>>,
+    /// What a polynomial on each active prime is multiplied by to enter an accumulator.
+    lift: Vec<u64>,
     /// Ciphertext primes that leave, and the factor of an addend on them.
     dropped: IndexSet,
     dropped_factors: Vec<u64>,
@@ -50,13 +52,19 @@ struct ModDown<B: Backend> {
 pub struct Switcher<B: Backend> {
     active: IndexSet,
     target: IndexSet,
+    /// The active primes and P.
     extended: IndexSet,
+    /// Where the inner product is computed: `extended`, or E.
+    base: IndexSet,
     digits: Vec<Digit<B>>,
+    /// Digits of the key with active primes; 0 alone in R_QP.
+    groups: Vec<usize>,
+    way_out: Option<WayOut<B>>,
     down: ModDown<B>,
     noise: Noise,
 }
 
-/// A polynomial decomposed into digits over the extended base: \[digit\]\[limb\]\[N\].
+/// A polynomial decomposed into digits over the base: \[digit\]\[limb\]\[N\].
 pub struct Decomposed<'a, B: Backend> {
     buffer: B::Buffer,
     /// For each digit, where its limbs are.
@@ -65,7 +73,7 @@ pub struct Decomposed<'a, B: Backend> {
     input: Option<&'a B::Buffer>,
 }
 
-/// Digits all in slots over the extended base, for any number of inner products.
+/// Digits all in slots over the base, for any number of inner products.
 pub struct Hoisted<B: Backend> {
     buffer: B::Buffer,
 }
@@ -79,10 +87,13 @@ pub struct Output {
     pub galois: usize,
 }
 
-/// Two polynomials in slots over the extended base, not yet divided by P.
+/// Two polynomials not yet divided by P: \[part\]\[digit of the key\]\[limb\]\[N\] in slots over the base.
 pub struct Accumulator<B: Backend> {
-    /// Two times the extended base's limbs.
     buffer: B::Buffer,
+    /// How many inner products it holds.
+    products: u64,
+    /// In an extended ring: what has left it, as coefficients \[part\]\[limb of QP\]\[N\].
+    settled: Option<B::Buffer>,
 }
 
 fn ring(error: synchromesh_ring::BackendError) -> Error {
@@ -95,44 +106,38 @@ fn unless_ones(values: Vec<u64>) -> Option<Vec<u64>> {
 }
 
 impl<B: Backend> Switcher<B> {
-    /// Compiles `plan` for an input on `active` and an output on `target`, a subset of it.
+    /// Compiles `plan` for an input on `active` and an output on `target`.
+    ///
+    /// Active primes that the target lacks leave with P; primes that it has besides come in, in the same division
+    /// (ePrint 2023/1642, section 3.7).
     ///
     /// # Errors
-    /// [`Error::Params`] when the target is not within the active primes, [`Error::Ring`] when the device fails.
+    /// [`Error::Params`] for an empty target or one with special primes, or when an active prime is in no digit, and
+    /// [`Error::BorrowedPrimes`] when P has borrowed it; [`Error::Ring`] when the device fails.
     pub fn new(context: &Context<B>, plan: &SwitchPlan, active: &IndexSet, target: &IndexSet) -> Result<Self, Error> {
-        if !target.without(active).is_empty() || target.is_empty() {
-            return Err(Error::params(format!("key-switch target {target:?} must be among the primes {active:?}")));
+        let params = context.params();
+        plan.require_valid(params)?;
+        plan.require_input(params, active)?;
+        let special = &plan.special;
+        if target.is_empty() || !target.intersection(special).is_empty() {
+            let rule = format!("key-switch target {target:?}: one or more primes, none of P {special:?}");
+            return Err(Error::params(rule));
         }
-        let (backend, params) = (context.backend(), context.params());
+        plan.require_capacity(params, active)?;
         let extended = active.union(&plan.special);
-        let mut digits = Vec::new();
-        for (index, own) in plan.active_digits(active) {
-            let rest = extended.without(&own);
-            let ones = |set: &IndexSet| vec![1; set.len()];
-            let conversion = if rest.is_empty() {
-                None
-            } else {
-                let spec = synchromesh_ring::rns::ConvertSpec::new(
-                    params.ring(),
-                    &own,
-                    &rest,
-                    &ones(&own),
-                    &ones(&rest),
-                    plan.digit_overflow,
-                )?;
-                Some(backend.conversion(&own, &rest, &spec).map_err(ring)?)
-            };
-            digits.push(Digit {
-                index,
-                input_rows: active.rows(&own)?,
-                own_rows: extended.rows(&own)?,
-                rest_rows: extended.rows(&rest)?,
-                conversion,
-            });
-        }
+        let (base, groups, way_out) = match &plan.ring {
+            ProductRing::Base => (extended.clone(), vec![0], None),
+            ProductRing::Extended(ring) => {
+                let (way_out, groups) = WayOut::new(context, plan, ring, active, &extended)?;
+                (ring.aux.clone(), groups, Some(way_out))
+            }
+        };
+        let rows = plan.rows(params, active);
+        let digits = rows.iter().map(|row| Digit::new(context, plan, row, active, &base)).collect::<Result<_, _>>()?;
         let down = ModDown::new(context, plan, active, target, &extended)?;
         let noise = switch_noise(params, plan, active, target);
-        Ok(Self { active: active.clone(), target: target.clone(), extended, digits, down, noise })
+        let (active, target) = (active.clone(), target.clone());
+        Ok(Self { active, target, extended, base, digits, groups, way_out, down, noise })
     }
 
     /// The primes of the input.
@@ -147,7 +152,7 @@ impl<B: Backend> Switcher<B> {
         &self.target
     }
 
-    /// Number of digits on the active primes.
+    /// Number of digits on the active primes, radix digits counted each.
     #[must_use]
     pub fn omega(&self) -> usize {
         self.digits.len()
@@ -162,17 +167,18 @@ impl<B: Backend> Switcher<B> {
     /// Bytes of temporary memory one switch takes.
     #[must_use]
     pub fn scratch_bytes(&self, n: usize) -> usize {
-        8 * n * (self.digits.len() * self.extended.len() + 2 * self.extended.len() + self.active.len())
+        let out = if self.way_out.is_some() { 2 * self.extended.len() } else { 0 };
+        8 * n * ((self.digits.len() + 2 * self.groups.len()) * self.base.len() + out + self.active.len())
     }
 
-    /// Splits a polynomial into digits and extends each to the whole base; transforms are left pending.
+    /// Splits a polynomial into digits and brings each to the whole base; transforms are left pending.
     ///
     /// # Errors
     /// [`Error::Ring`] when the input is not on the active primes, or the device fails.
     pub fn decompose<'a>(&self, context: &Context<B>, input: Operand<'a, B>) -> Result<Decomposed<'a, B>, Error> {
         input.require(&self.active)?;
         let backend = context.backend();
-        let width = self.extended.len();
+        let width = self.base.len();
         let mut buffer = backend.alloc(self.digits.len() * width).map_err(ring)?;
         let gathered;
         let coefficients = if let Operand::Coeff(poly) = input {
@@ -185,13 +191,15 @@ impl<B: Backend> Switcher<B> {
         for (position, digit) in self.digits.iter().enumerate() {
             let at = |rows: &[usize]| -> Vec<usize> { rows.iter().map(|r| position * width + r).collect() };
             let mut state = vec![DigitLimb::Coefficients; width];
-            if let Some(conversion) = &digit.conversion {
-                let (src, rest) = (View::new(coefficients.buffer(), &digit.input_rows), at(&digit.rest_rows));
-                backend
-                    .convert(conversion, src, ViewMut::new(&mut buffer, &rest), ConvertMode::Replace)
-                    .map_err(ring)?;
+            let (src, rest) = (View::new(coefficients.buffer(), &digit.input_rows), at(&digit.rest_rows));
+            let dst = ViewMut::new(&mut buffer, &rest);
+            match &digit.fill {
+                Fill::Nothing => Ok(()),
+                Fill::Convert(conversion) => backend.convert(conversion, src, dst, ConvertMode::Replace),
+                Fill::Radix(from, radix) => backend.radix_digit(digit.rest.as_slice(), *from, *radix, src, dst),
             }
-            for (&row, &own) in digit.input_rows.iter().zip(&digit.own_rows) {
+            .map_err(ring)?;
+            for &(row, own) in &digit.kept {
                 let prime = self.active.as_slice()[row];
                 if let Some(slots) = input.ntt().and_then(|p| p.primes().position(prime)) {
                     state[own] = DigitLimb::Input(slots);
@@ -227,21 +235,21 @@ impl<B: Backend> Switcher<B> {
     /// # Errors
     /// When the device fails.
     pub fn hoist(&self, context: &Context<B>, mut digits: Decomposed<'_, B>) -> Result<Hoisted<B>, Error> {
-        let rows: Vec<usize> = (0..self.extended.len()).collect();
-        let view = self.digit_view(&mut digits.buffer, &rows);
+        let rows: Vec<usize> = (0..self.base.len()).collect();
+        let view = self.digit_view(&mut digits.buffer, &rows, self.digits.len());
         let gadget = GadgetDigits { digits: view, limbs: &digits.limbs, input: digits.input };
-        context.backend().transform_digits(self.extended.as_slice(), gadget).map_err(ring)?;
+        context.backend().transform_digits(self.base.as_slice(), gadget).map_err(ring)?;
         Ok(Hoisted { buffer: digits.buffer })
     }
 
-    fn digit_view<'a>(&self, buffer: &'a mut B::Buffer, rows: &'a [usize]) -> ViewMut<'a, B> {
-        ViewMut { buffer, batch: self.digits.len(), batch_stride: self.extended.len(), rows }
+    fn digit_view<'a>(&self, buffer: &'a mut B::Buffer, rows: &'a [usize], batch: usize) -> ViewMut<'a, B> {
+        ViewMut { buffer, batch, batch_stride: self.base.len(), rows }
     }
 
     /// The inner product of the digits with both columns of `key`, added to `into` or as a new accumulator.
     ///
     /// # Errors
-    /// [`Error::Ring`] when the key lacks a prime, or the device fails.
+    /// [`Error::TrimmedKey`] when the key lacks a prime, [`Error::Ring`] when the device fails.
     pub fn gadget_product(
         &self,
         context: &Context<B>,
@@ -249,9 +257,13 @@ impl<B: Backend> Switcher<B> {
         key: &PreparedKey<B>,
         into: Option<Accumulator<B>>,
     ) -> Result<Accumulator<B>, Error> {
-        self.accumulate(context, key, into, |primes, keys, output, rows, accumulate| {
-            let view = self.digit_view(&mut digits.buffer, rows);
-            let gadget = GadgetDigits { digits: view, limbs: &digits.limbs, input: digits.input };
+        if self.groups.len() != 1 {
+            let digits = self.hoist(context, digits)?;
+            return self.inner_product(context, &digits, key, into);
+        }
+        self.accumulate(context, key, into, |primes, keys, output, (run, rows), accumulate| {
+            let view = self.digit_view(&mut digits.buffer, rows, run.len());
+            let gadget = GadgetDigits { digits: view, limbs: &digits.limbs[run], input: digits.input };
             context.backend().gadget_product(primes, gadget, keys, output, accumulate)
         })
     }
@@ -259,7 +271,7 @@ impl<B: Backend> Switcher<B> {
     /// As [`Self::gadget_product`], with hoisted digits.
     ///
     /// # Errors
-    /// [`Error::Ring`] when the key lacks a prime, or the device fails.
+    /// [`Error::TrimmedKey`] when the key lacks a prime, [`Error::Ring`] when the device fails.
     pub fn inner_product(
         &self,
         context: &Context<B>,
@@ -267,42 +279,68 @@ impl<B: Backend> Switcher<B> {
         key: &PreparedKey<B>,
         into: Option<Accumulator<B>>,
     ) -> Result<Accumulator<B>, Error> {
-        let (batch, batch_stride) = (self.digits.len(), self.extended.len());
-        self.accumulate(context, key, into, |primes, keys, output, rows, accumulate| {
-            let view = View { buffer: &digits.buffer, batch, batch_stride, rows };
+        let batch_stride = self.base.len();
+        self.accumulate(context, key, into, |primes, keys, output, (run, rows), accumulate| {
+            let view = View { buffer: &digits.buffer, batch: run.len(), batch_stride, rows };
             context.backend().inner_product(primes, view, keys, output, accumulate)
         })
     }
 
-    /// Runs `product` on the key's rows for the extended base and an accumulator, `into` or a new one.
+    /// Runs `product` on each run of digits, the key's rows for them, and an accumulator, `into` or a new one.
     fn accumulate(
         &self,
         context: &Context<B>,
         key: &PreparedKey<B>,
         into: Option<Accumulator<B>>,
-        product: impl FnOnce(
+        mut product: impl FnMut(
             &[usize],
             [View<'_, B>; 2],
             ViewMut<'_, B>,
-            &[usize],
+            (Range<usize>, &[usize]),
             bool,
         ) -> Result<(), synchromesh_ring::BackendError>,
     ) -> Result<Accumulator<B>, Error> {
         let backend = context.backend();
-        let accumulate = into.is_some();
-        let width = self.extended.len();
+        let width = self.base.len();
         let mut out = match into {
             Some(accumulator) => accumulator,
-            None => Accumulator { buffer: backend.alloc(2 * width).map_err(ring)? },
+            None => {
+                let buffer = backend.alloc(2 * self.groups.len() * width).map_err(ring)?;
+                Accumulator { buffer, products: 0, settled: None }
+            }
         };
-        let rows: Vec<usize> = (0..width).collect();
-        let (stride, batch) = (key.primes().len(), self.digits.len());
-        let first = self.digits.first().map_or(0, |d| d.index);
-        let key_rows: Vec<usize> = key.primes().rows(&self.extended)?.into_iter().map(|r| first * stride + r).collect();
-        let keys = key.columns().each_ref().map(|buffer| View { buffer, batch, batch_stride: stride, rows: &key_rows });
-        let output = ViewMut { buffer: &mut out.buffer, batch: 2, batch_stride: width, rows: &rows };
-        product(self.extended.as_slice(), keys, output, &rows, accumulate).map_err(ring)?;
+        if let Some(way_out) = self.way_out.as_ref().filter(|w| out.products >= w.capacity) {
+            self.settle(context, way_out, &mut out)?;
+        }
+        self.require_groups(key)?;
+        let batch_stride = key.primes().len() * key.groups();
+        // Limb by limb and for each its digits of the key, so that what they share stays in the caches.
+        let pairs = (0..width).flat_map(|r| self.groups.iter().enumerate().map(move |(to, &from)| (r, to, from)));
+        let pairs: Vec<(usize, usize, usize)> = pairs.collect();
+        let primes: Vec<usize> = pairs.iter().map(|&(r, ..)| self.base.as_slice()[r]).collect();
+        let to_rows: Vec<usize> = pairs.iter().map(|&(r, to, _)| to * width + r).collect();
+        let stride = self.groups.len() * width;
+        let mut accumulate = out.products > 0;
+        for run in self.runs() {
+            let (first, batch) = (self.digits[run.start].index, run.len());
+            let limbs = key.rows(&self.base, first, batch)?;
+            let rows: Vec<usize> = pairs.iter().map(|&(r, ..)| run.start * width + r).collect();
+            let key_rows: Vec<usize> = pairs.iter().map(|&(r, _, from)| limbs[r] + from * key.primes().len()).collect();
+            let keys = key.columns().each_ref().map(|buffer| View { buffer, batch, batch_stride, rows: &key_rows });
+            let output = ViewMut { buffer: &mut out.buffer, batch: 2, batch_stride: stride, rows: &to_rows };
+            product(&primes, keys, output, (run, &rows), accumulate).map_err(ring)?;
+            accumulate = true;
+        }
+        out.products += 1;
         Ok(out)
+    }
+
+    /// Fails unless `key` was prepared in the digits of the key that the plan has.
+    fn require_groups(&self, key: &PreparedKey<B>) -> Result<(), Error> {
+        if self.groups.last().is_some_and(|&m| m >= key.groups()) {
+            return Err(Error::params(format!("a key prepared in {} digits lacks one of the plan's", key.groups())));
+        }
+        Ok(())
     }
 
     /// Divides both parts by P and the dropped primes, adds the addends, and leaves each prime in its output domain,
@@ -313,7 +351,7 @@ impl<B: Backend> Switcher<B> {
     pub fn mod_down(
         &self,
         context: &Context<B>,
-        accumulator: Accumulator<B>,
+        mut accumulator: Accumulator<B>,
         addends: [Option<Operand<'_, B>>; 2],
         output: &Output,
     ) -> Result<[MixedPoly<B>; 2], Error> {
@@ -321,8 +359,16 @@ impl<B: Backend> Switcher<B> {
             addend.require(&self.active)?;
         }
         let backend = context.backend();
-        let mut both = accumulator.buffer;
-        self.leave(context, &mut both, &addends)?;
+        if let Some(way_out) = self.way_out.as_ref().filter(|_| accumulator.products > 0) {
+            self.settle(context, way_out, &mut accumulator)?;
+        }
+        let lowered = accumulator.settled.is_some();
+        let mut both = accumulator.settled.unwrap_or(accumulator.buffer);
+        if lowered {
+            self.leave_coefficients(context, &mut both, &addends)?;
+        } else {
+            self.leave(context, &mut both, &addends)?;
+        }
         let all: Vec<usize> = (0..self.target.len()).collect();
         let mut out = [Poly::<B, Coeff>::new(backend, &self.target)?, Poly::new(backend, &self.target)?];
         for (e, out) in out.iter_mut().enumerate() {
@@ -335,8 +381,11 @@ impl<B: Backend> Switcher<B> {
             }
         }
         if let Some(factors) = &self.down.factors {
-            let rows = self.both_parts(&mut both, &self.down.target_rows);
-            backend.mul_scalar_assign(self.target.as_slice(), rows, factors).map_err(ring)?;
+            let rows = self.both_parts(&mut both, &self.down.staying_rows);
+            backend.mul_scalar_assign(self.down.staying.as_slice(), rows, factors).map_err(ring)?;
+        }
+        if lowered {
+            return self.join_lowered(context, &both, out, &addends, output);
         }
         self.join(context, both, out, &addends, output)
     }
@@ -395,7 +444,6 @@ impl<B: Backend> Switcher<B> {
         addends: &[Option<Operand<'_, B>>; 2],
         output: &Output,
     ) -> Result<[MixedPoly<B>; 2], Error> {
-        let backend = context.backend();
         let coeff_primes = self.target.without(&output.ntt);
         let ntt_primes = self.target.intersection(&output.ntt);
         let mut direct: [Option<&Poly<B, Ntt>>; 2] = [None, None];
@@ -412,32 +460,20 @@ impl<B: Backend> Switcher<B> {
             self.add_addend(context, s.buffer(), s.primes(), which, &self.extended, to)?;
         }
         self.join_coefficients(context, &mut both, &mut out, &coeff_primes)?;
-        let rows = self.extended.rows(&ntt_primes)?;
+        // Primes that come in hold nothing but what the leaving ones contribute.
+        let summed = ntt_primes.intersection(&self.down.staying);
+        let rows = self.extended.rows(&summed)?;
         let part_rows = [self.part_rows(0, &rows), self.part_rows(1, &rows)];
-        let out_rows = self.target.rows(&ntt_primes)?;
-        let direct_rows = self.active.rows(&ntt_primes)?;
-        let all: Vec<usize> = (0..ntt_primes.len()).collect();
-        let rotated = output.galois != 1;
-        let fresh = if rotated { &ntt_primes } else { &IndexSet::empty() };
-        let mut slots = [Poly::<B, Ntt>::new(backend, fresh)?, Poly::new(backend, fresh)?];
-        let mut sums = Vec::with_capacity(2);
-        for ((e, out), slots) in out.iter_mut().enumerate().zip(&mut slots) {
+        let direct_rows = self.active.rows(&summed)?;
+        let ys = [0, 1].map(|e| {
             let mut ys = vec![View::new(&both, &part_rows[e])];
             ys.extend(direct[e].map(|s| View::new(s.buffer(), &direct_rows)));
-            let to = rotated.then(|| ViewMut::new(slots.buffer_mut(), &all));
-            sums.push(SlotSum { x: ViewMut::new(out.buffer_mut(), &out_rows), ys, out: to });
-        }
-        backend.slot_sums(ntt_primes.as_slice(), sums, output.galois).map_err(ring)?;
-        let [out0, out1] = out;
-        let [slots0, slots1] = slots;
-        let finish = |out: Poly<B, Coeff>, slots: Poly<B, Ntt>| {
-            if !rotated {
-                return split(context, out, &coeff_primes, &ntt_primes);
-            }
-            let coeff = out.restrict(backend, &coeff_primes)?.automorphism(backend, output.galois)?;
-            Ok(MixedPoly { coeff, ntt: slots })
-        };
-        Ok([finish(out0, slots0)?, finish(out1, slots1)?])
+            ys
+        });
+        // Where nothing was divided out and no addend is in coefficients, `out` is zero.
+        let zero = addends
+            .map(|a| self.down.conversion.is_none() && a.and_then(|a| a.coeff()).is_none_or(|p| p.primes().is_empty()));
+        self.finish(context, out, (ys, &summed), [&coeff_primes, &ntt_primes], zero, output.galois)
     }
 
     /// out += the parts' coefficients, on the primes that leave as coefficients.
@@ -448,6 +484,7 @@ impl<B: Backend> Switcher<B> {
         out: &mut [Poly<B, Coeff>; 2],
         primes: &IndexSet,
     ) -> Result<(), Error> {
+        let primes = &primes.intersection(&self.down.staying);
         if primes.is_empty() {
             return Ok(());
         }
@@ -482,49 +519,11 @@ impl<B: Backend> Switcher<B> {
         match &self.down.addend_factors {
             None => context.backend().add_assign(primes.as_slice(), dst, src).map_err(ring),
             Some(factors) => {
-                let factors: Vec<u64> = self.target.rows(&primes)?.into_iter().map(|r| factors[r]).collect();
+                let factors: Vec<u64> = self.down.staying.rows(&primes)?.into_iter().map(|r| factors[r]).collect();
                 context.backend().mul_scalar_acc(primes.as_slice(), src, &factors, dst).map_err(ring)
             }
         }
     }
-
-    /// The whole switch: decompose, inner product with `key`, mod down with addends, X -> X^galois.
-    ///
-    /// # Errors
-    /// As the three stages.
-    pub fn switch<D: SwitchDomain>(
-        &self,
-        context: &Context<B>,
-        input: &Poly<B, D>,
-        key: &PreparedKey<B>,
-        addends: [Option<&Poly<B, D>>; 2],
-        galois: usize,
-    ) -> Result<[Poly<B, D>; 2], Error> {
-        let digits = self.decompose(context, D::operand(input))?;
-        let accumulator = self.gadget_product(context, digits, key, None)?;
-        let output = Output { ntt: D::ntt_primes(&self.target), galois };
-        let parts = self.mod_down(context, accumulator, addends.map(|a| a.map(D::operand)), &output)?;
-        Ok(parts.map(D::take))
-    }
-}
-
-/// Views rows already in their final domains as the two halves of a mixed polynomial.
-fn split<B: Backend>(
-    context: &Context<B>,
-    out: Poly<B, Coeff>,
-    coeff: &IndexSet,
-    ntt: &IndexSet,
-) -> Result<MixedPoly<B>, Error> {
-    let backend = context.backend();
-    let empty = IndexSet::empty();
-    if ntt.is_empty() {
-        return Ok(MixedPoly { coeff: out, ntt: Poly::new(backend, &empty)? });
-    }
-    if coeff.is_empty() {
-        return Ok(MixedPoly { coeff: Poly::new(backend, &empty)?, ntt: out.assume_ntt() });
-    }
-    let slots = out.restrict(backend, ntt)?.assume_ntt();
-    Ok(MixedPoly { coeff: out.restrict(backend, coeff)?, ntt: slots })
 }
 
 impl<B: Backend> ModDown<B> {
@@ -541,7 +540,7 @@ impl<B: Backend> ModDown<B> {
         spec.overflow = plan.down_overflow;
         let constants = spec.constants(ring_of)?;
         let folded = plan.key_factors(params)?;
-        let keyed = params.q().union(&plan.special);
+        let keyed = plan.key_primes();
         let folded_at = |i: usize| keyed.position(i).map_or(1, |r| folded[r]);
         let divide = |set: &IndexSet, values: &[u64]| -> Vec<u64> {
             let ratio = |(i, &v): (usize, &u64)| {
@@ -560,17 +559,24 @@ impl<B: Backend> ModDown<B> {
         };
         let dropped = active.without(target);
         let p = ring_of.product(&plan.special);
-        let dropped_factors = ring_of.residues(&dropped, &p);
-        let dropped_factors =
-            dropped.iter().zip(dropped_factors).map(|(i, v)| ring_of.modulus(i).mul(v, folded_at(i))).collect();
-        let drop_inverse = synchromesh_ring::rns::inverse_residues(ring_of, target, &ring_of.product(&dropped))?;
+        let lift = |set: &IndexSet| -> Vec<u64> {
+            set.iter().zip(ring_of.residues(set, &p)).map(|(i, v)| ring_of.modulus(i).mul(v, folded_at(i))).collect()
+        };
+        let dropped_factors = lift(&dropped);
+        let staying = constants.staying.clone();
+        let coming = ring_of.residues(&staying, &ring_of.product(&target.without(active)));
+        let inverse = synchromesh_ring::rns::inverse_residues(ring_of, &staying, &ring_of.product(&dropped))?;
+        let addend_factors =
+            staying.iter().zip(coming.iter().zip(inverse)).map(|(i, (&e, d))| ring_of.modulus(i).mul(e, d)).collect();
         Ok(Self {
             leaving_rows: extended.rows(&leaving)?,
-            target_rows: extended.rows(target)?,
-            factors: unless_ones(divide(target, &constants.factors)),
-            addend_factors: unless_ones(drop_inverse),
+            staying_rows: extended.rows(&staying)?,
+            factors: unless_ones(divide(&staying, &constants.factors)),
+            addend_factors: unless_ones(addend_factors),
             leaving,
+            staying,
             conversion,
+            lift: lift(active),
             dropped,
             dropped_factors,
         })
@@ -580,11 +586,7 @@ impl<B: Backend> ModDown<B> {
 /// What a switch adds to the error: the digits' product with the key's errors, and rounding.
 fn switch_noise(params: &Params, plan: &SwitchPlan, active: &IndexSet, target: &IndexSet) -> Noise {
     let ring = params.ring();
-    let digits: Vec<DigitSize> = plan
-        .active_digits(active)
-        .iter()
-        .map(|(_, own)| DigitSize { log2: ring.log2(own), primes: own.len() })
-        .collect();
+    let digits: Vec<DigitSize> = plan.rows(params, active).iter().map(|row| row.size(params)).collect();
     let out = ring.log2(&plan.special) + ring.log2(active) - ring.log2(target);
     let sigma = params.error().variance().sqrt();
     let gadget = noise::gadget(params.n(), sigma, &digits, out, plan.digit_overflow);

@@ -126,13 +126,16 @@ pub fn rounding(n: usize, components: usize) -> Noise {
     if components < 3 { two } else { two.plus(Noise::bounded((n as f64).powi(2) / 2.0)) }
 }
 
-/// One digit of a key switch, for its noise: log2 of the product of its primes, and how many there are.
+/// One digit of a key switch, for its noise: log2 of the product of its primes, how many there are, and how many errors
+/// its row of the key holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DigitSize {
     /// log2 of the digit's product.
     pub log2: f64,
     /// Number of primes.
     pub primes: usize,
+    /// Number of independent errors in its row of the key: stored rows added.
+    pub errors: usize,
 }
 
 /// The error that a key switch adds before rounding: sum_j d_j e_j / P.
@@ -140,8 +143,8 @@ pub struct DigitSize {
 /// A centred digit is uniform in +-D/2; a fast one is up to (k + 1) D off and bounded by Cauchy-Schwarz.
 #[must_use]
 pub fn gadget(n: usize, error_sigma: f64, digits: &[DigitSize], log2_p: f64, overflow: Overflow) -> Noise {
-    let norm = 1.1 * error_sigma * (n as f64).sqrt();
     digits.iter().fold(Noise::ZERO, |sum, digit| {
+        let norm = 1.1 * error_sigma * (digit.errors as f64 * n as f64).sqrt();
         let scale = digit.log2 - log2_p;
         let uniform = Noise::gaussian(norm / 12f64.sqrt()).times(scale);
         let extra = match overflow {

@@ -9,26 +9,59 @@ use crate::context::Context;
 use crate::domain::SwitchDomain;
 use crate::error::Error;
 use crate::key_switch::{Output, Switcher};
+use crate::level_plans::LevelPlans;
+use crate::params::Params;
+use crate::secret_key::KeyId;
 use crate::switch_key::{EvaluationKeys, Source};
 use crate::switch_plan::SwitchPlan;
 
-/// Evaluation keys with the plan they are used by.
+/// Evaluation keys with the plans they are used by, one for each level.
 pub struct KeySwitching<B: Backend> {
     keys: Arc<EvaluationKeys<B>>,
-    plan: SwitchPlan,
+    plans: LevelPlans,
+    second: Option<SwitchPlan>,
 }
 
 impl<B: Backend> KeySwitching<B> {
-    /// Uses `keys` by `plan`.
+    /// Uses `keys` by `plans`: one [`SwitchPlan`] for all levels, or [`LevelPlans`].
     #[must_use]
-    pub const fn new(keys: Arc<EvaluationKeys<B>>, plan: SwitchPlan) -> Self {
-        Self { keys, plan }
+    pub fn new(keys: Arc<EvaluationKeys<B>>, plans: impl Into<LevelPlans>) -> Self {
+        Self { keys, plans: plans.into(), second: None }
     }
 
-    /// The plan.
+    /// Uses the keys under the second secret key, if there are any, by this plan.
     #[must_use]
-    pub const fn plan(&self) -> &SwitchPlan {
-        &self.plan
+    pub fn with_second(mut self, plan: Option<SwitchPlan>) -> Self {
+        self.second = plan;
+        self
+    }
+
+    /// The keys under the second secret key and their plan, if there are any.
+    fn lower(&self) -> Option<(&EvaluationKeys<B>, &SwitchPlan)> {
+        self.keys.second().zip(self.second.as_ref())
+    }
+
+    /// The keys and the plan for ciphertexts under `key` at a level.
+    pub(crate) fn under(&self, key: KeyId, level: usize) -> Result<(&EvaluationKeys<B>, &SwitchPlan), Error> {
+        match self.lower() {
+            Some((keys, plan)) if keys.target() == key => Ok((keys, plan)),
+            _ => self.keys.target().require(key).map(|()| (&*self.keys, self.plan(level))),
+        }
+    }
+
+    /// The secret key that ciphertexts of a level are under when they have gone as far as they go: the second one below
+    /// the leading levels.
+    #[must_use]
+    pub fn key_at(&self, params: &Params, level: usize) -> KeyId {
+        let first = self.keys.target();
+        let lower = self.lower().filter(|_| self.should_rekey(params, first, level));
+        lower.map_or(first, |(keys, _)| keys.target())
+    }
+
+    /// The plan of a level under the first secret key.
+    #[must_use]
+    pub fn plan(&self, level: usize) -> &SwitchPlan {
+        self.plans.at(level)
     }
 
     /// The keys.
@@ -37,9 +70,14 @@ impl<B: Backend> KeySwitching<B> {
         &self.keys
     }
 
-    fn switcher(&self, context: &Context<B>, from: usize, to: usize) -> Result<Arc<Switcher<B>>, Error> {
+    pub(crate) fn switcher(
+        context: &Context<B>,
+        plan: &SwitchPlan,
+        from: usize,
+        to: usize,
+    ) -> Result<Arc<Switcher<B>>, Error> {
         let params = context.params();
-        context.switcher(&self.plan, params.level(from)?, params.level(to)?)
+        context.switcher(plan, params.level(from)?, params.level(to)?)
     }
 
     /// The error that one switch adds at `level`.
@@ -55,7 +93,21 @@ impl<B: Backend> KeySwitching<B> {
     /// # Errors
     /// As [`Context::switcher`].
     pub fn noise_to(&self, context: &Context<B>, from: usize, to: usize) -> Result<crate::noise::Noise, Error> {
-        Ok(self.switcher(context, from, to)?.noise())
+        Ok(Self::switcher(context, self.plan(from), from, to)?.noise())
+    }
+
+    /// As [`Self::noise_to`], for a ciphertext under `key`, the first secret key or the second.
+    ///
+    /// # Errors
+    /// As [`Context::switcher`], and [`Error::KeysDiffer`].
+    pub fn noise_under(
+        &self,
+        context: &Context<B>,
+        key: KeyId,
+        from: usize,
+        to: usize,
+    ) -> Result<crate::noise::Noise, Error> {
+        Ok(Self::switcher(context, self.under(key, from)?.1, from, to)?.noise())
     }
 
     /// Three components to two.
@@ -82,12 +134,12 @@ impl<B: Backend> KeySwitching<B> {
         level: usize,
     ) -> Result<Ciphertext<B, D>, Error> {
         ct.require_components(3)?;
-        self.require(context, ct)?;
+        let (keys, plan) = self.own(context, ct)?;
         if level > ct.level() {
             return Err(Error::Level { needed: level, have: ct.level(), top: context.params().top_level() });
         }
-        let switcher = self.switcher(context, ct.level(), level)?;
-        let key = self.keys.prepared(context, Source::Square, &self.plan)?;
+        let switcher = Self::switcher(context, plan, ct.level(), level)?;
+        let key = keys.prepared(context, Source::Square, plan)?;
         let [c0, c1, c2] = [0, 1, 2].map(|i| &ct.parts()[i]);
         let parts = switcher.switch(context, c2, &key, [Some(c0), Some(c1)], 1)?;
         let params = context.params();
@@ -107,12 +159,12 @@ impl<B: Backend> KeySwitching<B> {
         g: usize,
     ) -> Result<Ciphertext<B, D>, Error> {
         ct.require_components(2)?;
-        self.require(context, ct)?;
+        let (keys, plan) = self.own(context, ct)?;
         if g == 1 {
             return ct.duplicate(context);
         }
-        let switcher = self.switcher(context, ct.level(), ct.level())?;
-        let key = self.keys.prepared(context, Source::Galois(g), &self.plan)?;
+        let switcher = Self::switcher(context, plan, ct.level(), ct.level())?;
+        let key = keys.prepared(context, Source::Galois(g), plan)?;
         let parts = switcher.switch(context, &ct.parts()[1], &key, [Some(&ct.parts()[0]), None], 1)?;
         let parts = parts.iter().map(|p| Ok(p.automorphism(context.backend(), g)?)).collect::<Result<_, Error>>()?;
         Ciphertext::new(context.params(), parts, ct.level(), ct.key(), ct.noise().plus(switcher.noise()))
@@ -129,8 +181,8 @@ impl<B: Backend> KeySwitching<B> {
         elements: &[usize],
     ) -> Result<Vec<Ciphertext<B, D>>, Error> {
         ct.require_components(2)?;
-        self.require(context, ct)?;
-        let switcher = self.switcher(context, ct.level(), ct.level())?;
+        let (keys, plan) = self.own(context, ct)?;
+        let switcher = Self::switcher(context, plan, ct.level(), ct.level())?;
         let digits = switcher.hoist(context, switcher.decompose(context, D::operand(&ct.parts()[1]))?)?;
         let mut out = Vec::with_capacity(elements.len());
         for &g in elements {
@@ -138,7 +190,7 @@ impl<B: Backend> KeySwitching<B> {
                 out.push(ct.duplicate(context)?);
                 continue;
             }
-            let key = self.keys.prepared(context, Source::Galois(g), &self.plan)?;
+            let key = keys.prepared(context, Source::Galois(g), plan)?;
             let accumulator = switcher.inner_product(context, &digits, &key, None)?;
             let addends = [Some(D::operand(&ct.parts()[0])), None];
             let output = Output { ntt: D::ntt_primes(switcher.target()), galois: g };
@@ -149,7 +201,8 @@ impl<B: Backend> KeySwitching<B> {
         Ok(out)
     }
 
-    /// The ciphertext under another secret key: plain re-keying from the key it is under to the keys' own.
+    /// The ciphertext under another secret key: from the first to the second where there is one, otherwise from
+    /// whatever key it is under to the keys' own.
     ///
     /// # Errors
     /// [`Error::MissingKey`] without a key for it, or when the device fails.
@@ -160,11 +213,28 @@ impl<B: Backend> KeySwitching<B> {
     ) -> Result<Ciphertext<B, D>, Error> {
         ct.require_components(2)?;
         context.params().require_digest(ct.params_digest())?;
-        let switcher = self.switcher(context, ct.level(), ct.level())?;
-        let key = self.keys.prepared(context, Source::Key(ct.key()), &self.plan)?;
+        let own = (&*self.keys, self.plan(ct.level()));
+        let (keys, plan) = self.lower().filter(|_| self.keys.target() == ct.key()).unwrap_or(own);
+        let switcher = Self::switcher(context, plan, ct.level(), ct.level())?;
+        let key = keys.prepared(context, Source::Key(ct.key()), plan)?;
         let parts = switcher.switch(context, &ct.parts()[1], &key, [Some(&ct.parts()[0]), None], 1)?;
         let noise = ct.noise().plus(switcher.noise());
-        Ciphertext::new(context.params(), Vec::from(parts), ct.level(), self.keys.target(), noise)
+        Ciphertext::new(context.params(), Vec::from(parts), ct.level(), keys.target(), noise)
+    }
+
+    /// Whether a ciphertext at this level and under this key should be brought to the second secret key: it is under
+    /// the first, and no longer at a leading level.
+    #[must_use]
+    pub fn should_rekey(&self, params: &Params, key: KeyId, level: usize) -> bool {
+        let first = self.lower().is_some() && self.keys.target() == key;
+        first && params.second().is_some_and(|second| level <= second.top_level)
+    }
+
+    /// The highest level that key switches of a ciphertext under `key` reach.
+    #[must_use]
+    pub fn highest(&self, params: &Params, key: KeyId) -> usize {
+        let second = params.second().filter(|_| self.lower().is_some_and(|(keys, _)| keys.target() == key));
+        second.map_or_else(|| params.top_level(), |second| second.top_level)
     }
 
     /// The relinearised sum of three-component ciphertexts of one level: their c_2 are added first and switched once
@@ -187,8 +257,13 @@ impl<B: Backend> KeySwitching<B> {
         self.relinearize(context, &sum)
     }
 
-    fn require<D: SwitchDomain>(&self, context: &Context<B>, ct: &Ciphertext<B, D>) -> Result<(), Error> {
+    /// The keys and the plan for a ciphertext.
+    pub(crate) fn own<D: SwitchDomain>(
+        &self,
+        context: &Context<B>,
+        ct: &Ciphertext<B, D>,
+    ) -> Result<(&EvaluationKeys<B>, &SwitchPlan), Error> {
         context.params().require_digest(ct.params_digest())?;
-        self.keys.target().require(ct.key())
+        self.under(ct.key(), ct.level())
     }
 }

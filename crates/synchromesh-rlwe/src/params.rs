@@ -10,6 +10,7 @@ use synchromesh_ring::sampler::{ErrorDistribution, SecretDistribution};
 use synchromesh_ring::{IndexSet, Ring};
 
 use crate::error::Error;
+use crate::schedule::{Schedule, SecondSet};
 use crate::security::{self, SecurityLevel};
 
 /// How much security the parameters must have; less than 128 bits only by the word `insecure`.
@@ -64,14 +65,18 @@ pub struct ParamsLiteral {
     pub log_n: u32,
     /// Ciphertext primes, the one that stays longest first.
     pub q: Vec<u64>,
-    /// Special primes P of key switching.
+    /// Special primes P of key switching; empty where key switches borrow ciphertext primes that the input has lost.
     pub p: Vec<u64>,
     /// Primes that no key and no ciphertext at rest uses (the second base of BFV multiplication).
     #[serde(default)]
     pub aux: Vec<u64>,
-    /// Limbs present at level 0, 1, ..; empty: one prime a level.
+    /// Limbs present at level 0, 1, ..; empty: one prime a level. The highest level has all of q, or fewer where there is
+    /// no p: the primes beyond are borrowed by key switches at every level.
     #[serde(default)]
     pub level_limbs: Vec<usize>,
+    /// Active primes and secret keys of the levels where they are more than prefixes under one key.
+    #[serde(default, skip_serializing_if = "Schedule::is_simple")]
+    pub schedule: Schedule,
     /// The error multiple t in decimal: 1 for BFV and CKKS, the plaintext modulus for BGV; at most 256 bits.
     pub error_multiple: String,
     /// Error distribution.
@@ -90,6 +95,7 @@ struct Inner {
     p: IndexSet,
     aux: IndexSet,
     levels: Vec<IndexSet>,
+    second: Option<SecondSet>,
     error_multiple: BigUint,
     log_qp: u32,
     digest: [u8; 32],
@@ -122,11 +128,16 @@ impl Params {
         if let Some(q) = table.iter().find(|&&q| error_multiple.gcd(&BigUint::from(q)) != BigUint::one()) {
             return Err(Error::params(format!("the error multiple {error_multiple} shares a factor with prime {q}")));
         }
-        let levels = levels(&literal.level_limbs, l)?;
+        let levels = literal.schedule.levels(&literal.level_limbs, [l, k], &ring)?;
         let keyed: Vec<u64> = literal.q.iter().chain(&literal.p).copied().collect();
         let log_qp = security::log_qp_bits(&keyed);
         if let Some(level) = literal.security.level() {
             security::check(literal.log_n, log_qp, level)?;
+        }
+        let second = literal.schedule.second_set(&levels, &(0..l + k).collect(), table.len())?;
+        if let (Some(second), Some(level)) = (&second, literal.security.level()) {
+            let values: Vec<u64> = second.keyed().iter().map(|i| table[i]).collect();
+            security::check(literal.log_n, security::log_qp_bits(&values), level)?;
         }
         let canonical = serde_json::to_vec(&literal).map_err(|e| Error::params(e.to_string()))?;
         let digest =
@@ -137,6 +148,7 @@ impl Params {
             p: (l..l + k).collect(),
             aux: (l + k..table.len()).collect(),
             levels,
+            second,
             error_multiple,
             log_qp,
             digest,
@@ -217,6 +229,12 @@ impl Params {
         self.0.levels.get(level).ok_or(Error::Level { needed: level, have: self.top_level(), top: self.top_level() })
     }
 
+    /// The second secret key's levels and primes, if there is one.
+    #[must_use]
+    pub fn second(&self) -> Option<&SecondSet> {
+        self.0.second.as_ref()
+    }
+
     /// The error multiple t.
     #[must_use]
     pub fn error_multiple(&self) -> &BigUint {
@@ -281,14 +299,4 @@ fn parse_multiple(text: &str) -> Result<BigUint, Error> {
         return Err(Error::params(format!("the error multiple has {} bits; it must be 1..2^256", value.bits())));
     }
     Ok(value)
-}
-
-fn levels(limbs: &[usize], l: usize) -> Result<Vec<IndexSet>, Error> {
-    let default: Vec<usize> = (1..=l).collect();
-    let limbs = if limbs.is_empty() { &default[..] } else { limbs };
-    let rising = limbs.windows(2).all(|w| w[0] < w[1]) && limbs[0] > 0;
-    if !rising || limbs.last() != Some(&l) {
-        return Err(Error::params(format!("level_limbs {limbs:?} must rise strictly from at least 1 to {l}")));
-    }
-    Ok(limbs.iter().map(|&n| (0..n).collect()).collect())
 }

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::domain::SwitchDomain;
 use crate::error::Error;
 use crate::noise::{self, Noise};
+use crate::params::Params;
 use crate::randomness::Randomness;
 use crate::secret_key::{KeyId, SecretKey, SecretPoly, scaled_error, uniform};
 
@@ -89,12 +90,29 @@ impl<B: Backend> PublicKey<B> {
         level: usize,
         randomness: &mut Randomness,
     ) -> Result<Ciphertext<B, D>, Error> {
+        self.encrypt_over(context, message, level, context.params().p(), randomness)
+    }
+
+    /// As [`Self::encrypt`], with the special primes of the caller's choice in place of all; without any, the noise of
+    /// the public key stays as it is.
+    ///
+    /// # Errors
+    /// As [`Self::encrypt`], and [`Error::Ring`] for primes that are not special.
+    pub fn encrypt_over<D: SwitchDomain>(
+        &self,
+        context: &Context<B>,
+        message: &Poly<B, Coeff>,
+        level: usize,
+        special: &IndexSet,
+        randomness: &mut Randomness,
+    ) -> Result<Ciphertext<B, D>, Error> {
         let params = context.params();
         params.require_digest(&self.params_digest)?;
         let primes = params.level(level)?;
         message.require(primes)?;
+        params.p().rows(special)?;
         let (backend, n) = (context.backend(), params.n());
-        let extended = primes.union(params.p());
+        let extended = primes.union(special);
         let seed = randomness.next_seed()?;
         let u = params.secret().sample(&seed, Purpose::EncryptionSecret, 0, n);
         let mut u = Poly::from_signed(backend, &extended, u.as_slice())?.into_ntt(backend)?;
@@ -107,19 +125,18 @@ impl<B: Backend> PublicKey<B> {
             error.zeroize();
         }
         u.zeroize();
-        Ciphertext::new(params, parts, level, self.id, fresh_noise(context))
+        Ciphertext::new(params, parts, level, self.id, fresh_noise(params, special))
     }
 }
 
 /// The certificate of a ciphertext fresh from a public key: (e u + e_0 + e_1 s) / P and its rounding.
-fn fresh_noise<B: Backend>(context: &Context<B>) -> Noise {
-    let params = context.params();
+fn fresh_noise(params: &Params, special: &IndexSet) -> Noise {
     let sigma = params.error().variance().sqrt();
     let public = 1.1 * sigma * (2.0 * params.n() as f64 + 1.0).sqrt();
-    if params.p().is_empty() {
+    if special.is_empty() {
         return Noise::gaussian(public);
     }
-    let log2_p = params.ring().log2(params.p());
+    let log2_p = params.ring().log2(special);
     Noise::gaussian(public).times(-log2_p).plus(noise::rounding(params.n(), 2))
 }
 
@@ -155,7 +172,8 @@ fn scale_down<B: Backend, D: SwitchDomain>(
 ) -> Result<Poly<B, D>, Error> {
     let backend = context.backend();
     let params = context.params();
-    if params.p().is_empty() {
+    let special = error.primes().without(primes);
+    if special.is_empty() {
         let mut sum = error.duplicate(backend)?;
         if let Some(m) = message {
             sum.add_assign(backend, m)?;
@@ -165,11 +183,11 @@ fn scale_down<B: Backend, D: SwitchDomain>(
     }
     let spec = ScaleSpec::switch(error.primes(), primes, params.error_multiple());
     let scale = context.scale(spec)?;
-    let mut special = product.restrict(backend, params.p())?.into_coeff(backend)?;
-    special.add_assign(backend, &error.restrict(backend, params.p())?)?;
+    let mut leaving = product.restrict(backend, &special)?.into_coeff(backend)?;
+    leaving.add_assign(backend, &error.restrict(backend, &special)?)?;
     let mut rest = error.restrict(backend, primes)?;
     rest.mul_scalar_assign(backend, &scale.constants().factors)?;
-    scale.leave_into(backend, &special, &mut rest)?;
+    scale.leave_into(backend, &leaving, &mut rest)?;
     if let Some(m) = message {
         rest.add_assign(backend, m)?;
     }

@@ -10,6 +10,7 @@ use crate::domain::SwitchDomain;
 use crate::error::Error;
 use crate::params::hex;
 use crate::randomness::Randomness;
+use crate::second_key::{second_id, second_seed};
 pub use crate::wire::KeyId;
 
 impl KeyId {
@@ -39,6 +40,11 @@ impl<B: Backend> SecretPoly<B> {
     #[must_use]
     pub const fn poly(&self) -> &Poly<B, Ntt> {
         &self.0
+    }
+
+    /// The slots, to write.
+    pub(crate) const fn poly_mut(&mut self) -> &mut Poly<B, Ntt> {
+        &mut self.0
     }
 }
 
@@ -70,6 +76,7 @@ pub struct SecretKey<B: Backend = Cpu> {
     id: KeyId,
     small: SmallPoly,
     slots: SecretPoly<B>,
+    second: Option<Box<Self>>,
 }
 
 impl<B: Backend> SecretKey<B> {
@@ -98,10 +105,37 @@ impl<B: Backend> SecretKey<B> {
             return Err(Error::params("a secret key's coefficients must be -1, 0 or 1"));
         }
         let params = context.params();
-        let keyed = params.keyed();
-        params.require_secure(&keyed)?;
-        let poly = Poly::from_signed(context.backend(), &keyed, small.as_slice())?.into_ntt(context.backend())?;
-        Ok(Self { id, small, slots: SecretPoly::new(poly) })
+        let mut key = Self::on(context, id, small, &params.keyed())?;
+        if let Some(second) = params.second() {
+            let seed = second_seed(key.small.as_slice());
+            let small = params.secret().sample(&seed, Purpose::SecretKey, 0, params.n());
+            key.second = Some(Box::new(Self::on(context, second_id(id), small, &second.keyed())?));
+        }
+        Ok(key)
+    }
+
+    /// A ternary secret on the primes of its keys.
+    fn on(context: &Context<B>, id: KeyId, small: SmallPoly, keyed: &IndexSet) -> Result<Self, Error> {
+        context.params().require_secure(keyed)?;
+        let poly = Poly::from_signed(context.backend(), keyed, small.as_slice())?.into_ntt(context.backend())?;
+        Ok(Self { id, small, slots: SecretPoly::new(poly), second: None })
+    }
+
+    /// The second secret key, derived from this one, where the parameters have one.
+    #[must_use]
+    pub fn second(&self) -> Option<&Self> {
+        self.second.as_deref()
+    }
+
+    /// The secret key of this name: this one, or the second one.
+    ///
+    /// # Errors
+    /// [`Error::KeysDiffer`] for any other.
+    pub fn named(&self, id: KeyId) -> Result<&Self, Error> {
+        match self.second() {
+            Some(second) if second.id == id => Ok(second),
+            _ => self.id.require(id).map(|()| self),
+        }
     }
 
     /// The key's name.
@@ -148,11 +182,12 @@ impl<B: Backend> SecretKey<B> {
         context: &Context<B>,
         ciphertext: &Ciphertext<B, D>,
     ) -> Result<Phase<B>, Error> {
-        self.require(context, ciphertext)?;
+        context.params().require_digest(ciphertext.params_digest())?;
+        let key = self.named(ciphertext.key())?;
         let backend = context.backend();
         let (constant, rest) = ciphertext.parts().split_first().ok_or(Error::Components { expected: 2, got: 0 })?;
         let rest = rest.iter().map(|part| D::to_ntt(backend, part)).collect::<Result<_, _>>()?;
-        Ok(Phase(D::add_ntt_to_coeff(backend, self.horner(context, rest)?, constant)?))
+        Ok(Phase(D::add_ntt_to_coeff(backend, key.horner(context, rest)?, constant)?))
     }
 
     /// The phase modulo some of the primes only: enough to know it when it is smaller than their product.
@@ -165,18 +200,14 @@ impl<B: Backend> SecretKey<B> {
         ciphertext: &Ciphertext<B, D>,
         primes: &IndexSet,
     ) -> Result<Phase<B>, Error> {
-        self.require(context, ciphertext)?;
+        context.params().require_digest(ciphertext.params_digest())?;
+        let key = self.named(ciphertext.key())?;
         let backend = context.backend();
         let (constant, rest) = ciphertext.parts().split_first().ok_or(Error::Components { expected: 2, got: 0 })?;
         let slots = |part: &Poly<B, D>| D::restrict_to_ntt(backend, part, primes);
         let rest = rest.iter().map(slots).collect::<Result<_, _>>()?;
         let constant = constant.restrict(backend, primes)?;
-        Ok(Phase(D::add_ntt_to_coeff(backend, self.horner(context, rest)?, &constant)?))
-    }
-
-    fn require<D: SwitchDomain>(&self, context: &Context<B>, ciphertext: &Ciphertext<B, D>) -> Result<(), Error> {
-        self.id.require(ciphertext.key())?;
-        context.params().require_digest(ciphertext.params_digest())
+        Ok(Phase(D::add_ntt_to_coeff(backend, key.horner(context, rest)?, &constant)?))
     }
 
     /// c_1 s (+ c_2 s^2 ..).

@@ -1,4 +1,4 @@
-//! Switch keys: what they switch, their wire form with a seed, and their prepared form with constants folded in.
+//! Switch keys: what they switch, and their wire form with a seed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,12 +7,14 @@ use std::sync::Arc;
 use synchromesh_ring::sampler::{Purpose, Seed};
 use synchromesh_ring::{Backend, Cpu, IndexSet, Ntt, Poly, View, ViewMut};
 
-use crate::context::{Cache, Context};
+use crate::context::Context;
 use crate::error::Error;
+use crate::key_part::KeyPart;
 use crate::params::hex;
+use crate::prepared_key::{PreparedKey, PreparedKeys};
 use crate::randomness::Randomness;
 use crate::secret_key::{KeyId, SecretKey, SecretPoly, scaled_error, uniform};
-use crate::switch_plan::{DigitSizes, SwitchPlan};
+use crate::switch_plan::{DigitSizes, KeyRow, KeyShape, SwitchPlan};
 
 /// What a switch key brings under its target key s.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,19 +43,19 @@ impl fmt::Debug for Source {
     }
 }
 
-/// The wire form: for each digit j, b_j = -a_j s + t e_j + P g_j s' modulo QP, with a_j expanded from a seed and g_j
-/// the CRT idempotent of the digit (ePrint 2023/1642, section 2.8).
+/// The wire form: for each row j, b_j = -a_j s + t e_j + P g_j s' modulo QP, with a_j expanded from a seed and g_j
+/// the CRT idempotent of the row's digit (ePrint 2023/1642, section 2.8), times 2^(w i) for radix digit i.
 pub struct SwitchKey<B: Backend = Cpu> {
     source: Source,
     target: KeyId,
     params_digest: [u8; 32],
-    sizes: DigitSizes,
+    part: KeyPart,
     seed: Seed,
     b: Vec<Poly<B, Ntt>>,
 }
 
 impl<B: Backend> SwitchKey<B> {
-    /// Makes the key that brings `source` under `secret`, with the digits and special primes of `plan`.
+    /// Makes the key that brings `source` under `secret`, with the stored digits and special primes of `plan`.
     ///
     /// For [`Source::Key`], `other` is that key; otherwise it is not used.
     ///
@@ -65,6 +67,22 @@ impl<B: Backend> SwitchKey<B> {
         source: Source,
         other: Option<&SecretKey<B>>,
         plan: &SwitchPlan,
+        randomness: &mut Randomness,
+    ) -> Result<Self, Error> {
+        let part = KeyPart::whole(context.params(), plan.shape())?;
+        Self::generate_part(context, secret, source, other, &part, randomness)
+    }
+
+    /// The part of such a key that `part` names, the same as [`Self::trim`] leaves of the whole.
+    ///
+    /// # Errors
+    /// As [`Self::generate`].
+    pub fn generate_part(
+        context: &Context<B>,
+        secret: &SecretKey<B>,
+        source: Source,
+        other: Option<&SecretKey<B>>,
+        part: &KeyPart,
         randomness: &mut Randomness,
     ) -> Result<Self, Error> {
         let backend = context.backend();
@@ -82,39 +100,74 @@ impl<B: Backend> SwitchKey<B> {
             }
         };
         let (under, from) = (SecretPoly::new(under), SecretPoly::new(from));
-        context.params().require_secure(&context.params().keyed())?;
+        context.params().require_secure(part.primes())?;
         let root = randomness.next_seed()?;
         let seed = root.derive("switch key uniform", 0);
         let errors = root.derive("switch key error", 0);
-        let b = (0..plan.digits.len())
-            .map(|j| digit_body(context, &under, &from, plan, j, &seed, &errors))
+        let rows = part.shape().rows(context.params());
+        let b = part
+            .rows()
+            .iter()
+            .map(|&i| row_body(context, &under, &from, (&rows[i], part), [&seed, &errors]))
             .collect::<Result<_, _>>()?;
         let params_digest = *context.params().digest();
-        Ok(Self { source, target: secret.id(), params_digest, sizes: plan.digit_sizes(), seed, b })
+        Ok(Self { source, target: secret.id(), params_digest, part: part.clone(), seed, b })
     }
 
-    /// The key with these parts, as read from a file.
+    /// The key with these parts, as read from a file: b of the rows of `part`, in their order.
     ///
     /// # Errors
-    /// [`Error::Params`] when the number of digits does not fit, [`Error::Ring`] for a digit on other primes than QP,
-    /// [`Error::Security`] when QP is too large for N.
+    /// [`Error::Params`] when the number of digits does not fit, [`Error::Ring`] for a digit on other primes than those
+    /// of the part, [`Error::Security`] when QP is too large for N.
     pub fn from_parts(
         context: &Context<B>,
         source: Source,
         target: KeyId,
-        sizes: DigitSizes,
+        part: KeyPart,
         seed: Seed,
         b: Vec<Poly<B, Ntt>>,
     ) -> Result<Self, Error> {
         let params = context.params();
-        SwitchPlan::with_digits(params, &sizes)?;
-        if b.len() != sizes.0.len() {
-            return Err(Error::params(format!("a key of {} digits has {} polynomials", sizes.0.len(), b.len())));
+        if b.len() != part.rows().len() {
+            return Err(Error::params(format!("a key of {} rows has {} polynomials", part.rows().len(), b.len())));
         }
-        let keyed = params.keyed();
-        params.require_secure(&keyed)?;
-        b.iter().try_for_each(|p| p.require(&keyed))?;
-        Ok(Self { source, target, params_digest: *params.digest(), sizes, seed, b })
+        params.require_secure(part.primes())?;
+        b.iter().try_for_each(|p| p.require(part.primes()))?;
+        Ok(Self { source, target, params_digest: *params.digest(), part, seed, b })
+    }
+
+    /// The part of this key that `part` names.
+    ///
+    /// # Errors
+    /// [`Error::ParamsDiffer`], [`Error::Params`] for a part of other digits, [`Error::TrimmedKey`] for a part this key
+    /// has lost, or when the device fails.
+    pub fn trim(&self, context: &Context<B>, part: &KeyPart) -> Result<Self, Error> {
+        let params = context.params();
+        params.require_digest(&self.params_digest)?;
+        self.require_shape(part.shape())?;
+        let lost = part.primes().without(self.part.primes());
+        let row = |j: &usize| self.part.rows().iter().position(|i| i == j);
+        if !lost.is_empty() || part.rows().iter().any(|j| row(j).is_none()) {
+            return Err(self.lacks(&part.usable().without(self.part.usable()).union(&lost)));
+        }
+        let cut = |b: &Poly<B, Ntt>| Ok(b.restrict(context.backend(), part.primes())?);
+        let b = part.rows().iter().filter_map(row).map(|i| cut(&self.b[i])).collect::<Result<_, Error>>()?;
+        let seed = Seed::from_bytes(*self.seed.as_bytes());
+        let (source, target, params_digest) = (self.source, self.target, self.params_digest);
+        Ok(Self { source, target, params_digest, part: part.clone(), seed, b })
+    }
+
+    /// The error that says which primes this key has lost.
+    pub(crate) fn lacks(&self, primes: &IndexSet) -> Error {
+        Error::TrimmedKey { source_name: self.source.to_string(), missing: primes.as_slice().to_vec() }
+    }
+
+    /// Fails unless this is what the stored key is.
+    pub(crate) fn require_shape(&self, shape: &KeyShape) -> Result<(), Error> {
+        if shape == self.part.shape() {
+            return Ok(());
+        }
+        Err(Error::params(format!("the plan needs a key of {shape:?}, this one is of {:?}", self.part.shape())))
     }
 
     /// What it switches.
@@ -135,10 +188,22 @@ impl<B: Backend> SwitchKey<B> {
         &self.params_digest
     }
 
-    /// Primes in each digit.
+    /// Primes in each digit of the whole key.
     #[must_use]
     pub const fn sizes(&self) -> &DigitSizes {
-        &self.sizes
+        &self.part.shape().sizes
+    }
+
+    /// What of a plan is fixed in the whole key.
+    #[must_use]
+    pub const fn shape(&self) -> &KeyShape {
+        self.part.shape()
+    }
+
+    /// Which rows and limbs of it there are.
+    #[must_use]
+    pub const fn part(&self) -> &KeyPart {
+        &self.part
     }
 
     /// The public seed of all a_j.
@@ -147,49 +212,10 @@ impl<B: Backend> SwitchKey<B> {
         &self.seed
     }
 
-    /// b_j in slots over QP.
+    /// b of the rows of the part, in slots over its primes.
     #[must_use]
     pub fn b(&self) -> &[Poly<B, Ntt>] {
         &self.b
-    }
-
-    /// Bytes of a prepared key of this shape: 2 omega (l + k) N words.
-    #[must_use]
-    pub fn prepared_bytes(&self, context: &Context<B>) -> usize {
-        self.b.iter().map(|p| 2 * 8 * p.primes().len() * context.params().n()).sum()
-    }
-
-    /// Expands the seed and multiplies the constants of `plan` into both columns.
-    ///
-    /// # Errors
-    /// [`Error::ParamsDiffer`], [`Error::Params`] when the plan has other digits, or when the device fails.
-    pub fn prepare(&self, context: &Context<B>, plan: &SwitchPlan) -> Result<PreparedKey<B>, Error> {
-        context.params().require_digest(&self.params_digest)?;
-        if plan.digit_sizes() != self.sizes {
-            return Err(Error::params(format!(
-                "the plan has digits {:?}, the key {:?}",
-                plan.digit_sizes().0,
-                self.sizes.0
-            )));
-        }
-        let (backend, ring) = (context.backend(), synchromesh_ring::Error::from);
-        let primes = context.params().q().union(&plan.special);
-        let factors = plan.key_factors(context.params())?;
-        let rows = primes.len();
-        let all: Vec<usize> = (0..rows).collect();
-        let mut columns =
-            [backend.alloc(rows * self.b.len()).map_err(ring)?, backend.alloc(rows * self.b.len()).map_err(ring)?];
-        for (j, b) in self.b.iter().enumerate() {
-            let a = uniform(context, &primes, &self.seed, Purpose::SwitchKeyUniform, j as u32)?;
-            let at: Vec<usize> = (j * rows..(j + 1) * rows).collect();
-            for (column, poly) in columns.iter_mut().zip([b, &a]) {
-                backend.copy(View::new(poly.buffer(), &all), ViewMut::new(column, &at)).map_err(ring)?;
-                if factors.iter().any(|&f| f != 1) {
-                    backend.mul_scalar_assign(primes.as_slice(), ViewMut::new(column, &at), &factors).map_err(ring)?;
-                }
-            }
-        }
-        Ok(PreparedKey { source: self.source, target: self.target, primes, columns })
     }
 }
 
@@ -208,77 +234,58 @@ pub fn inverse_galois(g: usize, two_n: usize) -> usize {
     result
 }
 
-/// b_j = -a_j s + t e_j + P s' on the primes of digit j, without the last term elsewhere.
-fn digit_body<B: Backend>(
+/// b_j = -a_j s + t e_j + P_0 2^(w i) s' on the primes of the row's digit, without the last term elsewhere.
+fn row_body<B: Backend>(
     context: &Context<B>,
     under: &SecretPoly<B>,
     from: &SecretPoly<B>,
-    plan: &SwitchPlan,
-    j: usize,
-    seed: &Seed,
-    errors: &Seed,
+    (row, part): (&KeyRow, &KeyPart),
+    [seed, errors]: [&Seed; 2],
 ) -> Result<Poly<B, Ntt>, Error> {
-    let (backend, params) = (context.backend(), context.params());
-    let keyed = params.keyed();
-    let a = uniform(context, &keyed, seed, Purpose::SwitchKeyUniform, j as u32)?;
-    let error = params.error().sample(errors, Purpose::SwitchKeyError, j as u32, params.n());
-    let mut b = scaled_error(context, &keyed, &error)?.into_ntt(backend)?;
-    b.sub_assign(backend, SecretPoly::new(a.mul(backend, under.poly())?).poly())?;
-    let own = &plan.digits[j];
-    let p = params.ring().residues(own, &params.ring().product(&plan.special));
-    let rows = keyed.rows(own)?;
-    backend
-        .mul_scalar_acc(own.as_slice(), View::new(from.poly().buffer(), &rows), &p, ViewMut::new(b.buffer_mut(), &rows))
-        .map_err(synchromesh_ring::Error::from)?;
+    let (backend, params, ring) = (context.backend(), context.params(), synchromesh_ring::Error::from);
+    let (primes, j) = (part.primes(), row.index as u32);
+    let a = uniform(context, primes, seed, Purpose::SwitchKeyUniform, j)?;
+    let error = params.error().sample(errors, Purpose::SwitchKeyError, j, params.n());
+    let mut b = scaled_error(context, primes, &error)?.into_ntt(backend)?;
+    let mut product = SecretPoly::new(Poly::new(backend, primes)?);
+    let (all, secret_rows) = ((0..primes.len()).collect::<Vec<_>>(), under.poly().primes().rows(primes)?);
+    let (a, s) = (View::new(a.buffer(), &all), View::new(under.poly().buffer(), &secret_rows));
+    backend.mul_into(primes.as_slice(), a, s, ViewMut::new(product.poly_mut().buffer_mut(), &all)).map_err(ring)?;
+    b.sub_assign(backend, product.poly())?;
+    let own = row.own.intersection(primes);
+    let factors = params.ring().residues(&own, &(params.ring().product(&part.shape().special) * row.power()));
+    let (rows, from_rows) = (primes.rows(&own)?, from.poly().primes().rows(&own)?);
+    let from = View::new(from.poly().buffer(), &from_rows);
+    backend.mul_scalar_acc(own.as_slice(), from, &factors, ViewMut::new(b.buffer_mut(), &rows)).map_err(ring)?;
     Ok(b)
-}
-
-/// A key on the device with its constants folded in: two columns, each \[digit\]\[limb of QP\]\[N\] in slots.
-pub struct PreparedKey<B: Backend = Cpu> {
-    source: Source,
-    target: KeyId,
-    primes: IndexSet,
-    columns: [B::Buffer; 2],
-}
-
-impl<B: Backend> PreparedKey<B> {
-    /// What it switches.
-    #[must_use]
-    pub const fn source(&self) -> Source {
-        self.source
-    }
-
-    /// The key it switches to.
-    #[must_use]
-    pub const fn target(&self) -> KeyId {
-        self.target
-    }
-
-    /// The primes of its rows.
-    #[must_use]
-    pub const fn primes(&self) -> &IndexSet {
-        &self.primes
-    }
-
-    /// Column 0 (b) and column 1 (a).
-    #[must_use]
-    pub const fn columns(&self) -> &[B::Buffer; 2] {
-        &self.columns
-    }
 }
 
 /// The switch keys of one secret key, and their prepared forms, made at first use.
 pub struct EvaluationKeys<B: Backend = Cpu> {
     target: KeyId,
     keys: BTreeMap<Source, Arc<SwitchKey<B>>>,
-    prepared: Cache<(Source, SwitchPlan), PreparedKey<B>>,
+    /// Those under both secret keys.
+    prepared: Arc<PreparedKeys<B>>,
+    second: Option<Box<Self>>,
 }
 
 impl<B: Backend> EvaluationKeys<B> {
     /// No keys yet.
     #[must_use]
     pub fn new(target: KeyId) -> Self {
-        Self { target, keys: BTreeMap::new(), prepared: Cache::default() }
+        Self { target, keys: BTreeMap::new(), prepared: Arc::default(), second: None }
+    }
+
+    /// Adds the keys under the second secret key; their prepared forms share the budget of these.
+    pub fn set_second(&mut self, mut keys: Self) {
+        keys.prepared = Arc::clone(&self.prepared);
+        self.second = Some(Box::new(keys));
+    }
+
+    /// The keys under the second secret key.
+    #[must_use]
+    pub fn second(&self) -> Option<&Self> {
+        self.second.as_deref()
     }
 
     /// Makes keys for each of `sources` (relinearisation and rotations).
@@ -346,7 +353,35 @@ impl<B: Backend> EvaluationKeys<B> {
         plan: &SwitchPlan,
     ) -> Result<Arc<PreparedKey<B>>, Error> {
         let key = self.get(source)?;
-        self.prepared.get_or_make((source, plan.clone()), || key.prepare(context, plan))
+        self.prepared
+            .get_or_make((self.target, source, plan.clone()), context.params().n(), || key.prepare(context, plan))
+    }
+
+    /// Keeps at most `bytes` of prepared forms from now on, and of those the ones used last; the others are derived again
+    /// at need. One larger than that is made for each use. Without this call all are kept.
+    pub fn set_prepared_budget(&self, bytes: u64) {
+        self.prepared.set_budget(bytes);
+    }
+
+    /// Bytes of prepared forms kept now.
+    #[must_use]
+    pub fn prepared_bytes(&self) -> u64 {
+        self.prepared.bytes()
+    }
+
+    /// The keys with of each the part that `part` names; those under a second secret key stay whole.
+    ///
+    /// # Errors
+    /// As [`SwitchKey::trim`].
+    pub fn trim(&self, context: &Context<B>, part: &KeyPart) -> Result<Self, Error> {
+        let mut trimmed = Self::new(self.target);
+        for key in self.iter() {
+            trimmed.insert(key.trim(context, part)?)?;
+        }
+        if let Some(second) = self.second() {
+            trimmed.set_second(Self { keys: second.keys.clone(), ..Self::new(second.target) });
+        }
+        Ok(trimmed)
     }
 
     /// Drops the prepared forms; they are derived again at need.

@@ -1,4 +1,10 @@
-//! What a key switch does, as choices on independent axes: digits, special primes, folding, overflow correction.
+//! What a key switch does, as choices on independent axes: digits, radix, gadget, special primes, the ring of the inner
+//! product, folding, overflow correction.
+
+mod coalesce;
+mod key_rows;
+mod product_ring;
+mod search;
 
 use serde::{Deserialize, Serialize};
 use synchromesh_ring::IndexSet;
@@ -7,6 +13,10 @@ use synchromesh_ring::scale::ScaleSpec;
 
 use crate::error::Error;
 use crate::params::Params;
+pub use coalesce::Gadget;
+pub use key_rows::{KeyRow, KeyShape};
+pub use product_ring::{AuxBound, ExtendedRing, ProductRing};
+pub use search::{DoubleChoice, DoubleSearch};
 
 /// Where the constants of the mod-down are multiplied (ePrint 2023/1642, section 3.3).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -17,18 +27,28 @@ pub enum Folding {
     Folded {
         /// Ciphertext primes that the mod-down drops together with P; empty for a plain key switch.
         dropped: IndexSet,
+        /// Ciphertext primes that it brings in (prime switching).
+        coming: IndexSet,
     },
 }
 
-/// How a key switch with the CRT-idempotent gadget in R_QP is carried out.
+/// How a key switch is carried out.
 ///
-/// One digit is GHS, omega digits are hybrid key switching, one prime a digit is RNS-BV.
+/// One digit is GHS, omega digits are hybrid key switching, one prime a digit is RNS-BV, with radix digits BV; in an
+/// extended ring it is double decomposition, and linear key switching where every digit is one prime.
+/// Coalesced digits with borrowed primes are level-aware key switching.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SwitchPlan {
-    /// Digit j is the integer modulo the product of these ciphertext primes; together they are all of them.
+    /// Digit j is the integer modulo the product of these ciphertext primes; the input has no other primes.
     pub digits: Vec<IndexSet>,
-    /// The special primes P.
+    /// How they come from the stored key.
+    pub gadget: Gadget,
+    /// w: each digit, of one prime then, is split further in base 2^w.
+    pub radix_bits: Option<u32>,
+    /// The special primes P; none: P = 1.
     pub special: IndexSet,
+    /// Where the inner product is computed.
+    pub ring: ProductRing,
     /// Where the constants go.
     pub folding: Folding,
     /// Overflow rule when a digit is extended.
@@ -50,12 +70,54 @@ impl DigitSizes {
         if omega == 0 || omega > l {
             return Err(Error::params(format!("omega = {omega} digits: there must be 1 to {l} of them")));
         }
-        let size = l.div_ceil(omega);
-        let mut sizes = vec![size; l / size];
-        if !l.is_multiple_of(size) {
-            sizes.push(l % size);
+        Ok(Self::of(l, l.div_ceil(omega)))
+    }
+
+    /// `primes` in runs of these sizes.
+    ///
+    /// # Errors
+    /// [`Error::Params`] unless the sizes are positive and add up to the number of primes.
+    pub fn split(&self, primes: &IndexSet) -> Result<Vec<IndexSet>, Error> {
+        let l = primes.len();
+        if self.0.contains(&0) || self.0.iter().try_fold(0usize, |sum, &n| sum.checked_add(n)) != Some(l) {
+            return Err(Error::params(format!("digit sizes {:?} must be positive and add up to {l}", self.0)));
         }
-        Ok(Self(sizes))
+        let mut rest = primes.as_slice();
+        let mut take = |size| {
+            let (digit, after) = rest.split_at(size);
+            rest = after;
+            digit.iter().copied().collect()
+        };
+        Ok(self.0.iter().map(|&size| take(size)).collect())
+    }
+
+    /// At most omega digits of neighbouring primes whose widest is as narrow as can be, for primes of these widths.
+    ///
+    /// # Errors
+    /// [`Error::Params`] unless 1 <= omega <= number of primes.
+    pub fn balanced(widths: &[u32], omega: usize) -> Result<Self, Error> {
+        let l = widths.len();
+        if omega == 0 || omega > l {
+            return Err(Error::params(format!("omega = {omega} digits: there must be 1 to {l} of them")));
+        }
+        let (mut low, mut high) = (widths.iter().copied().max().unwrap_or(0), widths.iter().sum::<u32>());
+        let split = |widest: u32| {
+            let (mut sizes, mut bits) = (vec![0], 0);
+            for &width in widths {
+                if bits + width > widest {
+                    sizes.push(0);
+                    bits = 0;
+                }
+                bits += width;
+                *sizes.last_mut().unwrap_or(&mut 0) += 1;
+            }
+            sizes
+        };
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if split(middle).len() <= omega { high = middle } else { low = middle + 1 }
+        }
+        Ok(Self(split(high)))
     }
 }
 
@@ -73,26 +135,38 @@ impl SwitchPlan {
     /// # Errors
     /// [`Error::Params`] unless the sizes are positive and add up to the number of ciphertext primes.
     pub fn with_digits(params: &Params, sizes: &DigitSizes) -> Result<Self, Error> {
-        let l = params.q().len();
-        if sizes.0.contains(&0) || sizes.0.iter().sum::<usize>() != l {
-            return Err(Error::params(format!("digit sizes {:?} must be positive and add up to {l}", sizes.0)));
-        }
-        let mut start = 0;
-        let digits = sizes
-            .0
-            .iter()
-            .map(|&size| {
-                start += size;
-                (start - size..start).collect()
-            })
-            .collect();
+        Self::over(params.q(), params.p(), sizes)
+    }
+
+    /// Hybrid key switching with digits of the ciphertext primes `q`, in their order, and the special primes `special`.
+    ///
+    /// # Errors
+    /// [`Error::Params`] unless the sizes are positive and add up to the number of primes of `q`.
+    pub fn over(q: &IndexSet, special: &IndexSet, sizes: &DigitSizes) -> Result<Self, Error> {
         Ok(Self {
-            digits,
-            special: params.p().clone(),
-            folding: Folding::Folded { dropped: IndexSet::empty() },
+            digits: sizes.split(q)?,
+            gadget: Gadget::Idempotent,
+            radix_bits: None,
+            special: special.clone(),
+            ring: ProductRing::Base,
+            folding: Folding::Folded { dropped: IndexSet::empty(), coming: IndexSet::empty() },
             digit_overflow: Overflow::Round,
             down_overflow: Overflow::Round,
         })
+    }
+
+    /// The ciphertext primes that the digits hold.
+    #[must_use]
+    pub fn q(&self) -> IndexSet {
+        self.digits.iter().flat_map(IndexSet::iter).collect()
+    }
+
+    /// The same plan with constants folded for switches from `active` to `target`, which may drop primes besides P and
+    /// bring others in: no run-time constant then but that of the addends.
+    #[must_use]
+    pub fn folded_to(mut self, active: &IndexSet, target: &IndexSet) -> Self {
+        self.folding = Folding::Folded { dropped: active.without(target), coming: target.without(active) };
+        self
     }
 
     /// The same plan with constants multiplied at run time.
@@ -123,16 +197,19 @@ impl SwitchPlan {
         own.enumerate().filter(|(_, d)| !d.is_empty()).collect()
     }
 
-    /// The factor that folding multiplies into the key at each prime of q, then of P.
+    /// The factor that folding multiplies into the key at each prime of [`Self::key_primes`].
     ///
     /// # Errors
     /// [`Error::Ring`] when the error multiple is not invertible.
     pub fn key_factors(&self, params: &Params) -> Result<Vec<u64>, Error> {
-        let all = params.q().union(&self.special);
-        let Folding::Folded { dropped } = &self.folding else {
+        let all = self.key_primes();
+        let Folding::Folded { dropped, coming } = &self.folding else {
             return Ok(vec![1; all.len()]);
         };
-        let mut spec = ScaleSpec::switch(&all, &params.q().without(dropped), params.error_multiple());
+        // What is dropped counts even where a narrower plan, for a trimmed key, no longer has it.
+        let from = all.union(dropped).without(coming);
+        let to = all.union(coming).without(&self.special).without(dropped);
+        let mut spec = ScaleSpec::switch(&from, &to, params.error_multiple());
         spec.overflow = self.down_overflow;
         let constants = spec.constants(params.ring())?;
         let (pre, _) = constants.convert.fold();

@@ -32,6 +32,7 @@ pub fn literal(log_n: u32, q: &[u32], p: &[u32], t: &str) -> ParamsLiteral {
         p: primes[q.len()..].to_vec(),
         aux: vec![],
         level_limbs: vec![],
+        schedule: Default::default(),
         error_multiple: t.to_owned(),
         error: Default::default(),
         security: Security::Insecure,

@@ -256,7 +256,7 @@ fn all_domain_pairs_cost_the_same_and_counts_equal_the_formulas() {
                     let (counts, result) = switch_cost(&mut f, &plan, input, output);
                     // Table 2: (omega + 2)(l + k) NTTs for every pair of domains.
                     assert_eq!(counts.ntt, (omega + 2) * (l + k), "{t} {l} {omega} {input:?} {output:?}");
-                    // Section 4 (000-F5) folded: l (l + 2 omega + 2k + 3); Table 2 unfolded, its BGV row holding
+                    // Section 4 folded: l (l + 2 omega + 2k + 3); Table 2 unfolded, its BGV row holding
                     // t^-1 and t that our unfolded path multiplies into the same factors as P.
                     let folded_cost = l * (l + 2 * omega + 2 * k + 3);
                     let expected = if folded { folded_cost } else { folded_cost + 2 * l + 2 * k };

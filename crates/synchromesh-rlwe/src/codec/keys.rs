@@ -1,22 +1,33 @@
 //! Keys as bytes: small coefficients of the secret, a seed and b for everything public.
 
 use synchromesh_ring::sampler::{Seed, SmallPoly};
-use synchromesh_ring::{Backend, Error as RingError};
+use synchromesh_ring::{Backend, Error as RingError, IndexSet};
 use zeroize::Zeroizing;
 
 use super::{SEED_BYTES, digest, open, poly_bytes, read_poly, require_named, require_seeded, write_poly, write_u16};
 use crate::context::Context;
 use crate::error::Error;
+use crate::key_part::KeyPart;
 use crate::params::Params;
 use crate::public_key::PublicKey;
+use crate::second_key::second_id;
 use crate::secret_key::SecretKey;
 use crate::switch_key::{EvaluationKeys, Source, SwitchKey};
-use crate::switch_plan::DigitSizes;
-use crate::wire::{EnvelopeKey, Header, KeyId, ObjectType, Reader, WireError, Writer, limb_bytes};
+use crate::switch_plan::{DigitSizes, KeyShape};
+use crate::wire::{
+    EnvelopeKey, HEADER_BYTES, Header, KeyId, ObjectType, Reader, TRAILER_BYTES, WireError, Writer, limb_bytes,
+};
 
 const SQUARE: u8 = 0;
 const GALOIS: u8 = 1;
 const OTHER_KEY: u8 = 2;
+/// Added to the tag of a key that was trimmed.
+const TRIMMED: u8 = 0x20;
+
+/// Beside the source: a byte with the radix follows.
+const RADIX: u8 = 0x80;
+/// Beside the source: the special primes follow, which are not all of P.
+const SPECIAL: u8 = 0x40;
 
 /// Largest absolute value of a secret coefficient.
 const SECRET_BOUND: u64 = 1;
@@ -36,9 +47,33 @@ fn largest_key_count(params: &Params) -> usize {
 
 pub(super) fn largest_key_set_bytes(params: &Params) -> u64 {
     let l = params.q().len();
-    let digit = 2u64.saturating_add(poly_bytes(params, &params.keyed()) as u64);
-    let key = ((1 + 16 + 4 + SEED_BYTES) as u64).saturating_add(digit.saturating_mul(l as u64));
-    key.saturating_mul(largest_key_count(params) as u64).saturating_add(4)
+    // At worst a row for each bit of each prime.
+    let largest = |[_, special]: [&IndexSet; 2], keyed: IndexSet| {
+        let row = poly_bytes(params, &keyed) as u64;
+        let lists = 8 + 2 * (61 * l + keyed.len());
+        let head = (1 + 16 + 1 + 2 + 4 + SEED_BYTES + 2 * (l + special.len()) + lists) as u64;
+        let key = head.saturating_add(row.saturating_mul(61 * l as u64));
+        key.saturating_mul(largest_key_count(params) as u64).saturating_add(4)
+    };
+    let first = largest([params.q(), params.p()], params.keyed());
+    let second = params.second().map_or(0, |second| largest([&second.q, &second.special], second.keyed()));
+    first.saturating_add(second)
+}
+
+/// Bytes of one switch key inside its container, exact; saturates.
+#[must_use]
+pub fn switch_key_bytes(params: &Params, source: Source, part: &KeyPart) -> u64 {
+    let argument = match source {
+        Source::Square => 0,
+        Source::Galois(_) => 4,
+        Source::Key(_) => 16,
+    };
+    let (shape, rows, primes) = (part.shape(), part.rows().len(), part.primes().len());
+    let lists = if part.is_whole(params) { 0 } else { 8 + 2 * (rows + primes) };
+    let special = if &shape.special == params.p() { 0 } else { 2 + 2 * shape.special.len() };
+    let radix = usize::from(shape.radix_bits.is_some());
+    let fixed = 1 + argument + radix + special + 4 + 2 * shape.sizes.0.len() + lists + SEED_BYTES;
+    (poly_bytes(params, part.primes()) as u64).saturating_mul(rows as u64).saturating_add(fixed as u64)
 }
 
 impl<B: Backend> SecretKey<B> {
@@ -114,6 +149,15 @@ impl<B: Backend> PublicKey<B> {
 }
 
 impl<B: Backend> EvaluationKeys<B> {
+    /// Bytes of [`Self::to_bytes`], exact; saturates.
+    #[must_use]
+    pub fn wire_bytes(&self, params: &Params) -> u64 {
+        let keys = self.iter().chain(self.second().into_iter().flat_map(Self::iter));
+        let keys = keys.map(|key| switch_key_bytes(params, key.source(), key.part()));
+        let counts = 4 + 4 * usize::from(params.second().is_some());
+        keys.fold((HEADER_BYTES + TRAILER_BYTES + counts) as u64, u64::saturating_add)
+    }
+
     /// All keys as a container, in the order of their sources.
     ///
     /// # Errors
@@ -128,12 +172,14 @@ impl<B: Backend> EvaluationKeys<B> {
             return Err(WireError::TooLarge { what: "switch keys", declared, limit: limit as u64 }.into());
         }
         let header = Header::new(ObjectType::SwitchKeySet, digest(params), self.target()).seeded();
-        let poly = poly_bytes(params, &params.keyed());
-        let size = |key: &SwitchKey<B>| 64usize.saturating_add(key.b().len().saturating_mul(poly.saturating_add(2)));
-        let mut writer = Writer::new(header, self.iter().map(|k| size(k)).fold(4, usize::saturating_add));
-        writer.count("switch keys", self.iter().len())?;
-        for key in self.iter() {
-            write_switch_key(&mut writer, context, key)?;
+        let payload = self.wire_bytes(params).saturating_sub((HEADER_BYTES + TRAILER_BYTES) as u64);
+        let mut writer = Writer::new(header, usize::try_from(payload).unwrap_or(usize::MAX));
+        write_set(&mut writer, context, Some(self), [params.q(), params.p()])?;
+        if let Some(primes) = params.second() {
+            if let Some(second) = self.second() {
+                second.target().require(second_id(self.target()))?;
+            }
+            write_set(&mut writer, context, self.second(), [&primes.q, &primes.special])?;
         }
         Ok(writer.finish(envelope))
     }
@@ -152,18 +198,56 @@ impl<B: Backend> EvaluationKeys<B> {
         let params = context.params();
         let mut reader = open(params, bytes, ObjectType::SwitchKeySet, key, envelope)?;
         require_seeded(&reader, true)?;
-        let mut keys = Self::new(reader.header().key);
-        let mut last = None;
-        for _ in 0..reader.count("switch keys", largest_key_count(params))? {
-            let key = read_switch_key(&mut reader, context)?;
-            if last.replace(key.source()).is_some_and(|last| last >= key.source()) {
-                return Err(reader.refuse("switch keys are not in rising order of their sources", 0).into());
+        let target = reader.header().key;
+        let mut keys = read_set(&mut reader, context, target, [params.q(), params.p()])?;
+        if let Some(primes) = params.second() {
+            let second = read_set(&mut reader, context, second_id(target), [&primes.q, &primes.special])?;
+            if second.iter().len() > 0 {
+                keys.set_second(second);
             }
-            keys.insert(key)?;
         }
         reader.finish()?;
         Ok(keys)
     }
+}
+
+/// The keys under one secret key, with its ciphertext and special primes, in rising order of their sources; none: no
+/// keys.
+fn write_set<B: Backend>(
+    writer: &mut Writer,
+    context: &Context<B>,
+    keys: Option<&EvaluationKeys<B>>,
+    [q, special]: [&IndexSet; 2],
+) -> Result<(), Error> {
+    writer.count("switch keys", keys.map_or(0, |keys| keys.iter().len()))?;
+    keys.into_iter().flat_map(|keys| keys.iter()).try_for_each(|key| {
+        let shape = key.shape();
+        if &shape.q != q || !shape.special.without(special).is_empty() {
+            return Err(Error::params(format!(
+                "a switch key over {:?} and {:?} is not one under the secret key of {q:?} and {special:?}",
+                shape.q, shape.special
+            )));
+        }
+        write_switch_key(writer, context, key)
+    })
+}
+
+fn read_set<B: Backend>(
+    reader: &mut Reader<'_>,
+    context: &Context<B>,
+    target: KeyId,
+    primes: [&IndexSet; 2],
+) -> Result<EvaluationKeys<B>, Error> {
+    let mut keys = EvaluationKeys::new(target);
+    let mut last = None;
+    for _ in 0..reader.count("switch keys", largest_key_count(context.params()))? {
+        let key = read_switch_key(reader, context, target, primes)?;
+        if last.replace(key.source()).is_some_and(|last| last >= key.source()) {
+            return Err(reader.refuse("switch keys are not in rising order of their sources", 0).into());
+        }
+        keys.insert(key)?;
+    }
+    Ok(keys)
 }
 
 /// Fails unless g is odd and below 2N.
@@ -178,27 +262,53 @@ fn require_galois(params: &Params, element: usize) -> Result<(), Error> {
 fn write_switch_key<B: Backend>(writer: &mut Writer, context: &Context<B>, key: &SwitchKey<B>) -> Result<(), Error> {
     let params = context.params();
     params.require_digest(key.params_digest())?;
+    let (shape, part) = (key.shape(), key.part());
+    let (all_of_p, whole) = (&shape.special == params.p(), part.is_whole(params));
+    let flag = |flag, set| if set { flag } else { 0 };
+    let flags = flag(RADIX, shape.radix_bits.is_some()) | flag(SPECIAL, !all_of_p) | flag(TRIMMED, !whole);
     match key.source() {
-        Source::Square => writer.u8(SQUARE),
+        Source::Square => writer.u8(flags | SQUARE),
         Source::Galois(g) => {
             require_galois(params, g)?;
-            writer.u8(GALOIS);
+            writer.u8(flags | GALOIS);
             writer.count("Galois element", g)?;
         }
         Source::Key(id) => {
             require_named(id)?;
-            writer.u8(OTHER_KEY);
+            writer.u8(flags | OTHER_KEY);
             writer.raw(&id.0);
         }
     }
-    writer.count("digits", key.sizes().0.len())?;
-    key.sizes().0.iter().try_for_each(|&size| write_u16(writer, "primes of a digit", size))?;
+    if let Some(bits) = shape.radix_bits {
+        writer.u8(bits as u8);
+    }
+    if !all_of_p {
+        write_u16(writer, "special primes", shape.special.len())?;
+        shape.special.iter().try_for_each(|i| write_u16(writer, "a special prime", i))?;
+    }
+    write_list(writer, "digits", "primes of a digit", &shape.sizes.0)?;
+    if !whole {
+        write_list(writer, "rows", "row", part.rows())?;
+        write_list(writer, "primes", "prime", part.primes().as_slice())?;
+    }
     writer.raw(key.seed().as_bytes());
     key.b().iter().try_for_each(|b| write_poly(writer, context, b))
 }
 
-fn read_source(reader: &mut Reader<'_>, params: &Params) -> Result<Source, Error> {
-    match reader.u8()? {
+/// A count, then numbers of two bytes.
+fn write_list(writer: &mut Writer, list: &'static str, item: &'static str, numbers: &[usize]) -> Result<(), WireError> {
+    writer.count(list, numbers.len())?;
+    numbers.iter().try_for_each(|&x| write_u16(writer, item, x))
+}
+
+/// At most `limit` numbers of two bytes.
+fn read_list(reader: &mut Reader<'_>, list: &'static str, limit: usize) -> Result<Vec<usize>, WireError> {
+    let count = reader.count(list, limit)?;
+    (0..count).map(|_| Ok(usize::from(reader.u16()?))).collect()
+}
+
+fn read_source(reader: &mut Reader<'_>, params: &Params, tag: u8) -> Result<Source, Error> {
+    match tag {
         SQUARE => Ok(Source::Square),
         GALOIS => {
             let g = reader.u32()? as usize;
@@ -214,13 +324,53 @@ fn read_source(reader: &mut Reader<'_>, params: &Params) -> Result<Source, Error
     }
 }
 
-fn read_switch_key<B: Backend>(reader: &mut Reader<'_>, context: &Context<B>) -> Result<SwitchKey<B>, Error> {
+fn read_part(reader: &mut Reader<'_>, params: &Params, tag: u8, [q, p]: [&IndexSet; 2]) -> Result<KeyPart, Error> {
+    let radix_bits = if tag & RADIX == 0 { None } else { Some(u32::from(reader.u8()?)) };
+    let special = if tag & SPECIAL == 0 { params.p().clone() } else { read_special(reader, params, p)? };
+    if !special.without(p).is_empty() {
+        return Err(reader.refuse("a switch key of this secret key does not have all of P", 1).into());
+    }
+    let sizes = DigitSizes(read_list(reader, "digits", q.len())?);
+    let whole = KeyPart::whole(params, KeyShape { q: q.clone(), sizes, radix_bits, special })?;
+    if tag & TRIMMED == 0 {
+        return Ok(whole);
+    }
+    let rows = read_list(reader, "rows", whole.rows().len())?;
+    let primes = read_list(reader, "primes", whole.primes().len())?;
+    let length = 2 * (rows.len() + primes.len()) + 8;
+    let part = KeyPart::of(params, whole.shape().clone(), rows, primes.into_iter().collect())?;
+    if part.is_whole(params) {
+        return Err(reader.refuse("a whole switch key is marked as trimmed", length).into());
+    }
+    Ok(part)
+}
+
+fn read_switch_key<B: Backend>(
+    reader: &mut Reader<'_>,
+    context: &Context<B>,
+    target: KeyId,
+    primes: [&IndexSet; 2],
+) -> Result<SwitchKey<B>, Error> {
     let params = context.params();
-    let source = read_source(reader, params)?;
-    let count = reader.count("digits", params.q().len())?;
-    let sizes = (0..count).map(|_| Ok(usize::from(reader.u16()?))).collect::<Result<Vec<_>, WireError>>()?;
+    let tag = reader.u8()?;
+    let source = read_source(reader, params, tag & !(RADIX | SPECIAL | TRIMMED))?;
+    let part = read_part(reader, params, tag, primes)?;
     let seed = Seed::from_bytes(reader.array()?);
-    let keyed = params.keyed();
-    let b = (0..count).map(|_| read_poly(reader, context, &keyed)).collect::<Result<Vec<_>, _>>()?;
-    SwitchKey::from_parts(context, source, reader.header().key, DigitSizes(sizes), seed, b)
+    let b = part.rows().iter().map(|_| read_poly(reader, context, part.primes())).collect::<Result<_, _>>()?;
+    SwitchKey::from_parts(context, source, target, part, seed, b)
+}
+
+/// Special primes other than all of P: some of those of the secret key, in their order.
+fn read_special(reader: &mut Reader<'_>, params: &Params, of: &IndexSet) -> Result<IndexSet, Error> {
+    let count = usize::from(reader.u16()?);
+    if count > of.len() {
+        return Err(reader.refuse("more special primes than P has", 2).into());
+    }
+    let primes = (0..count).map(|_| Ok(usize::from(reader.u16()?))).collect::<Result<IndexSet, WireError>>()?;
+    let at: Option<Vec<usize>> = primes.iter().map(|i| of.position(i)).collect();
+    let ordered = at.is_some_and(|at| at.windows(2).all(|w| w[0] < w[1]));
+    if !ordered || &primes == params.p() {
+        return Err(reader.refuse("special primes are not some of P in rising order", 2).into());
+    }
+    Ok(primes)
 }

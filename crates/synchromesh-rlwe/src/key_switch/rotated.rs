@@ -1,0 +1,212 @@
+//! Accumulators as operands: ciphertexts, rotations and sums modulo QP, before any division by P.
+//!
+//! An accumulator holds each limb times the constant that the plan folds into its keys, so that a polynomial modulo Q
+//! enters as P times itself times that constant, and as nothing on the special primes.
+
+use synchromesh_ring::{Backend, Coeff, ConvertMode, IndexSet, Ntt, Poly, View, ViewMut};
+
+use super::{Accumulator, Switcher, ring};
+use crate::context::Context;
+use crate::error::Error;
+
+impl<B: Backend> Switcher<B> {
+    /// The primes of accumulators: those of the input and P.
+    #[must_use]
+    pub const fn extended(&self) -> &IndexSet {
+        &self.extended
+    }
+
+    /// Slots modulo QP as an accumulator: nothing of it is in an extended ring.
+    fn summed(&self, buffer: B::Buffer) -> Accumulator<B> {
+        Accumulator { buffer, products: u64::from(self.way_out.is_none()), settled: None }
+    }
+
+    /// The accumulator in slots modulo QP, where the functions below take it; from an extended ring it is brought there.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn in_base(&self, context: &Context<B>, mut accumulator: Accumulator<B>) -> Result<Accumulator<B>, Error> {
+        let Some(way_out) = &self.way_out else { return Ok(accumulator) };
+        if accumulator.products > 0 {
+            self.settle(context, way_out, &mut accumulator)?;
+        }
+        let Some(mut buffer) = accumulator.settled.take() else { return Ok(accumulator) };
+        let rows: Vec<usize> = (0..self.extended.len()).collect();
+        let both = ViewMut { buffer: &mut buffer, batch: 2, batch_stride: self.extended.len(), rows: &rows };
+        context.backend().ntt_forward(self.extended.as_slice(), both).map_err(ring)?;
+        Ok(self.summed(buffer))
+    }
+
+    /// The accumulator that divides down to 0.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn zero(&self, context: &Context<B>) -> Result<Accumulator<B>, Error> {
+        let mut buffer = context.backend().alloc(2 * self.extended.len()).map_err(ring)?;
+        zeroize::Zeroize::zeroize(&mut buffer);
+        Ok(self.summed(buffer))
+    }
+
+    /// Adds a polynomial on the active primes to part e, so that it divides down to itself.
+    ///
+    /// # Errors
+    /// [`Error::Ring`] when it is on other primes, or the device fails.
+    pub fn add_lifted(
+        &self,
+        context: &Context<B>,
+        into: &mut Accumulator<B>,
+        e: usize,
+        x: &Poly<B, Ntt>,
+    ) -> Result<(), Error> {
+        x.require(&self.active)?;
+        let from: Vec<usize> = (0..self.active.len()).collect();
+        let to = self.part_rows(e, &self.extended.rows(&self.active)?);
+        let (src, dst) = (View::new(x.buffer(), &from), ViewMut::new(&mut into.buffer, &to));
+        context.backend().mul_scalar_acc(self.active.as_slice(), src, &self.down.lift, dst).map_err(ring)
+    }
+
+    /// into += part e of x, or both parts where none is named.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn add(
+        &self,
+        context: &Context<B>,
+        into: &mut Accumulator<B>,
+        x: &Accumulator<B>,
+        e: Option<usize>,
+    ) -> Result<(), Error> {
+        let all: Vec<usize> = (0..self.extended.len()).collect();
+        for e in e.map_or(0..2, |e| e..e + 1) {
+            self.add_part(context, into, e, &x.buffer, &self.part_rows(e, &all))?;
+        }
+        Ok(())
+    }
+
+    /// into += the accumulator whose parts are number `at` of those in two buffers.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn add_rows(
+        &self,
+        context: &Context<B>,
+        into: &mut Accumulator<B>,
+        parts: [&B::Buffer; 2],
+        at: usize,
+    ) -> Result<(), Error> {
+        let width = self.extended.len();
+        let rows: Vec<usize> = (at * width..(at + 1) * width).collect();
+        (0..2).try_for_each(|e| self.add_part(context, into, e, parts[e], &rows))
+    }
+
+    fn add_part(
+        &self,
+        context: &Context<B>,
+        into: &mut Accumulator<B>,
+        e: usize,
+        from: &B::Buffer,
+        rows: &[usize],
+    ) -> Result<(), Error> {
+        let all: Vec<usize> = (0..self.extended.len()).collect();
+        let to = self.part_rows(e, &all);
+        let dst = ViewMut::new(&mut into.buffer, &to);
+        context.backend().add_assign(self.extended.as_slice(), dst, View::new(from, rows)).map_err(ring)
+    }
+
+    /// Writes the parts of x(X^g) as number `at` of those in two buffers.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn rotate_into(
+        &self,
+        context: &Context<B>,
+        x: &Accumulator<B>,
+        g: usize,
+        into: [&mut B::Buffer; 2],
+        at: usize,
+    ) -> Result<(), Error> {
+        let width = self.extended.len();
+        let all: Vec<usize> = (0..width).collect();
+        let to: Vec<usize> = (at * width..(at + 1) * width).collect();
+        for (e, buffer) in into.into_iter().enumerate() {
+            let from = self.part_rows(e, &all);
+            let (src, dst) = (View::new(&x.buffer, &from), ViewMut::new(buffer, &to));
+            let backend = context.backend();
+            if g == 1 { backend.copy(src, dst) } else { backend.automorphism_ntt(g, src, dst) }.map_err(ring)?;
+        }
+        Ok(())
+    }
+
+    /// x(X^g).
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn rotate(&self, context: &Context<B>, x: &Accumulator<B>, g: usize) -> Result<Accumulator<B>, Error> {
+        let mut buffer = context.backend().alloc(2 * self.extended.len()).map_err(ring)?;
+        let all: Vec<usize> = (0..2 * self.extended.len()).collect();
+        let dst = ViewMut::new(&mut buffer, &all);
+        context.backend().automorphism_ntt(g, View::new(&x.buffer, &all), dst).map_err(ring)?;
+        Ok(self.summed(buffer))
+    }
+
+    /// into (+)= sum_i f_i a_i: the f_i are polynomials over the extended base one after another, the a_i numbers
+    /// `first` and following of the accumulators whose parts are in two buffers.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn multiply_sum(
+        &self,
+        context: &Context<B>,
+        factors: &B::Buffer,
+        parts: [&B::Buffer; 2],
+        (first, count): (usize, usize),
+        into: Option<Accumulator<B>>,
+    ) -> Result<Accumulator<B>, Error> {
+        let (backend, width) = (context.backend(), self.extended.len());
+        let accumulate = into.is_some();
+        let mut out = match into {
+            Some(accumulator) => accumulator,
+            None => self.summed(backend.alloc(2 * width).map_err(ring)?),
+        };
+        let rows: Vec<usize> = (0..width).collect();
+        let from: Vec<usize> = rows.iter().map(|r| first * width + r).collect();
+        let factors = View { buffer: factors, batch: count, batch_stride: width, rows: &rows };
+        let parts = parts.map(|buffer| View { buffer, batch: count, batch_stride: width, rows: &from });
+        let to = ViewMut { buffer: &mut out.buffer, batch: 2, batch_stride: width, rows: &rows };
+        backend.inner_product(self.extended.as_slice(), factors, parts, to, accumulate).map_err(ring)?;
+        Ok(out)
+    }
+
+    /// One part divided by P, in coefficients on the active primes; that part is used up.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for a switch that drops ciphertext primes, or when the device fails.
+    pub fn mod_down_part(
+        &self,
+        context: &Context<B>,
+        accumulator: &mut Accumulator<B>,
+        e: usize,
+    ) -> Result<Poly<B, Coeff>, Error> {
+        if self.active != self.target {
+            return Err(Error::params("one part alone is divided by P only, not by ciphertext primes"));
+        }
+        let backend = context.backend();
+        let mut out = Poly::<B, Coeff>::zero(backend, &self.target)?;
+        let all: Vec<usize> = (0..self.target.len()).collect();
+        let both = &mut accumulator.buffer;
+        if let Some(conversion) = &self.down.conversion {
+            let rows = self.part_rows(e, &self.down.leaving_rows);
+            backend.ntt_inverse(self.down.leaving.as_slice(), ViewMut::new(both, &rows)).map_err(ring)?;
+            let (src, dst) = (View::new(both, &rows), ViewMut::new(out.buffer_mut(), &all));
+            backend.convert(conversion, src, dst, ConvertMode::Replace).map_err(ring)?;
+        }
+        let rows = self.part_rows(e, &self.down.staying_rows);
+        if let Some(factors) = &self.down.factors {
+            backend.mul_scalar_assign(self.target.as_slice(), ViewMut::new(both, &rows), factors).map_err(ring)?;
+        }
+        backend.ntt_inverse(self.target.as_slice(), ViewMut::new(both, &rows)).map_err(ring)?;
+        let dst = ViewMut::new(out.buffer_mut(), &all);
+        backend.add_assign(self.target.as_slice(), dst, View::new(both, &rows)).map_err(ring)?;
+        Ok(out)
+    }
+}

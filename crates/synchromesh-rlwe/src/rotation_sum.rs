@@ -1,0 +1,295 @@
+//! Sums of rotations times public polynomials, sum_g rot_g(sum_i f_gi rot_i(x)), by baby and giant steps with double
+//! hoisting (ePrint 2020/1203): the input is decomposed once for all baby steps, products with the polynomials are
+//! summed modulo QP, each giant step divides one component by P, and the result is divided by P once.
+
+use synchromesh_ring::{Backend, IndexSet, Ntt, Poly, View, ViewMut};
+
+use crate::ciphertext::Ciphertext;
+use crate::context::Context;
+use crate::domain::{Operand, SwitchDomain};
+use crate::error::Error;
+use crate::key_switch::{Accumulator, Output, Switcher};
+use crate::operations::KeySwitching;
+use crate::switch_key::{EvaluationKeys, Source};
+use crate::switch_plan::SwitchPlan;
+
+/// A baby step by its number, and the polynomial it is multiplied by, in slots on the primes of
+/// [`KeySwitching::extended`]; none: 1.
+pub type Term<B> = (usize, Option<Poly<B, Ntt>>);
+
+/// One giant step as it is given.
+pub struct Giant<B: Backend> {
+    /// X -> X^galois, after the sum; 1: none.
+    pub galois: usize,
+    /// The terms of the sum.
+    pub terms: Vec<Term<B>>,
+}
+
+/// Baby steps next to one another in one giant step, with their polynomials in one buffer; none: all 1.
+struct Run<B: Backend> {
+    first: usize,
+    count: usize,
+    factors: Option<B::Buffer>,
+}
+
+/// A sum of rotations, its polynomials on the device.
+pub struct RotationSum<B: Backend> {
+    /// For each baby step, which input it rotates and by which Galois element.
+    babies: Vec<(usize, usize)>,
+    giants: Vec<(usize, Vec<Run<B>>)>,
+    extended: IndexSet,
+    level: usize,
+    polynomials: usize,
+}
+
+impl<B: Backend> RotationSum<B> {
+    /// A sum for inputs at `level`, whose extended base is `extended`.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for a baby step that is not there or a sum of nothing, [`Error::Ring`] for a polynomial on
+    /// other primes.
+    pub fn new(
+        context: &Context<B>,
+        level: usize,
+        extended: IndexSet,
+        babies: Vec<(usize, usize)>,
+        giants: Vec<Giant<B>>,
+    ) -> Result<Self, Error> {
+        let mut polynomials = 0;
+        let mut compiled = Vec::with_capacity(giants.len());
+        for mut giant in giants {
+            giant.terms.sort_by_key(|(baby, _)| *baby);
+            let mut runs: Vec<Vec<Term<B>>> = Vec::new();
+            for (baby, factor) in giant.terms {
+                if baby >= babies.len() {
+                    return Err(Error::params(format!("baby step {baby} of {}", babies.len())));
+                }
+                if let Some(factor) = &factor {
+                    factor.require(&extended)?;
+                    polynomials += 1;
+                }
+                let last = runs.last_mut().filter(|run| {
+                    let (at, kind) = (run[run.len() - 1].0, run[0].1.is_some());
+                    at + 1 == baby && kind == factor.is_some()
+                });
+                match last {
+                    Some(run) => run.push((baby, factor)),
+                    None => runs.push(vec![(baby, factor)]),
+                }
+            }
+            let runs = runs.into_iter().map(|run| Run::new(context, extended.len(), run)).collect::<Result<_, _>>()?;
+            compiled.push((giant.galois, runs));
+        }
+        if compiled.iter().all(|(_, runs): &(usize, Vec<Run<B>>)| runs.is_empty()) {
+            return Err(Error::params("a sum of rotations needs at least one term"));
+        }
+        Ok(Self { babies, giants: compiled, extended, level, polynomials })
+    }
+
+    /// The level of its inputs.
+    #[must_use]
+    pub const fn level(&self) -> usize {
+        self.level
+    }
+
+    /// Galois elements that keys are needed for.
+    #[must_use]
+    pub fn elements(&self) -> Vec<usize> {
+        let all = self.babies.iter().map(|(_, g)| *g).chain(self.giants.iter().map(|(g, _)| *g));
+        let mut all: Vec<usize> = all.filter(|&g| g != 1).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Bytes of its polynomials on the device.
+    #[must_use]
+    pub fn bytes(&self, n: usize) -> usize {
+        8 * n * self.extended.as_slice().len() * self.polynomials
+    }
+}
+
+impl<B: Backend> Run<B> {
+    fn new(context: &Context<B>, width: usize, run: Vec<Term<B>>) -> Result<Self, Error> {
+        let (first, count) = (run[0].0, run.len());
+        if run[0].1.is_none() {
+            return Ok(Self { first, count, factors: None });
+        }
+        let failed = synchromesh_ring::Error::from;
+        let mut buffer = context.backend().alloc(count * width).map_err(failed)?;
+        let from: Vec<usize> = (0..width).collect();
+        for (at, factor) in run.into_iter().filter_map(|(_, factor)| factor).enumerate() {
+            let to: Vec<usize> = from.iter().map(|r| at * width + r).collect();
+            let (src, dst) = (View::new(factor.buffer(), &from), ViewMut::new(&mut buffer, &to));
+            context.backend().copy(src, dst).map_err(failed)?;
+        }
+        Ok(Self { first, count, factors: Some(buffer) })
+    }
+}
+
+impl<B: Backend> KeySwitching<B> {
+    /// The primes that the polynomials of a [`RotationSum`] at `level` live on: those of the level, and P, which is that
+    /// of the second secret key where ciphertexts of the level are under it.
+    ///
+    /// # Errors
+    /// As [`Context::switcher`].
+    pub fn extended(&self, context: &Context<B>, level: usize) -> Result<IndexSet, Error> {
+        let (_, plan) = self.under(self.key_at(context.params(), level), level)?;
+        Ok(Self::switcher(context, plan, level, level)?.extended().clone())
+    }
+
+    /// The components of the sum, divided down to level `to` in the same step; the scheme answers for the certificate.
+    ///
+    /// # Errors
+    /// [`Error::Level`] for inputs at another level, [`Error::Components`], [`Error::MissingKey`],
+    /// [`Error::KeysDiffer`], [`Error::Params`] for a sum made for the special primes of another secret key, or when the
+    /// device fails.
+    pub fn rotation_sum<D: SwitchDomain>(
+        &self,
+        context: &Context<B>,
+        inputs: &[&Ciphertext<B, D>],
+        sum: &RotationSum<B>,
+        to: usize,
+    ) -> Result<[Poly<B, D>; 2], Error> {
+        let top = context.params().top_level();
+        let under = inputs.first().map_or_else(|| self.key_at(context.params(), sum.level), |input| input.key());
+        for input in inputs {
+            input.require_components(2)?;
+            self.own(context, input)?;
+            under.require(input.key())?;
+            if input.level() != sum.level {
+                return Err(Error::Level { needed: sum.level, have: input.level(), top });
+            }
+        }
+        let (keys, plan) = self.under(under, sum.level)?;
+        let switch = Switch { keys, plan, switcher: &*Self::switcher(context, plan, sum.level, sum.level)? };
+        if switch.switcher.extended() != &sum.extended {
+            let (made, have) = (&sum.extended, switch.switcher.extended());
+            return Err(Error::params(format!(
+                "the sum of rotations is made for the primes {made:?}, its inputs are switched on {have:?}: bring them \
+                 under the secret key of their level first"
+            )));
+        }
+        let babies = switch.baby_steps(context, inputs, sum)?;
+        let mut total: Option<Accumulator<B>> = None;
+        for (galois, runs) in &sum.giants {
+            let Some(inner) = babies.sum(context, switch.switcher, runs)? else { continue };
+            let step = if *galois == 1 { inner } else { switch.giant_step(context, inner, *galois)? };
+            match &mut total {
+                Some(total) => switch.switcher.add(context, total, &step, None)?,
+                None => total = Some(step),
+            }
+        }
+        let total = match total {
+            Some(total) => total,
+            None => switch.switcher.zero(context)?,
+        };
+        let down = Self::switcher(context, plan, sum.level, to)?;
+        let output = Output { ntt: D::ntt_primes(down.target()), galois: 1 };
+        Ok(down.mod_down(context, total, [None, None], &output)?.map(D::take))
+    }
+}
+
+/// How the inputs of one sum are switched: by which keys, which plan, and that plan compiled for their level.
+struct Switch<'a, B: Backend> {
+    keys: &'a EvaluationKeys<B>,
+    plan: &'a SwitchPlan,
+    switcher: &'a Switcher<B>,
+}
+
+impl<B: Backend> Switch<'_, B> {
+    /// All baby steps modulo QP, from one decomposition of each input.
+    fn baby_steps<D: SwitchDomain>(
+        &self,
+        context: &Context<B>,
+        inputs: &[&Ciphertext<B, D>],
+        sum: &RotationSum<B>,
+    ) -> Result<Babies<B>, Error> {
+        let (backend, switcher) = (context.backend(), self.switcher);
+        let width = switcher.extended().len();
+        let alloc = || backend.alloc(width * sum.babies.len()).map_err(synchromesh_ring::Error::from);
+        let mut parts = [alloc()?, alloc()?];
+        for (at, input) in inputs.iter().enumerate() {
+            let steps: Vec<(usize, usize)> =
+                sum.babies.iter().enumerate().filter(|(_, (i, _))| *i == at).map(|(row, (_, g))| (row, *g)).collect();
+            if steps.is_empty() {
+                continue;
+            }
+            let c0 = D::to_ntt(backend, &input.parts()[0])?;
+            let rotates = steps.iter().any(|(_, g)| *g != 1);
+            let digits = if rotates {
+                let digits = switcher.decompose(context, D::operand(&input.parts()[1]))?;
+                Some(switcher.hoist(context, digits)?)
+            } else {
+                None
+            };
+            for (row, g) in steps {
+                let mut rotated = match &digits {
+                    Some(digits) if g != 1 => {
+                        let key = self.keys.prepared(context, Source::Galois(g), self.plan)?;
+                        switcher.in_base(context, switcher.inner_product(context, digits, &key, None)?)?
+                    }
+                    _ => {
+                        let mut own = switcher.zero(context)?;
+                        let c1 = D::to_ntt(backend, &input.parts()[1])?;
+                        switcher.add_lifted(context, &mut own, 1, &c1)?;
+                        own
+                    }
+                };
+                switcher.add_lifted(context, &mut rotated, 0, &c0)?;
+                let [a, b] = &mut parts;
+                switcher.rotate_into(context, &rotated, g, [a, b], row)?;
+            }
+        }
+        Ok(Babies { parts })
+    }
+
+    /// Divides the second part by P, switches its key, and rotates.
+    fn giant_step(
+        &self,
+        context: &Context<B>,
+        mut inner: Accumulator<B>,
+        galois: usize,
+    ) -> Result<Accumulator<B>, Error> {
+        let switcher = self.switcher;
+        let key = self.keys.prepared(context, Source::Galois(galois), self.plan)?;
+        let second = switcher.mod_down_part(context, &mut inner, 1)?;
+        let digits = switcher.decompose(context, Operand::Coeff(&second))?;
+        let mut switched = switcher.in_base(context, switcher.gadget_product(context, digits, &key, None)?)?;
+        switcher.add(context, &mut switched, &inner, Some(0))?;
+        switcher.rotate(context, &switched, galois)
+    }
+}
+
+/// Both parts of every baby step, one after another.
+struct Babies<B: Backend> {
+    parts: [B::Buffer; 2],
+}
+
+impl<B: Backend> Babies<B> {
+    fn sum(
+        &self,
+        context: &Context<B>,
+        switcher: &Switcher<B>,
+        runs: &[Run<B>],
+    ) -> Result<Option<Accumulator<B>>, Error> {
+        let mut sum = None;
+        for run in runs {
+            let [a, b] = &self.parts;
+            sum = Some(match &run.factors {
+                Some(factors) => switcher.multiply_sum(context, factors, [a, b], (run.first, run.count), sum)?,
+                None => {
+                    let mut total = match sum {
+                        Some(sum) => sum,
+                        None => switcher.zero(context)?,
+                    };
+                    for row in run.first..run.first + run.count {
+                        switcher.add_rows(context, &mut total, [a, b], row)?;
+                    }
+                    total
+                }
+            });
+        }
+        Ok(sum)
+    }
+}

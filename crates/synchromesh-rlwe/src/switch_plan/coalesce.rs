@@ -1,0 +1,167 @@
+//! Digits that are unions of stored ones, with P borrowed from primes the input has lost: level-aware key switching.
+
+use synchromesh_ring::IndexSet;
+
+use super::{DigitSizes, KeyRow, KeyShape, ProductRing, SwitchPlan};
+use crate::error::Error;
+use crate::params::Params;
+
+/// How the digits of a stored key become those of a plan.
+///
+/// Row i of a stored key hides W_i s' with W_i = P_0 on the primes of its digit and 0 on all others, P_0 the product of
+/// the special primes it was made with. A sum of rows hides the same form on the union of their digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Gadget {
+    /// The plan's digits are the stored ones, and P = P_0 (ePrint 2023/1642, section 2.8).
+    Idempotent,
+    /// A digit of the plan is several stored ones whose rows are added; P is P_0 times ciphertext primes B that the
+    /// input has lost. W is a multiple of P on all primes in use, and P g_j needs W = P on the digit: the input is
+    /// multiplied by B, in constants (Hwang, Seo and Song, level-aware key switching, sections 3.2 and 4.2).
+    Coalesced {
+        /// What the stored key is.
+        stored: KeyShape,
+    },
+}
+
+impl DigitSizes {
+    /// l digits of one prime: what level-aware keys are stored with.
+    #[must_use]
+    pub fn single(l: usize) -> Self {
+        Self(vec![1; l])
+    }
+
+    /// Digits of `size` of l primes, the last one short.
+    pub(super) fn of(l: usize, size: usize) -> Self {
+        let mut sizes = vec![size; l / size];
+        if !l.is_multiple_of(size) {
+            sizes.push(l % size);
+        }
+        Self(sizes)
+    }
+}
+
+impl SwitchPlan {
+    /// Level-aware key switching from a key of single-prime digits: digits of `digit_primes` primes, and P the last
+    /// `borrowed` ciphertext primes besides the dedicated ones. It serves inputs of at most l - `borrowed` limbs.
+    ///
+    /// # Errors
+    /// [`Error::Params`] unless both are at least 1 (`borrowed` may be 0 beside dedicated special primes) and
+    /// `borrowed` < l.
+    pub fn level_aware(params: &Params, digit_primes: usize, borrowed: usize) -> Result<Self, Error> {
+        let l = params.q().len();
+        if digit_primes == 0 || borrowed >= l || (borrowed == 0 && params.p().is_empty()) {
+            return Err(Error::params(format!(
+                "digits of {digit_primes} primes with {borrowed} borrowed of {l}: a digit needs a prime, and from 1 to \
+                 {} primes can be borrowed",
+                l - 1
+            )));
+        }
+        let most = l - borrowed;
+        let kept: IndexSet = params.q().iter().take(most).collect();
+        let top: IndexSet = params.q().iter().skip(most).collect();
+        Self::coalesced(params, &DigitSizes::single(l), DigitSizes::of(most, digit_primes).split(&kept)?, &top)
+    }
+
+    /// Key switching from a key of the digits `stored`, with digits that are unions of stored ones, and P the primes
+    /// `borrowed` besides the dedicated ones.
+    ///
+    /// # Errors
+    /// [`Error::Params`] when a digit is empty, cuts a stored one, shares a prime with another digit or with P, or names
+    /// a prime outside q; and when the stored sizes do not add up to the number of ciphertext primes.
+    pub fn coalesced(
+        params: &Params,
+        stored: &DigitSizes,
+        digits: Vec<IndexSet>,
+        borrowed: &IndexSet,
+    ) -> Result<Self, Error> {
+        let plain = Self::with_digits(params, stored)?;
+        let mut seen = borrowed.clone();
+        for digit in &digits {
+            let outside = digit.is_empty() || !digit.without(params.q()).is_empty();
+            let shared = !digit.intersection(&seen).is_empty();
+            let cuts = |d: &IndexSet| !matches!(d.intersection(digit).len(), n if n == 0 || n == d.len());
+            if outside || shared || plain.digits.iter().any(cuts) {
+                return Err(Error::params(format!(
+                    "digit {digit:?} must be a union of the stored digits {:?}, apart from the primes {seen:?} of \
+                     other digits and of P",
+                    stored.0
+                )));
+            }
+            seen = seen.union(digit);
+        }
+        if digits.is_empty() || !borrowed.without(params.q()).is_empty() {
+            return Err(Error::params(format!("no digits, or borrowed primes {borrowed:?} outside q")));
+        }
+        let gadget = Gadget::Coalesced { stored: plain.shape() };
+        Ok(Self { digits, gadget, special: params.p().union(borrowed), ..plain })
+    }
+
+    /// The plan for inputs on some of `primes` only: the key in use holds no more than they need. One in an extended ring
+    /// stays as it is.
+    #[must_use]
+    pub fn up_to(mut self, primes: &IndexSet) -> Self {
+        let digits: Vec<IndexSet> = self.active_digits(primes).into_iter().map(|(_, digit)| digit).collect();
+        if digits != self.digits && self.ring == ProductRing::Base {
+            self.gadget = Gadget::Coalesced { stored: self.shape() };
+            self.digits = digits;
+        }
+        self
+    }
+
+    /// The rows of the stored key whose sum is a row for this digit, and this radix digit of it.
+    pub(super) fn stored_rows(&self, params: &Params, row: &KeyRow, digit: &IndexSet) -> Vec<usize> {
+        let Gadget::Coalesced { stored } = &self.gadget else { return vec![row.index] };
+        let stored = stored.rows(params);
+        let meets = |r: &&KeyRow| r.radix == row.radix && !r.own.intersection(digit).is_empty();
+        stored.iter().filter(meets).map(|r| r.index).collect()
+    }
+
+    /// The primes of the key in use: those of the digits, then those of P.
+    #[must_use]
+    pub fn key_primes(&self) -> IndexSet {
+        self.q().union(&self.special)
+    }
+
+    /// P / P_0 modulo each prime of a digit: what its input is multiplied by. In R_QP the primes' own limbs enter the
+    /// inner product without it; the key in use has it there instead.
+    #[must_use]
+    pub fn input_factors(&self, params: &Params, own: &IndexSet) -> Vec<u64> {
+        params.ring().residues(own, &params.ring().product(&self.special.without(&self.shape().special)))
+    }
+
+    /// Whether a digit's own limbs are those of the input: not in an extended ring whose key lacks P / P_0 there.
+    pub(crate) fn keeps_limbs(&self) -> bool {
+        self.ring == ProductRing::Base || self.special.without(&self.shape().special).is_empty()
+    }
+
+    /// Bytes of one key in use: two columns of words.
+    #[must_use]
+    pub fn prepared_bytes(&self, params: &Params) -> u64 {
+        let limbs = match &self.ring {
+            ProductRing::Base => self.key_primes().len(),
+            ProductRing::Extended(ring) => ring.key_digits.len() * ring.aux.len(),
+        };
+        let rows = self.rows(params, params.q()).len() * limbs;
+        16u64.saturating_mul(rows as u64).saturating_mul(params.n() as u64)
+    }
+
+    /// Fails when an input on `active` has a prime of P, or one in no digit.
+    ///
+    /// # Errors
+    /// [`Error::BorrowedPrimes`]; [`Error::Params`] when the stored key has no such digit either.
+    pub fn require_input(&self, params: &Params, active: &IndexSet) -> Result<(), Error> {
+        let (covered, stored) = (self.q(), self.shape());
+        if active.without(&covered).is_empty() && active.intersection(&self.special).is_empty() {
+            return Ok(());
+        }
+        if !active.without(&stored.q).is_empty() || !active.intersection(&stored.special).is_empty() {
+            let (have, special) = (&stored.q, &stored.special);
+            return Err(Error::params(format!(
+                "this key switches primes {have:?} with the special primes {special:?}; the ciphertext is on {active:?}"
+            )));
+        }
+        let borrowed = self.special.without(&stored.special).len();
+        let (limbs, primes) = (active.len(), params.q().len());
+        Err(Error::BorrowedPrimes { limbs, most: covered.len(), borrowed, primes })
+    }
+}
