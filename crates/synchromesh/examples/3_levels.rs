@@ -106,7 +106,7 @@ fn operands_meet_at_the_lower_level(evaluator: &Evaluator, x: &Ciphertext) -> Re
     Ok(())
 }
 
-/// What was divided away is gone. Asking for a higher level, or for one below 0, is an error.
+/// What was divided away is gone: multiplying by the primes between would bring no room back. Asking for a higher level, or for one below 0, is an error.
 fn there_is_no_way_up(evaluator: &Evaluator, x: &Ciphertext) -> Result<()> {
     let lowest = evaluator.mod_switch_to(x, 0)?;
     for error in [evaluator.mod_switch_to(&lowest, 1).err(), evaluator.mod_switch(&lowest).err()] {

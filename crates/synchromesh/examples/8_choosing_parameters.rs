@@ -30,6 +30,7 @@ fn by_hand() -> Result<()> {
         q_bits: vec![40, 40],
         p_bits: vec![45],
         level_limbs: vec![],
+        schedule: Default::default(),
         omega: 2,
         security: Security::Bits128,
         primes: None,

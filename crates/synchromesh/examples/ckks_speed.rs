@@ -36,6 +36,7 @@ fn measure(mode: Mode, rounds: usize) -> synchromesh::Result<()> {
         q_bits,
         p_bits: vec![48; 5],
         level_limbs: vec![],
+        schedule: Default::default(),
         omega: 3,
         mode,
         security: Security::Bits128,

@@ -3,27 +3,31 @@
 //! A ciphertext at level l holds m in the high digits of its phase: c_0 + c_1 s = (Q/t) m + e mod Q.
 //! Encryption rounds Q m / t as a whole, so e starts at 1/2 and decryption works while |e| < Q / (2t).
 //! A product switches one operand to a second base P about Q, takes the tensor product modulo QP and scales it by t/P
-//! back to Q. Its noise grows by a factor that does not depend on the noise, so levels are optional: a lower level
+//! back to Q; other ways are values of [`Multiplication`]. Its noise grows by a factor that does not depend on the noise, so levels are optional: a lower level
 //! is smaller and faster.
-//! Decryption rounds t x / Q with doubles, digit-decomposed doubles or multi-limb fixed point: [`Decryption`].
+//! Decryption rounds t x / Q with doubles, digit-decomposed doubles, integers or multi-limb fixed point: [`Decryption`].
+//! The original scheme's encoding floor(Q/t) m is a ciphertext with more noise: [`Encryption`].
 
+mod encrypt;
 mod multiply;
 mod noise;
+mod raise;
 mod recover;
+mod variant;
 
-use num_bigint::BigUint;
+use num_bigint::{BigInt, BigUint};
 use num_traits::One;
 use synchromesh_rlwe::SecretKey;
 use synchromesh_rlwe::noise::Noise;
-use synchromesh_rlwe::ring::rns::inverse_residues;
 use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, Poly};
 
-pub use multiply::SecondBase;
+pub use encrypt::{Encoding, Encryption};
 pub use recover::Decryption;
+pub use variant::{Dropping, Multiplication, Tensor};
 
 use crate::batch::PlainPoly;
 use crate::error::{Error, Result};
-use crate::exact::{self, Operand, Scheme, lift};
+use crate::exact::{self, Operand, Scheme};
 pub use crate::exact::{Integers, ParamsLiteral, Plaintext, PrimeLists, Rotations};
 use crate::plain_modulus::PlainModulus;
 
@@ -42,7 +46,7 @@ pub type Evaluator<B = Cpu> = exact::Evaluator<Bfv, B>;
 
 /// Constants of multiplication and decryption, made at a level's first use.
 pub struct Tables<B: Backend> {
-    products: multiply::Levels<B>,
+    products: multiply::Products<B>,
     decryptions: recover::Levels,
 }
 
@@ -52,6 +56,7 @@ impl Scheme for Bfv {
     type Domain = Coeff;
     type Header = ();
     type Tables<B: Backend> = Tables<B>;
+    type Variant = Multiplication;
 
     fn error_multiple(_: &PlainModulus) -> BigUint {
         BigUint::one()
@@ -59,7 +64,7 @@ impl Scheme for Bfv {
 
     fn tables<B: Backend>(params: &Params) -> Result<Tables<B>> {
         let levels = params.top_level() + 1;
-        Ok(Tables { products: multiply::Levels::new(levels), decryptions: recover::Levels::new(levels) })
+        Ok(Tables { products: multiply::Products::default(), decryptions: recover::Levels::new(levels) })
     }
 
     fn fresh_header<B: Backend>(context: &Context<B>, level: usize) -> Result<()> {
@@ -82,20 +87,13 @@ impl Scheme for Bfv {
         Err(Error::Header { field: "scheme header", reason: format!("it has {} bytes, and bfv has none", bytes.len()) })
     }
 
-    /// round(Q m / t) = (Q m - \[Q m\]_t) / t = -\[Q m\]_t / t modulo Q (ePrint 2021/204, remark 3.1).
     fn message<B: Backend>(
         context: &Context<B>,
         plaintext: &PlainPoly,
         level: usize,
         (): &(),
     ) -> Result<(Poly<B, Coeff>, Noise)> {
-        let params = context.params();
-        let (ring, primes, t) = (params.rlwe().ring(), params.rlwe().level(level)?, params.t().value());
-        let mut message = lift(context.backend(), primes, plaintext, &(params.modulus(level)? % t))?;
-        let inverses = inverse_residues(ring, primes, t)?;
-        let negated: Vec<u64> = primes.iter().zip(inverses).map(|(i, x)| ring.modulus(i).neg(x)).collect();
-        message.mul_scalar_assign(context.backend(), &negated)?;
-        Ok((message, Noise::bounded(0.5)))
+        encrypt::message(context, Encoding::Rounded, plaintext, level)
     }
 
     fn room(params: &Params, level: usize) -> Result<f64> {
@@ -124,14 +122,16 @@ impl Scheme for Bfv {
         b: &'a Ciphertext<B>,
     ) -> Result<[Operand<'a, Self, B>; 2]> {
         let level = a.level().min(b.level());
-        let bring = |x: &'a Ciphertext<B>| -> Result<Operand<'a, Self, B>> {
-            if x.level() == level {
-                return Ok(Operand::Given(x));
-            }
-            let brought = Self::mod_switch_to(context, x, level)?.certified(context.params())?;
-            Ok(Operand::Brought(brought))
-        };
-        Ok([bring(a)?, bring(b)?])
+        Ok([Operand::at_level(context, a, level)?, Operand::at_level(context, b, level)?])
+    }
+
+    fn equalise<'a, B: Backend>(
+        context: &Context<B>,
+        terms: &[(&'a Ciphertext<B>, Option<BigInt>)],
+    ) -> Result<exact::Equalised<'a, Self, B>> {
+        let level = terms.iter().map(|(x, _)| x.level()).min().unwrap_or(0);
+        let bring = |(x, _): &(&'a Ciphertext<B>, _)| Ok((Operand::at_level(context, x, level)?, BigUint::one()));
+        Ok(((), terms.iter().map(bring).collect::<Result<_>>()?))
     }
 
     fn mod_switch_to<B: Backend>(
@@ -142,9 +142,28 @@ impl Scheme for Bfv {
         Ok(Ciphertext::new(ciphertext.inner().mod_switch_to(context.rlwe(), level)?, ()))
     }
 
-    fn tensor<B: Backend>(context: &Context<B>, a: &Ciphertext<B>, b: &Ciphertext<B>) -> Result<Ciphertext<B>> {
-        let [a, b] = Self::align(context, a, b)?;
-        multiply::tensor(context, &a, &b)
+    fn lowered(_: &Params, (): &(), _: usize, _: usize) -> Result<((), Noise)> {
+        Ok(((), Noise::ZERO))
+    }
+
+    fn tensor<B: Backend>(
+        context: &Context<B>,
+        how: Multiplication,
+        pairs: &[[&Ciphertext<B>; 2]],
+    ) -> Result<Ciphertext<B>> {
+        multiply::tensor(context, how, pairs)
+    }
+
+    fn finish_product<B: Backend>(
+        context: &Context<B>,
+        how: Multiplication,
+        product: Ciphertext<B>,
+        level: usize,
+    ) -> Result<Ciphertext<B>> {
+        if how.raise && product.level() < level {
+            return multiply::raise(context, &product, level);
+        }
+        Ok(product)
     }
 }
 

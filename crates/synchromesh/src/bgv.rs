@@ -2,23 +2,31 @@
 //!
 //! A ciphertext at level l holds m in the low digits of its phase: c_0 + c_1 s = f m + t e mod Q_l.
 //! f is the correction factor: public, and canonical when it is S_l, where S_L = 1 and S_{l-1} = S_l^2 / D_l mod t,
-//! D_l being the product of the primes that the switch from l to l-1 drops. So fresh ciphertexts of a level, and
+//! D_l being the product of the primes that the switch from l to l-1 drops (over that of those it brings in). So fresh ciphertexts of a level, and
 //! products of one level up that were switched once, have the same factor and add at no cost.
 //! Modulus switching happens right before a multiplication, and there only where it leaves more room.
 //! Two ciphertexts with different factors are multiplied by small public constants before they are added.
+//! Other rules for factors and levels, the original scheme's among them, are values of [`Management`].
+//! A ciphertext becomes one of BFV, and the reverse, without noise: [`Bridge`].
 
+mod bridge;
 mod factor;
-mod noise;
+mod management;
+pub(crate) mod noise;
 mod recover;
 mod switching;
 
-use num_bigint::BigUint;
+use std::sync::Arc;
+
+use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::One;
 use synchromesh_rlwe::noise::Noise;
 use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, Ntt, Poly};
 
+pub use bridge::{Bridge, bridged_literal};
 pub use factor::Factor;
+pub use management::{Factors, Levels, Management, original_primes};
 
 use crate::batch::PlainPoly;
 use crate::error::{Error, Result};
@@ -44,6 +52,7 @@ impl Scheme for Bgv {
     const SECOND_BASE: bool = false;
     type Domain = Ntt;
     type Header = Factor;
+    type Variant = ();
     type Tables<B: Backend> = recover::Tables;
 
     fn error_multiple(t: &PlainModulus) -> BigUint {
@@ -51,7 +60,7 @@ impl Scheme for Bgv {
     }
 
     fn tables<B: Backend>(params: &Params) -> Result<Self::Tables<B>> {
-        recover::Tables::new(params)
+        recover::Tables::new(params, Management::default())
     }
 
     fn fresh_header<B: Backend>(context: &Context<B>, level: usize) -> Result<Factor> {
@@ -120,6 +129,13 @@ impl Scheme for Bgv {
         switching::align(context, a, b)
     }
 
+    fn equalise<'a, B: Backend>(
+        context: &Context<B>,
+        terms: &[(&'a Ciphertext<B>, Option<BigInt>)],
+    ) -> Result<exact::Equalised<'a, Self, B>> {
+        switching::equalise(context, terms)
+    }
+
     fn mod_switch_to<B: Backend>(
         context: &Context<B>,
         ciphertext: &Ciphertext<B>,
@@ -128,7 +144,40 @@ impl Scheme for Bgv {
         switching::mod_switch_to(context, ciphertext, level)
     }
 
-    fn tensor<B: Backend>(context: &Context<B>, a: &Ciphertext<B>, b: &Ciphertext<B>) -> Result<Ciphertext<B>> {
-        switching::tensor(context, a, b)
+    fn lowered(params: &Params, header: &Factor, from: usize, to: usize) -> Result<(Factor, Noise)> {
+        Ok((header.over(&params.divisor_mod_t(from, to)?, params.t().value()), noise::message_switch()))
+    }
+
+    fn tensor<B: Backend>(context: &Context<B>, (): (), pairs: &[[&Ciphertext<B>; 2]]) -> Result<Ciphertext<B>> {
+        switching::tensor(context, pairs)
+    }
+}
+
+impl Context<Cpu> {
+    /// The parameters on this machine's CPU, with factors and levels managed in another way than the default.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for [`Factors::One`] with primes that are not 1 mod t, or as
+    /// [`Context::new`](exact::Context::new).
+    pub fn managed(params: Params, management: Management) -> Result<Arc<Self>> {
+        let backend = Cpu::open(Arc::clone(params.rlwe().ring()))?;
+        Self::managed_on(params, backend, management)
+    }
+}
+
+impl<B: Backend> Context<B> {
+    /// As [`Context::managed`], on a device of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`Context::managed`].
+    pub fn managed_on(params: Params, backend: B, management: Management) -> Result<Arc<Self>> {
+        let tables = recover::Tables::new(&params, management)?;
+        Self::with_tables(params, backend, tables)
+    }
+
+    /// How factors and levels are managed.
+    #[must_use]
+    pub const fn management(&self) -> Management {
+        self.tables().management()
     }
 }

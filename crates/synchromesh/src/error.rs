@@ -77,6 +77,21 @@ pub enum Error {
         /// The bound it breaks, with the numbers.
         needed: String,
     },
+    /// There are too few primes beside those of a level for the second base of a product.
+    #[error(
+        "a sum of {terms} product(s) at level {level} needs a second base of {needed:.1} bits, the primes outside that \
+         level have {have:.1}"
+    )]
+    SecondBase {
+        /// Bits it needs.
+        needed: f64,
+        /// Bits of all primes that could serve.
+        have: f64,
+        /// Level of the product.
+        level: usize,
+        /// Products in the sum.
+        terms: usize,
+    },
     /// A header of a ciphertext cannot be right.
     #[error("the ciphertext's {field} is invalid: {reason}")]
     Header {
@@ -84,6 +99,14 @@ pub enum Error {
         field: &'static str,
         /// What is wrong with it.
         reason: String,
+    },
+    /// Rotations that a circuit makes have no keys.
+    #[error("no keys to rotate by {steps:?}{}", if *.swap { ", nor to swap rows or conjugate" } else { "" })]
+    MissingRotations {
+        /// The steps, to the left.
+        steps: Vec<i64>,
+        /// Whether the key that swaps rows (BFV, BGV) or conjugates (CKKS) is missing too.
+        swap: bool,
     },
     /// An operation needs keys and the evaluator has none.
     #[error("{operation} needs evaluation keys, and this evaluator has none")]
@@ -132,7 +155,9 @@ impl Error {
             Self::ScaleMismatch { .. } => "scale_mismatch",
             Self::Params { .. } => "params",
             Self::Decryption { .. } => "decryption_method",
+            Self::SecondBase { .. } => "second_base",
             Self::Header { .. } => "header",
+            Self::MissingRotations { .. } => "missing_key",
             Self::NoKeys { .. } => "no_keys",
         }
     }
@@ -158,7 +183,16 @@ impl Error {
             Self::Decryption { .. } => {
                 "decrypt with the automatic choice, which is exact for all parameters".to_owned()
             }
+            Self::SecondBase { .. } => {
+                "multiply with a tensor product that switches one operand, whose second base always suffices; or use \
+                 more special primes, or a lower level"
+                    .to_owned()
+            }
             Self::Header { .. } => "read the ciphertext from an unaltered file".to_owned(),
+            Self::MissingRotations { steps, swap } => format!(
+                "have the owner of the secret key generate keys for the rotations {steps:?}{}",
+                if *swap { " and for the swap" } else { "" }
+            ),
             Self::NoKeys { operation } => {
                 format!("make the evaluator with keys that the owner of the secret key generated for {operation}")
             }

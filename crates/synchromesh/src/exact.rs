@@ -8,14 +8,18 @@
 //! differ only in how m enters and leaves; products differ altogether.
 
 mod ciphertext;
+mod combine;
 mod context;
 mod evaluator;
 mod integers;
 mod lift;
+mod merged;
 mod params;
 mod plaintext;
 mod recompose;
+mod rotation_sum;
 mod rotations;
+mod second;
 mod wire;
 
 use num_bigint::{BigInt, BigUint};
@@ -27,6 +31,7 @@ pub use ciphertext::Ciphertext;
 pub use ciphertext::Operand;
 pub(crate) use ciphertext::require_room;
 pub use context::Context;
+pub(crate) use context::Secret;
 pub use evaluator::Evaluator;
 pub(crate) use evaluator::times_integer;
 pub use integers::{Integers, log2_biguint};
@@ -41,6 +46,9 @@ use crate::batch::PlainPoly;
 use crate::error::Result;
 use crate::plain_modulus::PlainModulus;
 
+/// A header, and terms of a sum at one level, each with the unit mod t that brings it to that header.
+pub type Equalised<'a, S, B> = (<S as Scheme>::Header, Vec<(Operand<'a, S, B>, BigUint)>);
+
 /// What tells BFV from BGV.
 pub trait Scheme: Copy + std::fmt::Debug + Send + Sync + 'static {
     /// The scheme's name, as in the tag of its parameters.
@@ -53,6 +61,8 @@ pub trait Scheme: Copy + std::fmt::Debug + Send + Sync + 'static {
     type Header: Clone + PartialEq + std::fmt::Debug + Send + Sync;
     /// Constants of the scheme, made once for each context.
     type Tables<B: Backend>: Send + Sync;
+    /// How products are computed, where there is a choice.
+    type Variant: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync;
 
     /// The multiple of the error in a phase: 1 or t.
     fn error_multiple(t: &PlainModulus) -> BigUint;
@@ -127,6 +137,16 @@ pub trait Scheme: Copy + std::fmt::Debug + Send + Sync + 'static {
         b: &'a Ciphertext<Self, B>,
     ) -> Result<[Operand<'a, Self, B>; 2]>;
 
+    /// A header, and each x_i brought to one level with a unit u_i mod t, so that the sum of u_i c_i times them, under
+    /// that header, is sum_i c_i m_i; a constant c_i of `None` is a polynomial of any size.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::Noise`] when one does not survive it, or when the device fails.
+    fn equalise<'a, B: Backend>(
+        context: &Context<Self, B>,
+        terms: &[(&'a Ciphertext<Self, B>, Option<BigInt>)],
+    ) -> Result<Equalised<'a, Self, B>>;
+
     /// The ciphertext at a lower level.
     ///
     /// # Errors
@@ -137,15 +157,37 @@ pub trait Scheme: Copy + std::fmt::Debug + Send + Sync + 'static {
         level: usize,
     ) -> Result<Ciphertext<Self, B>>;
 
-    /// The product in three components, at the level that leaves the most room.
+    /// The header after a switch to a lower level without constants, and the error that comes in with it beside rounding.
     ///
     /// # Errors
-    /// [`synchromesh_rlwe::Error::Noise`] when the product could decrypt wrongly, or when the device fails.
+    /// [`synchromesh_rlwe::Error::Level`] above the top level.
+    fn lowered(params: &Params<Self>, header: &Self::Header, from: usize, to: usize) -> Result<(Self::Header, Noise)>;
+
+    /// The sum of the products of `pairs` in three components, computed in the way `how` says, at the level that it
+    /// or the scheme chooses.
+    ///
+    /// # Errors
+    /// [`crate::Error::Params`] for an empty list, [`synchromesh_rlwe::Error::Noise`] when the result could decrypt
+    /// wrongly, or when the device fails.
     fn tensor<B: Backend>(
         context: &Context<Self, B>,
-        a: &Ciphertext<Self, B>,
-        b: &Ciphertext<Self, B>,
+        how: Self::Variant,
+        pairs: &[[&Ciphertext<Self, B>; 2]],
     ) -> Result<Ciphertext<Self, B>>;
+
+    /// A product of operands at `level`, relinearised or not, as the caller gets it.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn finish_product<B: Backend>(
+        context: &Context<Self, B>,
+        how: Self::Variant,
+        product: Ciphertext<Self, B>,
+        level: usize,
+    ) -> Result<Ciphertext<Self, B>> {
+        let _ = (context, how, level);
+        Ok(product)
+    }
 }
 
 /// The residues of a signed integer modulo each prime of `set`.

@@ -4,7 +4,9 @@
 pub mod batch;
 pub mod bfv;
 pub mod bgv;
+pub mod circuits;
 pub mod ckks;
+pub mod cost;
 pub mod error;
 pub mod exact;
 pub mod plain_modulus;

@@ -3,14 +3,18 @@
 //! A candidate is judged by a dry run: the scheme's own evaluator runs the circuit on the [`Dry`] backend, which holds
 //! no data, and every certificate that real data would get decides. Nothing here repeats a noise formula.
 
+mod circuit;
 mod exact;
+mod prediction;
 mod real;
 mod shape;
+pub mod static_bgv;
 
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::ring::Dry;
-use synchromesh_rlwe::{Params, Security, SwitchPlan};
+use synchromesh_rlwe::{Params, PrimeSwitching, Security, SwitchPlan};
 
+use crate::cost::Profile;
 use crate::error::{Error, Result};
 use crate::{bfv, bgv, ckks};
 
@@ -18,6 +22,9 @@ use crate::{bfv, bgv, ckks};
 const FORMAT: &str = "synchromesh plan";
 /// The newest version this library reads and the one it writes.
 const VERSION: u32 = 1;
+
+/// Widths of the widest prime that plans have.
+const WIDTHS: std::ops::RangeInclusive<u32> = 30..=60;
 
 /// Which scheme a plan is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +75,18 @@ pub struct Description {
     pub security: Security,
     /// Most bytes all evaluation keys may have on the wire.
     pub max_key_bytes: Option<u64>,
+    /// Widest prime in bits, 30 to 60; none: 50, or with a machine profile the faster of 50 and 60.
+    #[serde(default)]
+    pub width: Option<u32>,
+    /// Most digits of a key switch: a larger degree where a smaller one needs more.
+    #[serde(default)]
+    pub max_digits: Option<usize>,
+    /// Mostly large primes and a few small ones, by this rule, where widths allow it; none: one width a level.
+    #[serde(default)]
+    pub prime_switching: Option<PrimeSwitching>,
+    /// Levels under the first secret key, counted from the top, where there shall be a second one; 0: one key.
+    #[serde(default)]
+    pub leading_levels: usize,
 }
 
 impl Description {
@@ -85,27 +104,59 @@ impl Description {
             min_slots: 0,
             security: Security::Bits128,
             max_key_bytes: None,
+            width: None,
+            max_digits: None,
+            prime_switching: None,
+            leading_levels: 0,
         }
     }
 
-    /// Searches the parameters.
+    /// Searches the parameters; the same on every machine.
     ///
     /// # Errors
     /// [`Error::Params`] when no parameters of this library fit, with what was missing at the largest degree;
     /// [`Error::PlainModulus`] for a plaintext modulus that cannot be used.
     pub fn plan(&self) -> Result<Plan> {
+        self.plan_for(None)
+    }
+
+    /// Searches the parameters that are fastest on the machine of `profile`: digits and width of the primes.
+    ///
+    /// # Errors
+    /// As [`Self::plan`], and [`Error::Params`] when the profile lacks an operation.
+    pub fn plan_for(&self, profile: Option<&Profile>) -> Result<Plan> {
         if self.depth > 100 || self.additions > 1 << 20 {
             return Err(Error::params(format!(
                 "depth {} and {} additions: at most 100 and 2^20 are planned for",
                 self.depth, self.additions
             )));
         }
+        if let Some(width) = self.width.filter(|width| !WIDTHS.contains(width)) {
+            return Err(Error::params(format!("primes of {width} bits: plans have from 30 to 60")));
+        }
+        match (profile, self.width) {
+            (Some(profile), None) => prediction::fastest_width(self, profile),
+            _ => self.plan_at(profile),
+        }
+    }
+
+    /// The plan with primes of the width described.
+    fn plan_at(&self, profile: Option<&Profile>) -> Result<Plan> {
         let found = match self.scheme {
-            SchemeName::Bfv => exact::search::<bfv::Bfv>(self)?,
-            SchemeName::Bgv => exact::search::<bgv::Bgv>(self)?,
-            SchemeName::Ckks => real::search(self)?,
+            SchemeName::Bfv => exact::search::<bfv::Bfv>(self, profile)?,
+            SchemeName::Bgv => exact::search::<bgv::Bgv>(self, profile)?,
+            SchemeName::Ckks => real::search(self, profile)?,
         };
-        Ok(Plan::new(self, found))
+        let mut plan = Plan::new(self, found);
+        if let Some(profile) = profile {
+            plan.predict(profile)?;
+        }
+        Ok(plan)
+    }
+
+    /// Widest prime in bits.
+    fn width(&self) -> u32 {
+        self.width.unwrap_or(shape::WIDTH)
     }
 
     /// Number of evaluation keys: relinearisation, rotations, swap.
@@ -150,7 +201,7 @@ impl SchemeParams {
 }
 
 /// How one level switches keys.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LevelSwitch {
     /// The level.
     pub level: usize,
@@ -162,6 +213,9 @@ pub struct LevelSwitch {
     pub digit_primes: usize,
     /// Width of the widest prime in bits.
     pub width: u32,
+    /// Predicted milliseconds of one relinearisation; none without a machine profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_ms: Option<f64>,
 }
 
 /// Parameters with what they cost and why they were chosen; a file that key generation accepts.
@@ -225,6 +279,12 @@ impl Plan {
         };
         let n = rlwe.n();
         let limbs = rlwe.q().len() + rlwe.p().len();
+        // Checked when the parameters were made.
+        let second = SwitchPlan::second(&rlwe).ok().flatten();
+        let at = |level: usize| match (&second, rlwe.second()) {
+            (Some(plan), Some(set)) if level <= set.top_level => plan,
+            _ => &switch,
+        };
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -238,11 +298,12 @@ impl Plan {
             depth: description.depth,
             rotations: description.rotations.clone(),
             swap: description.swap,
-            key_bytes: key_bytes(&rlwe, switch.digits.len(), description.keys()),
+            key_bytes: key_bytes(&rlwe, switch.digits.len(), description.keys())
+                + second.as_ref().map_or(0, |plan| key_bytes(&rlwe, plan.digits.len(), description.keys() + 1)),
             scratch_bytes: (8 * n * ((switch.digits.len() + 2) * limbs + rlwe.q().len())) as u64,
             predicted_ms: None,
             log2_p_fail: -f64::from(synchromesh_rlwe::noise::DEFAULT_LOG2_FAILURE),
-            switch: (0..=rlwe.top_level()).filter_map(|level| level_switch(&rlwe, &switch, level)).collect(),
+            switch: (0..=rlwe.top_level()).filter_map(|level| level_switch(&rlwe, at(level), level)).collect(),
             explain,
             params,
         }
@@ -323,6 +384,7 @@ fn level_switch(rlwe: &Params, plan: &SwitchPlan, level: usize) -> Option<LevelS
         omega: digits.len(),
         digit_primes: digits.iter().map(|(_, d)| d.len()).max().unwrap_or(0),
         width: primes.iter().map(|i| rlwe.ring().modulus(i).bits()).max().unwrap_or(0),
+        predicted_ms: None,
     })
 }
 

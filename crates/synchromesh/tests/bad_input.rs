@@ -26,6 +26,7 @@ fn exact_literal() -> exact::ParamsLiteral {
         q_bits: vec![50, 50, 50],
         p_bits: vec![50, 51],
         level_limbs: vec![],
+        schedule: Default::default(),
         omega: 2,
         security: Security::Insecure,
         primes: None,
@@ -39,6 +40,7 @@ fn ckks_literal(mode: Mode) -> ckks::ParamsLiteral {
         q_bits: vec![55, 40, 40],
         p_bits: vec![50, 50],
         level_limbs: vec![],
+        schedule: Default::default(),
         omega: 2,
         mode,
         security: Security::Insecure,
@@ -150,9 +152,9 @@ fn bad_operands<S: Scheme>() {
     refused(f.context.encrypt_at(&f.public, &plaintext, 3, &mut f.randomness), "level", &["level 3"]);
 
     // Keys that are missing, or of others.
-    refused(evaluator.rotate_rows(&x, 2), "missing_key", &["9"]);
-    refused(evaluator.rotate_columns(&x), "missing_key", &["4095"]);
-    refused(evaluator.rotate_rows_many(&x, &[1, 2]), "missing_key", &["9"]);
+    refused(evaluator.rotate_rows(&x, 2), "missing_key", &["[2]"]);
+    refused(evaluator.rotate_columns(&x), "missing_key", &["swap"]);
+    refused(evaluator.rotate_rows_many(&x, &[1, 2]), "missing_key", &["[2]"]);
     refused(evaluator.automorphism(&x, 2), "missing_key", &["X^2"]);
     let bare = exact::Evaluator::new(&f.context, None);
     refused(bare.mul(&x, &x), "no_keys", &["relinearisation"]);
@@ -276,8 +278,8 @@ fn ckks_refuses_bad_operands() {
         refused(evaluator.add_scalar(&x, c), "not_finite", &[]);
     }
 
-    refused(evaluator.rotate(&x, 2), "missing_key", &["9"]);
-    refused(evaluator.conjugate(&x), "missing_key", &["4095"]);
+    refused(evaluator.rotate(&x, 2), "missing_key", &["[2]"]);
+    refused(evaluator.conjugate(&x), "missing_key", &["conjugate"]);
     let bare = ckks::Evaluator::new(&context, None);
     refused(bare.mul(&x, &x), "no_keys", &["multiplication"]);
     let (other, other_public) = context.generate_keys(&mut randomness).unwrap();

@@ -1,30 +1,16 @@
 //! BFV judged by decryption against vectors modulo t, and its certificates against the errors measured.
 
+#[path = "exact/judge_bfv.rs"]
+mod judge_bfv;
 #[path = "exact/oracle.rs"]
 mod oracle;
 #[path = "exact/suite.rs"]
 mod suite;
+#[path = "exact/switching.rs"]
+mod switching;
 
-use num_bigint::BigInt;
-use num_integer::Integer;
-use oracle::{Ct, Fixture, Judged, centred, fixture, largest, literal};
+use oracle::{Ct, Fixture, fixture, literal};
 use synchromesh::bfv::{Bfv, Decryption, Rotations};
-use synchromesh::exact::Plaintext;
-
-impl Judged for Bfv {
-    fn measure(f: &Fixture<Self>, ct: &Ct<Self>, expected: &Plaintext) -> f64 {
-        let (t, q) = (f.t(), f.modulus(ct.level()));
-        let numerator = |(x, m): (BigInt, BigInt)| centred(&(&t * x - &q * m), &(&t * &q));
-        largest(f.phase(ct).into_iter().zip(f.coefficients(expected)).map(numerator), &t)
-    }
-
-    fn phase_of(f: &Fixture<Self>, m: &BigInt, e: &BigInt) -> BigInt {
-        let (t, q) = (f.t(), f.modulus(f.context.params().top_level()));
-        (BigInt::from(2) * q * m + &t).div_floor(&(BigInt::from(2) * t)) + e
-    }
-
-    fn plain_header(_: &Fixture<Self>) {}
-}
 
 /// Bits that a product of fresh ciphertexts at N = 2^10 takes, those of t apart.
 const PRODUCT: u32 = 28;
@@ -74,6 +60,11 @@ fn objects_that_do_not_fit_are_typed_errors() {
 }
 
 #[test]
+fn one_stored_key_serves_all_levels() {
+    suite::one_stored_key_serves_all_levels::<Bfv>(PRODUCT);
+}
+
+#[test]
 fn bad_literals_are_typed_errors() {
     suite::bad_literals::<Bfv>();
 }
@@ -92,7 +83,7 @@ fn threads_share_an_evaluator() {
 fn ways(f: &Fixture<Bfv>, ct: &Ct<Bfv>) -> Vec<Decryption> {
     let expected = f.context.decrypt(&f.secret, ct).unwrap();
     let mut exact = Vec::new();
-    for way in [Decryption::Doubles, Decryption::DigitDoubles, Decryption::MultiLimb] {
+    for way in [Decryption::Doubles, Decryption::DigitDoubles, Decryption::Integers, Decryption::MultiLimb] {
         match f.context.decrypt_by(way, &f.secret, ct) {
             Ok(plaintext) => {
                 assert!(plaintext == expected, "{way:?} disagrees");
@@ -106,13 +97,14 @@ fn ways(f: &Fixture<Bfv>, ct: &Ct<Bfv>) -> Vec<Decryption> {
 
 #[test]
 fn all_ways_of_decryption_that_are_exact_agree() {
-    use Decryption::{DigitDoubles, Doubles, MultiLimb};
-    let cases: [(&str, Vec<u32>, Vec<Decryption>); 6] = [
-        ("65537", vec![40, 45, 48], vec![Doubles, DigitDoubles, MultiLimb]),
-        ("2", vec![30; 9], vec![Doubles, DigitDoubles, MultiLimb]),
-        ("65537", vec![50, 50, 50], vec![DigitDoubles, MultiLimb]),
-        ("1073479681", vec![61, 60, 61, 30], vec![DigitDoubles, MultiLimb]),
-        ("1000000", vec![61; 12], vec![DigitDoubles, MultiLimb]),
+    use Decryption::{DigitDoubles, Doubles, Integers, MultiLimb};
+    let cases: [(&str, Vec<u32>, Vec<Decryption>); 7] = [
+        ("65537", vec![40, 45, 48], vec![Doubles, DigitDoubles, Integers, MultiLimb]),
+        ("2", vec![30; 9], vec![Doubles, DigitDoubles, Integers, MultiLimb]),
+        ("65537", vec![50, 50, 50], vec![DigitDoubles, Integers, MultiLimb]),
+        ("1073479681", vec![61, 60, 61, 30], vec![DigitDoubles, Integers, MultiLimb]),
+        ("1000000", vec![61; 12], vec![DigitDoubles, Integers, MultiLimb]),
+        ("2305843009213693951", vec![61; 4], vec![DigitDoubles, Integers, MultiLimb]),
         (oracle::T128, vec![45; 8], vec![MultiLimb]),
     ];
     for (t, q_bits, expected) in cases {
@@ -149,15 +141,25 @@ fn ways_of_decryption_hold_up_to_the_last_bit_of_noise() {
 }
 
 #[test]
-fn a_product_costs_fourteen_transforms_a_prime() {
-    let mut f: Fixture<Bfv> = fixture(literal(10, "65537", &[50; 5], &[60; 3], &[], 2), &Rotations::none(), 42);
-    let m = f.random();
-    let (x, y) = (f.encrypt(&m), f.encrypt(&m));
-    let k = 5;
-    let backend = f.context.backend();
-    let (_, tensor) = backend.measure(|| f.evaluator.mul_no_relin(&x, &y).unwrap());
-    assert_eq!(tensor.ntt, 14 * k);
-    // Table 1 counts 9 base extensions; the tensor product takes 4 multiplications on 2k primes.
-    assert_eq!(tensor.convert_mac, 9 * k * k);
-    assert_eq!(tensor.mul, 8 * k + 9 * k + 3 * k);
+fn chains_of_mostly_large_primes_decrypt() {
+    let widest = &oracle::moduli()[4];
+    suite::squarings_in::<Bfv>(switching::switched("2", (1, 2), 50, 30, 4), 4);
+    suite::squarings_in::<Bfv>(switching::switched("257", (2, 3), 58, 38, 4), 4);
+    suite::squarings_in::<Bfv>(switching::switched("65537", (4, 5), 66, 46, 7), 7);
+    suite::levels_mix_in::<Bfv>(switching::switched("65537", (4, 5), 66, 46, 5));
+    switching::every_level::<Bfv>(switching::switched("65537", (4, 5), 66, 46, 6));
+    suite::levels_mix_in::<Bfv>(switching::switched_wide(widest, 320, 310));
+    switching::every_level::<Bfv>(switching::switched_wide(oracle::T128, 190, 180));
+}
+
+#[test]
+fn a_second_secret_key_below_the_leading_levels_decrypts() {
+    for leading in [1, 2] {
+        suite::squarings_in::<Bfv>(switching::second("65537", leading, 8), 8);
+        suite::levels_mix_in::<Bfv>(switching::second("65537", leading, 4));
+        switching::every_level::<Bfv>(switching::second("65537", leading, 4));
+        let mut both = switching::switched("65537", (4, 5), 66, 46, 6);
+        both.schedule = both.schedule.with_second_key(leading);
+        switching::every_level::<Bfv>(both);
+    }
 }

@@ -1,42 +1,16 @@
 //! BGV judged by decryption against vectors modulo t, and its certificates against the errors measured.
 
+#[path = "exact/judge_bgv.rs"]
+mod judge_bgv;
 #[path = "exact/oracle.rs"]
 mod oracle;
 #[path = "exact/suite.rs"]
 mod suite;
+#[path = "exact/switching.rs"]
+mod switching;
 
-use num_bigint::BigInt;
-use num_traits::Zero;
-use oracle::{Ct, Fixture, Judged, centred, deep, fixture, largest};
+use oracle::{Ct, Fixture, deep, fixture};
 use synchromesh::bgv::{Bgv, Ciphertext, Factor, Rotations};
-use synchromesh::exact::Plaintext;
-
-impl Judged for Bgv {
-    fn measure(f: &Fixture<Self>, ct: &Ct<Self>, expected: &Plaintext) -> f64 {
-        let t = f.t();
-        let factor = BigInt::from(ct.header().value().clone());
-        let message = f.coefficients(expected);
-        let error = |(x, m): (BigInt, BigInt)| {
-            let mut m = centred(&(m * &factor), &t);
-            // For even t, +t/2 and -t/2 are the same message; the certificate covers the nearer one.
-            if &m + &m == t && x < BigInt::zero() {
-                m -= &t;
-            }
-            let difference = x - m;
-            assert!((&difference % &t).is_zero(), "the phase is no multiple of t off the message");
-            difference / &t
-        };
-        largest(f.phase(ct).into_iter().zip(message).map(error), &BigInt::from(1))
-    }
-
-    fn phase_of(f: &Fixture<Self>, m: &BigInt, e: &BigInt) -> BigInt {
-        m + f.t() * e
-    }
-
-    fn plain_header(f: &Fixture<Self>) -> Factor {
-        Factor::new(1u32.into(), f.context.params().t().value())
-    }
-}
 
 /// Bits that a product of fresh ciphertexts at N = 2^10 takes, those of t apart.
 const PRODUCT: u32 = 28;
@@ -83,6 +57,11 @@ fn what_could_decrypt_wrongly_is_refused() {
 #[test]
 fn objects_that_do_not_fit_are_typed_errors() {
     suite::mismatches::<Bgv>(PRODUCT);
+}
+
+#[test]
+fn one_stored_key_serves_all_levels() {
+    suite::one_stored_key_serves_all_levels::<Bgv>(PRODUCT);
 }
 
 #[test]
@@ -143,5 +122,29 @@ fn a_correction_factor_that_cannot_be_right_is_refused() {
         let inner = f.encrypt(&m).inner().duplicate(f.context.rlwe()).unwrap();
         let read = Ciphertext::from_parts(f.context.params(), inner, Factor::new(value.into(), &t));
         assert_eq!(read.as_ref().err().map(|e| e.kind()), (!valid).then_some("header"), "{value}");
+    }
+}
+
+#[test]
+fn chains_of_mostly_large_primes_decrypt() {
+    let widest = &oracle::moduli()[4];
+    suite::squarings_in::<Bgv>(switching::switched("2", (1, 2), 50, 30, 4), 4);
+    suite::squarings_in::<Bgv>(switching::switched("257", (2, 3), 58, 38, 4), 4);
+    suite::squarings_in::<Bgv>(switching::switched("65537", (4, 5), 66, 46, 7), 7);
+    suite::levels_mix_in::<Bgv>(switching::switched("65537", (4, 5), 66, 46, 5));
+    switching::every_level::<Bgv>(switching::switched("65537", (4, 5), 66, 46, 6));
+    suite::levels_mix_in::<Bgv>(switching::switched_wide(widest, 320, 310));
+    switching::every_level::<Bgv>(switching::switched_wide(oracle::T128, 190, 180));
+}
+
+#[test]
+fn a_second_secret_key_below_the_leading_levels_decrypts() {
+    for leading in [1, 2] {
+        suite::squarings_in::<Bgv>(switching::second("65537", leading, 8), 8);
+        suite::levels_mix_in::<Bgv>(switching::second("65537", leading, 4));
+        switching::every_level::<Bgv>(switching::second("65537", leading, 4));
+        let mut both = switching::switched("65537", (4, 5), 66, 46, 6);
+        both.schedule = both.schedule.with_second_key(leading);
+        switching::every_level::<Bgv>(both);
     }
 }

@@ -154,6 +154,30 @@ fn several_primes_a_level_and_unequal_widths() {
 }
 
 #[test]
+fn one_stored_key_serves_all_levels() {
+    let borrowing = |log_n, q: &[u32], levels: usize| ParamsLiteral {
+        omega: q.len(),
+        level_limbs: (1..=levels).collect(),
+        ..literal(log_n, 40, q, &[])
+    };
+    chain(borrowing(11, &[52, 40, 40, 40, 40, 40, 56, 41], 6), 90);
+    let secure = borrowing(14, &[50, 40, 40, 40, 40, 40, 40, 50, 51], 7);
+    let mut f = fixture(ParamsLiteral { security: Security::Bits128, ..secure }, 91);
+    let plans = f.context.params().plans();
+    assert!(plans.distinct().len() > 1 && f.context.params().rlwe().security_bits() >= 128.0);
+    let n = f.context.params().slots();
+    let x = values(n, 1.0, 92);
+    let (mut ct, mut expected) = (f.encrypt(&x, 1.0), x);
+    for level in (0..f.context.params().top_level()).rev() {
+        ct = f.evaluator.rotate(&f.evaluator.square(&ct).unwrap(), 5).unwrap();
+        expected = rotated(&zip(&expected, &expected, times), 5);
+        assert_eq!(ct.level(), level);
+        close(&f, &ct, &expected, "square and rotate");
+    }
+    close(&f, &f.evaluator.conjugate(&ct).unwrap(), &zip(&expected, &expected, |z, _| conjugate(z)), "conjugate");
+}
+
+#[test]
 fn a_secure_set_at_its_real_degree() {
     let mut q = vec![45; 13];
     q[0] = 55;

@@ -86,7 +86,7 @@ fn keys_and_parameters_that_do_not_belong_together() {
     assert_eq!(refused(f.context.decrypt(&strange.secret, &foreign)).kind(), "params_differ");
     assert_eq!(refused(f.context.encrypt(&strange.public, &half, &mut f.randomness)).kind(), "params_differ");
     let error = refused(e.rotate(&cx, 2));
-    assert!(error.to_string().contains(&format!("X^{}", f.context.galois_element(2))), "{error}");
+    assert!(error.to_string().contains("[2]"), "{error}");
     assert_eq!(error.kind(), "missing_key");
     let bare = Evaluator::new(&f.context, None);
     assert_eq!(refused(bare.mul(&cx, &cx)), Error::NoKeys { operation: "multiplication" });

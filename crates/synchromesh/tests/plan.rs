@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use synchromesh::plan::{Description, Plan, SchemeName, SchemeParams};
-use synchromesh::rlwe::{Randomness, Security};
+use synchromesh::rlwe::{PrimeSwitching, Randomness, Security};
 use synchromesh::{bfv, bgv, ckks};
 
 fn show(plan: &Plan) {
@@ -126,4 +126,52 @@ fn a_plan_file_that_was_tampered_with_is_refused() {
         assert!(Plan::from_json(&text.replacen(from, to, 2)).is_err(), "{from} -> {to}");
     }
     assert!(Plan::from_json(&text).is_ok());
+}
+
+/// Squares down to the lowest level by a plan for CKKS, and decrypts.
+fn squares(plan: &Plan) -> f64 {
+    let context = ckks::Context::new(Plan::from_json(&plan.to_json().unwrap()).unwrap().ckks().unwrap()).unwrap();
+    let mut randomness = Randomness::insecure_from_number(1);
+    let (secret, public) = context.generate_keys(&mut randomness).unwrap();
+    let keys = context.generate_evaluation_keys(&secret, &ckks::Rotations::none(), &mut randomness).unwrap();
+    let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
+    let mut x = context.encrypt(&public, &context.encode(&[0.9, -0.5]).unwrap(), &mut randomness).unwrap();
+    for _ in 0..plan.depth {
+        x = evaluator.square(&x).unwrap();
+    }
+    assert_eq!(x.level(), 0);
+    let out = context.decode(&context.decrypt(&secret, &x).unwrap()).unwrap();
+    let exact = |x: f64| x.powi(1 << plan.depth);
+    (out[0] - exact(0.9)).abs().max((out[1] - exact(-0.5)).abs())
+}
+
+#[test]
+fn a_larger_degree_with_two_digits_is_planned_where_the_smaller_one_needs_more() {
+    let mut description = Description::new(SchemeName::Ckks, 2);
+    description.precision = Some(15);
+    let digits = |plan: &Plan| plan.switch.iter().map(|level| level.omega).max().unwrap();
+    let mut small = description.plan().unwrap();
+    while digits(&small) <= 2 {
+        description.depth += 1;
+        small = description.plan().unwrap();
+    }
+    description.max_digits = Some(2);
+    let raised = description.plan().unwrap();
+    show(&raised);
+    assert!(digits(&raised) <= 2 && raised.log_n == small.log_n + 1);
+    assert!(squares(&raised) < 2f64.powi(-15));
+}
+
+#[test]
+fn prime_switching_and_a_second_key_are_planned_and_decrypt() {
+    let mut description = Description::new(SchemeName::Ckks, 3);
+    description.precision = Some(12);
+    description.prime_switching = Some(PrimeSwitching::new(2, 3).unwrap());
+    description.leading_levels = 1;
+    let plan = description.plan().unwrap();
+    show(&plan);
+    let SchemeParams::Ckks(literal) = &plan.params else { panic!("scheme") };
+    assert!(literal.schedule.second.is_some());
+    assert!(plan.switch[0].omega <= plan.switch[3].omega);
+    assert!(squares(&plan) < 2f64.powi(-12));
 }

@@ -5,6 +5,7 @@
 //! heuristics).
 
 use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, Noise, rounding, tail};
+use synchromesh_rlwe::ring::rns::Overflow;
 
 use super::Params;
 use crate::error::Result;
@@ -16,28 +17,58 @@ pub(super) fn room(params: &Params, level: usize) -> Result<f64> {
     Ok(params.log2_modulus(level)? - log2_biguint(params.t().value()) + (0.5 - fixed_point_margin(limbs)).log2())
 }
 
-/// The error of a product in three components.
+/// log2 of the largest coefficient that a conversion from `primes` primes gives, as a multiple of their product.
+pub(super) fn largest(overflow: Overflow, primes: usize) -> f64 {
+    // Fixed point and doubles are off by one only within 2^-40 of a boundary, Montgomery by primes 2^-32.
+    match overflow {
+        Overflow::Round | Overflow::HpsRound | Overflow::Behz => 0.5001f64.log2(),
+        Overflow::Floor | Overflow::HpsFloor => 1.0001f64.log2(),
+        Overflow::Fast => (primes as f64).log2(),
+    }
+}
+
+/// What dividing `components` components by `leaving` primes adds to the error.
+///
+/// The quotient is off by tau in +-1/2, uniform, when overflows are counted to nearest; otherwise by a further u, an
+/// integer in \[0, 1\] or \[0, leaving), of which nothing is assumed but that it does not depend on s.
+pub(super) fn scaling(params: &Params, components: usize, leaving: usize, overflow: Overflow) -> Noise {
+    let n = params.n() as f64;
+    let off = match overflow {
+        Overflow::Round | Overflow::HpsRound | Overflow::Behz => 0.0,
+        Overflow::Floor | Overflow::HpsFloor => 1.0,
+        Overflow::Fast => leaving as f64,
+    };
+    let square = if components < 3 { 0.0 } else { n * n };
+    let wild = off * (1.0 + tail(params.log_n(), DEFAULT_LOG2_FAILURE) * (2.0 * n / 3.0).sqrt() + square);
+    rounding(params.n(), components).plus(Noise::bounded(wild))
+}
+
+/// The error of a product before its last rounding, at a modulus Q with log2 `log2_q`; `first` and `second` are those
+/// of the operands at that modulus, `size` is [`largest`] of their components.
 ///
 /// Over the integers the first phase is (Q/t) m_1 + e_1 + Q k_1, the second, switched to P, (P/t) m_2 + e_2' + P k_2
 /// with e_2' = (P/Q) e_2 + rounding. Their product times t/P is, modulo Q,
 /// ```text
-/// (Q/t) m_1 m_2 + e_1 (m_2 + t k_2) + (Q/P) e_2' (m_1 + t k_1) + (t/P) e_1 e_2' + rounding.
+/// (Q/t) m_1 m_2 + e_1 (m_2 + t k_2) + (Q/P) e_2' (m_1 + t k_1) + (t/P) e_1 e_2' + rounding,
 /// ```
-/// m_i + t k_i is t / Q times a phase of centred components less t e_i / Q, at most 1/2: with a ternary s that is
-/// independent of them, sum_j c_j s_j exceeds x (Q/2) sqrt(2N/3) with probability at most 2 exp(-x^2/2).
+/// and the same with P = Q when neither is switched.
+/// m_i + t k_i is t / Q times a phase of components of size x Q less t e_i / Q, at most 1/2: with a ternary s that is
+/// independent of them, sum_j c_j s_j exceeds y x Q sqrt(2N/3) with probability at most 2 exp(-y^2/2).
 /// Polynomials of size a and b multiply to at most N a b.
-pub(super) fn product(params: &Params, level: usize, first: Noise, second: Noise) -> Result<Noise> {
+pub(super) fn cross_terms(params: &Params, log2_q: f64, first: Noise, second: Noise, size: f64) -> Noise {
     let (n, log_n) = (params.n() as f64, f64::from(params.log_n()));
     let log2_t = log2_biguint(params.t().value());
-    let bound = |e: Noise| e.bound(params.log_n(), DEFAULT_LOG2_FAILURE);
-    let log2_q = params.log2_modulus(level)?;
-    let log2_p = params.rlwe().ring().log2(&params.second_base(level)?);
-    // e_2' in units of P/Q: the switch rounds to 1, which is Q/P here.
-    let second = second.plus(rounding(params.n(), 2).times(log2_q - log2_p));
-    // 1/2 for c_0, and 1 for t e / Q and the overflow count's tolerance.
-    let wraps = log2_t + (tail(params.log_n(), DEFAULT_LOG2_FAILURE) * (n / 6.0).sqrt() + 1.5).log2();
+    let [first, second] = [first, second].map(|e| e.bound(params.log_n(), DEFAULT_LOG2_FAILURE));
+    // x for c_0, and 1 for t e / Q and the overflow count's tolerance.
+    let spread = 1.0 + tail(params.log_n(), DEFAULT_LOG2_FAILURE) * (2.0 * n / 3.0).sqrt();
+    let wraps = log2_t + (size.exp2() * spread + 1.0).log2();
     let of = |log2: f64| Noise { sigma: f64::NEG_INFINITY, remainder: log2 + log_n };
-    let cross = of(bound(first) + wraps).plus(of(bound(second) + wraps));
-    let errors = of(log2_t - log2_q + bound(first) + bound(second));
-    Ok(cross.plus(errors).plus(rounding(params.n(), 3)))
+    of(first + wraps).plus(of(second + wraps)).plus(of(log2_t - log2_q + first + second))
+}
+
+/// log2 of what P must exceed, beyond Q, for the sum of `terms` products of Algorithm 1 not to wrap around P: twice
+/// t/Q times N products of components of size x Q, two of them in the middle component, and as much again as room for
+/// the conversion back from P.
+pub(super) fn excess(params: &Params, terms: usize, size: f64) -> f64 {
+    log2_biguint(params.t().value()) + f64::from(params.log_n()) + 2.0 * size + 3.0 + (terms as f64).log2() + 0.01
 }

@@ -1,8 +1,11 @@
-//! The message of a phase x: round(t x / Q) mod t, by doubles, by doubles on digits, or by multi-limb fixed point.
+//! The message of a phase x: round(t x / Q) mod t, by doubles, by doubles on digits, by integers, or by multi-limb
+//! fixed point.
 //!
 //! With (t / q_i) \[(Q/q_i)^-1\]_{q_i} = omega_i + theta_i, the message is
 //! sum_i x_i omega_i + round(sum_i x_i theta_i) modulo t (ePrint 2021/204, section 3.3). The ways differ in how exact
 //! the second sum is. Each term's integer part is split off before summing, so that only the products round.
+
+mod integers;
 
 use std::sync::OnceLock;
 
@@ -27,24 +30,27 @@ pub enum Decryption {
     Doubles,
     /// Two digits of half the width a prime: primes to 61 bits, t < 2^62.
     DigitDoubles,
+    /// Integers, with a correction modulo a second prime (BEHZ): primes to 61 bits, t < 2^62. Chosen only on request.
+    Integers,
     /// Fixed point with 128 fractional bits and four-limb integers: any t to 256 bits.
     MultiLimb,
 }
 
 impl Decryption {
-    const ALL: [Self; 3] = [Self::Doubles, Self::DigitDoubles, Self::MultiLimb];
+    const AUTOMATIC: [Self; 3] = [Self::Doubles, Self::DigitDoubles, Self::MultiLimb];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Doubles => "doubles",
             Self::DigitDoubles => "digit-decomposed doubles",
+            Self::Integers => "integers",
             Self::MultiLimb => "multi-limb fixed point",
         }
     }
 
     /// How far off the fractional sum can be for k primes below 2^bits; `None` where this way does not apply.
     fn error(self, k: usize, bits: u32, word: bool) -> Option<f64> {
-        let k = k as f64;
+        let (primes, k) = (k, k as f64);
         // Relative to at most half of a digit's size: theta is off by 2^-53, or by three times that when the prime does
         // not fit a double, the product by 2^-53; what is left of each term sums with an error below 2^-50.
         let terms = |count: f64, log2: u32| count * (2f64.powi(log2 as i32) + 8.0);
@@ -52,7 +58,8 @@ impl Decryption {
         match self {
             Self::Doubles => (word && k * 2f64.powi(bits as i32) < 2f64.powi(51)).then(|| terms(k, bits) * unit(-52)),
             Self::DigitDoubles => word.then(|| terms(2.0 * k, bits.div_ceil(2)) * unit(-51)),
-            Self::MultiLimb => Some(fixed_point_margin(k as usize)),
+            Self::Integers => word.then(|| integers::margin(primes)),
+            Self::MultiLimb => Some(fixed_point_margin(primes)),
         }
     }
 }
@@ -61,6 +68,7 @@ impl Decryption {
 struct Level {
     doubles: OnceLock<Doubles>,
     digits: OnceLock<Doubles>,
+    integers: OnceLock<integers::Correction>,
     exact: OnceLock<(FixedPoint, Vec<BigUint>)>,
 }
 
@@ -69,7 +77,12 @@ pub(super) struct Levels(Vec<Level>);
 
 impl Levels {
     pub(super) fn new(levels: usize) -> Self {
-        let level = || Level { doubles: OnceLock::new(), digits: OnceLock::new(), exact: OnceLock::new() };
+        let level = || Level {
+            doubles: OnceLock::new(),
+            digits: OnceLock::new(),
+            integers: OnceLock::new(),
+            exact: OnceLock::new(),
+        };
         Self((0..levels).map(|_| level()).collect())
     }
 }
@@ -174,12 +187,12 @@ fn choose(params: &Params, ciphertext: &Ciphertext<impl Backend>, asked: Option<
     let noise = ciphertext.noise().bound(params.log_n(), DEFAULT_LOG2_FAILURE) + log2_t - params.log2_modulus(level)?;
     let exact = |way: Decryption| way.error(k, bits, word).is_some_and(|error| noise.exp2() + error < 0.5);
     match asked {
-        None => Ok(Decryption::ALL.into_iter().find(|&way| exact(way)).unwrap_or(Decryption::MultiLimb)),
+        None => Ok(Decryption::AUTOMATIC.into_iter().find(|&way| exact(way)).unwrap_or(Decryption::MultiLimb)),
         Some(way) if exact(way) => Ok(way),
         Some(way) => {
             let needed = match way {
                 Decryption::Doubles => format!("t < 2^62, k 2^b < 2^51 for {k} primes of up to {bits} bits"),
-                Decryption::DigitDoubles => "t < 2^62".to_owned(),
+                Decryption::DigitDoubles | Decryption::Integers => "t < 2^62".to_owned(),
                 Decryption::MultiLimb => "a certificate".to_owned(),
             };
             let needed =
@@ -215,6 +228,14 @@ pub(super) fn recover<B: Backend>(
         let mut residues = Residues::zero(params.t(), params.n());
         if let Residues::Word(out) = &mut residues {
             doubles.run(t, &words, out);
+        }
+        return Ok(PlainPoly::new(params.t(), residues)?);
+    }
+    if let (Decryption::Integers, Arithmetic::Word(t)) = (way, params.t().arithmetic()) {
+        let correction = made(&tables.integers, || integers::Correction::new(params, t, level))?;
+        let mut residues = Residues::zero(params.t(), params.n());
+        if let Residues::Word(out) = &mut residues {
+            correction.run(t, &words, out);
         }
         return Ok(PlainPoly::new(params.t(), residues)?);
     }

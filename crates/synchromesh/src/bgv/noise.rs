@@ -33,19 +33,19 @@ pub(super) fn message_product(log2_norm1: f64) -> Noise {
     Noise::bounded(0.5).times(log2_norm1).plus(Noise::bounded(0.5))
 }
 
-/// \[f m\]_t / D = \[f m / D\]_t + t k with |k| <= (1 + 1/D) / 2, and D >= 2^19.
-pub(super) fn message_switch() -> Noise {
+/// \[f m\]_t / D = \[f m / D\]_t + t k with |k| <= (1 + 1/D) / 2, where D, the quotient of two levels' moduli, is
+/// at least 2^18.999.
+pub(crate) fn message_switch() -> Noise {
     Noise::bounded(0.5 + 2f64.powi(-19))
 }
 
 /// The error of a product: with phases A + t a and B + t b,
 /// (A B - \[A B\]_t) / t + A b + B a + t a b, where |A|, |B| <= t/2 and |a b| <= N |a| |b|.
-pub(super) fn product(params: &Params, a: Noise, b: Noise) -> Noise {
-    let log_n = f64::from(params.log_n());
-    let log2_t = log2_biguint(params.t().value());
-    let (norm2, norm1) = (log2_t - 1.0 + log_n / 2.0, log2_t - 1.0 + log_n);
-    let bound = |e: Noise| e.bound(params.log_n(), DEFAULT_LOG2_FAILURE);
-    let errors = Noise { sigma: f64::NEG_INFINITY, remainder: log2_t + log_n + bound(a) + bound(b) };
-    let [a, b] = [a, b].map(|e| e.times_poly(params.log_n(), norm2, norm1));
+pub(crate) fn product(log_n: u32, log2_t: f64, a: Noise, b: Noise) -> Noise {
+    let log2_n = f64::from(log_n);
+    let (norm2, norm1) = (log2_t - 1.0 + log2_n / 2.0, log2_t - 1.0 + log2_n);
+    let bound = |e: Noise| e.bound(log_n, DEFAULT_LOG2_FAILURE);
+    let errors = Noise { sigma: f64::NEG_INFINITY, remainder: log2_t + log2_n + bound(a) + bound(b) };
+    let [a, b] = [a, b].map(|e| e.times_poly(log_n, norm2, norm1));
     message_product(norm1).plus(a).plus(b).plus(errors)
 }

@@ -8,6 +8,7 @@ use synchromesh_rlwe::ring::rns::inverse_residues;
 use synchromesh_rlwe::ring::{Backend, Coeff, Poly};
 use zeroize::Zeroizing;
 
+use super::management::Management;
 use super::{Ciphertext, Context, Factor, Params};
 use crate::batch::PlainPoly;
 use crate::error::Result;
@@ -15,6 +16,7 @@ use crate::exact::{FixedPoint, Recompose, Weights};
 
 /// Canonical factors of all levels, and the constants of decryption, made at a level's first use.
 pub struct Tables {
+    management: Management,
     canonical: Vec<Factor>,
     levels: Vec<OnceLock<Level>>,
 }
@@ -27,20 +29,17 @@ struct Level {
 }
 
 impl Tables {
-    pub(super) fn new(params: &Params) -> Result<Self> {
-        let t = params.t().value();
-        let top = params.top_level();
-        let mut canonical = vec![Factor::new(BigUint::one(), t)];
-        for level in (1..=top).rev() {
-            let dropped = params.modulus(level)? / params.modulus(level - 1)?;
-            let above = &canonical[canonical.len() - 1];
-            canonical.push(above.times(above.value(), t).over(&dropped, t));
-        }
-        canonical.reverse();
-        Ok(Self { canonical, levels: (0..=top).map(|_| OnceLock::new()).collect() })
+    pub(super) fn new(params: &Params, management: Management) -> Result<Self> {
+        let levels = (0..=params.top_level()).map(|_| OnceLock::new()).collect();
+        Ok(Self { management, canonical: management.canonical(params)?, levels })
     }
 
-    /// S_l; `level` must exist.
+    /// How factors and levels are chosen.
+    pub(super) const fn management(&self) -> Management {
+        self.management
+    }
+
+    /// The factor of fresh ciphertexts; `level` must exist.
     pub(super) fn canonical(&self, level: usize) -> &Factor {
         &self.canonical[level]
     }

@@ -3,12 +3,13 @@
 use num_bigint::{BigInt, BigUint};
 use num_traits::One;
 use synchromesh_rlwe::noise::{self as rlwe_noise, DEFAULT_LOG2_FAILURE, Noise};
-use synchromesh_rlwe::ring::Backend;
+use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 
 use super::factor::{Factor, equalisers};
+use super::management::Levels;
 use super::{Bgv, Ciphertext, Context, noise};
 use crate::error::Result;
-use crate::exact::{Scheme, centred, log2_biguint, require_room, times_integer};
+use crate::exact::{Equalised, Scheme, centred, log2_biguint, require_room, times_integer};
 
 type Operand<'a, B> = crate::exact::Operand<'a, Bgv, B>;
 
@@ -16,7 +17,7 @@ type Operand<'a, B> = crate::exact::Operand<'a, Bgv, B>;
 const CANONICAL_COST: f64 = 1.0;
 
 /// A way down: multiply by a public constant, then switch to a level; with the error and factor it ends with.
-struct Move {
+pub(super) struct Move {
     constant: BigInt,
     /// The error between the two steps, which must fit the level above.
     between: Noise,
@@ -40,33 +41,38 @@ impl Move {
             let dropped = params.log2_modulus(from.level())? - params.log2_modulus(level)?;
             let rounding = rlwe_noise::rounding(params.n(), from.components());
             noise = noise.times(-dropped).plus(rounding).plus(noise::message_switch());
-            factor = factor.over(&dropped_product(context, from.level(), level)?, t);
+            factor = factor.over(&context.params().divisor_mod_t(from.level(), level)?, t);
         }
         Ok(Self { constant, between, level, noise, factor })
     }
 
     /// To `level` and exactly `factor`.
-    fn to_factor<B: Backend>(
+    pub(super) fn to_factor<B: Backend>(
         context: &Context<B>,
         from: &Ciphertext<B>,
         level: usize,
         factor: &Factor,
     ) -> Result<Self> {
         let t = context.params().t().value();
-        let dropped = dropped_product(context, from.level(), level)?;
+        let dropped = context.params().divisor_mod_t(from.level(), level)?;
         let constant = factor.times(&dropped, t).over(from.header().value(), t);
         Self::new(context, from, level, centred(constant.value(), t))
     }
 
-    /// To `level`: to its canonical factor where that costs almost no noise, else without a constant.
+    /// To `level`: to its canonical factor where that costs almost no noise, or where the chain allows for it, else
+    /// without a constant.
     fn to_level<B: Backend>(context: &Context<B>, from: &Ciphertext<B>, level: usize) -> Result<Self> {
         let plain = Self::new(context, from, level, BigInt::one())?;
         if level == from.level() {
             return Ok(plain);
         }
         let canonical = Self::to_factor(context, from, level, context.tables().canonical(level))?;
+        let most = match context.management().levels {
+            Levels::Certified => CANONICAL_COST,
+            Levels::Static => f64::INFINITY,
+        };
         let cost = canonical.bound(context) - plain.bound(context);
-        Ok(if canonical.fits(context, from) && cost <= CANONICAL_COST { canonical } else { plain })
+        Ok(if canonical.fits(context, from) && cost <= most { canonical } else { plain })
     }
 
     fn bound<B: Backend>(&self, context: &Context<B>) -> f64 {
@@ -83,7 +89,7 @@ impl Move {
     }
 
     /// Carries it out.
-    fn apply<'a, B: Backend>(self, context: &Context<B>, from: &'a Ciphertext<B>) -> Result<Operand<'a, B>> {
+    pub(super) fn apply<'a, B: Backend>(self, context: &Context<B>, from: &'a Ciphertext<B>) -> Result<Operand<'a, B>> {
         if self.is_nothing(from) {
             return Ok(Operand::Given(from));
         }
@@ -97,12 +103,6 @@ impl Move {
         let moved = Ciphertext::new(inner.with_noise(self.noise), self.factor);
         Ok(Operand::Brought(moved.certified(context.params())?))
     }
-}
-
-/// The product of the primes between two levels.
-fn dropped_product<B: Backend>(context: &Context<B>, from: usize, to: usize) -> Result<BigUint> {
-    let params = context.params().rlwe();
-    Ok(params.ring().product(&params.level(from)?.without(params.level(to)?)))
 }
 
 pub(super) fn mod_switch_to<B: Backend>(
@@ -131,10 +131,8 @@ pub(super) fn align<'a, B: Backend>(
     }
     let params = context.params();
     let (t, level) = (params.t().value(), a.level().min(b.level()));
-    let switched =
-        |x: &Ciphertext<B>| -> Result<Factor> { Ok(x.header().over(&dropped_product(context, x.level(), level)?, t)) };
     let mut best: Option<(f64, [Move; 2])> = None;
-    for (c, d) in equalisers(&switched(a)?, &switched(b)?, t) {
+    for (c, d) in equalisers(&switched_factor(context, a, level)?, &switched_factor(context, b, level)?, t) {
         let moves = [Move::new(context, a, level, c)?, Move::new(context, b, level, d)?];
         let fits = moves[0].fits(context, a) && moves[1].fits(context, b);
         let total = rlwe_noise::log2_add(moves[0].bound(context), moves[1].bound(context));
@@ -149,38 +147,181 @@ pub(super) fn align<'a, B: Backend>(
     }
 }
 
-/// Both operands of a product at the level where it leaves the most room (ePrint 2021/204, section 4, with the
-/// certificates in place of constant noise), and the product's error.
-fn before_product<'a, B: Backend>(
-    context: &Context<B>,
-    a: &'a Ciphertext<B>,
-    b: &'a Ciphertext<B>,
-) -> Result<([Operand<'a, B>; 2], Noise)> {
+/// The error of c x for a constant c, or for a polynomial of any size in place of none.
+fn weighted<B: Backend>(context: &Context<B>, noise: Noise, c: Option<&BigInt>) -> Noise {
     let params = context.params();
-    let mut best: Option<(f64, [Move; 2], Noise)> = None;
-    for level in (0..=a.level().min(b.level())).rev() {
-        let moves = [Move::to_level(context, a, level)?, Move::to_level(context, b, level)?];
-        let error = noise::product(params, moves[0].noise, moves[1].noise);
-        let left = Bgv::room(params, level)? - error.bound(params.log_n(), DEFAULT_LOG2_FAILURE);
-        if best.as_ref().is_some_and(|(most, ..)| left <= *most) {
-            break;
-        }
-        best = Some((left, moves, error));
-    }
-    let Some((_, [left, right], error)) = best else {
-        return Ok(([Operand::Given(a), Operand::Given(b)], noise::product(params, a.noise(), b.noise())));
+    let Some(c) = c else {
+        let (log_n, log2_t) = (f64::from(params.log_n()), log2_biguint(params.t().value()));
+        let product = noise.times_poly(params.log_n(), log2_t - 1.0 + log_n / 2.0, log2_t - 1.0 + log_n);
+        return product.plus(noise::message_product(log2_t - 1.0 + log_n));
     };
-    Ok(([left.apply(context, a)?, right.apply(context, b)?], error))
+    let size = log2_biguint(c.magnitude());
+    noise.times(size).plus(noise::message_product(size))
 }
 
-/// (a_0 b_0, a_0 b_1 + a_1 b_0, a_1 b_1) in slots; the factors multiply.
-pub(super) fn tensor<B: Backend>(context: &Context<B>, a: &Ciphertext<B>, b: &Ciphertext<B>) -> Result<Ciphertext<B>> {
-    let ([a, b], error) = before_product(context, a, b)?;
-    let (params, backend) = (context.params(), context.backend());
-    let ([a0, a1], [b0, b1]) = ([0, 1].map(|i| &a.inner().parts()[i]), [0, 1].map(|i| &b.inner().parts()[i]));
-    let mut middle = a0.mul(backend, b1)?;
-    middle.mul_acc(backend, a1, b0)?;
-    let parts = vec![a0.mul(backend, b0)?, middle, a1.mul(backend, b1)?];
-    let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), parts, a.level(), a.inner().key(), error)?;
-    Ok(Ciphertext::new(inner, a.header().times(b.header().value(), params.t().value())))
+/// A way for a term of a sum, and the unit that is joined to its constant.
+type Equal = (Move, BigUint);
+
+/// Terms of a weighted sum at one level with one factor, that of a term or, a level below all of them, the canonical
+/// one: whichever leaves the most room. A term whose factor differs has the quotient joined to its constant.
+pub(super) fn equalise<'a, B: Backend>(
+    context: &Context<B>,
+    terms: &[(&'a Ciphertext<B>, Option<BigInt>)],
+) -> Result<Equalised<'a, Bgv, B>> {
+    let params = context.params();
+    let t = params.t().value();
+    let lowest = terms.iter().map(|(x, _)| x.level()).min().unwrap_or(0);
+    let mut targets = Vec::new();
+    for (x, _) in terms {
+        let factor = Move::to_level(context, x, lowest)?.factor;
+        if !targets.contains(&(lowest, factor.clone())) {
+            targets.push((lowest, factor));
+        }
+    }
+    if targets.len() > 1 && lowest > 0 {
+        targets.push((lowest - 1, context.tables().canonical(lowest - 1).clone()));
+    }
+    let mut best: Option<(f64, Factor, Vec<Equal>)> = None;
+    for (level, target) in targets {
+        let (mut total, mut fits, mut moves) = (Noise::ZERO, true, Vec::with_capacity(terms.len()));
+        for (x, c) in terms {
+            let canonical = (level < x.level()).then(|| Move::to_factor(context, x, level, &target)).transpose()?;
+            let direct = canonical.filter(|m| m.fits(context, x));
+            let moved = match direct {
+                Some(moved) => moved,
+                None => Move::to_level(context, x, level)?,
+            };
+            let unit = target.over(moved.factor.value(), t).value().clone();
+            let c = c.as_ref().map(|c| centred(&crate::exact::residue(&(c * BigInt::from(unit.clone())), t), t));
+            total = total.plus(weighted(context, moved.noise, c.as_ref()));
+            fits &= moved.fits(context, x);
+            moves.push((moved, unit));
+        }
+        let bound = total.bound(params.log_n(), DEFAULT_LOG2_FAILURE);
+        let left = if fits { Bgv::room(params, level)? - bound } else { f64::NEG_INFINITY };
+        if best.as_ref().is_none_or(|(most, ..)| left > *most) {
+            best = Some((left, target, moves));
+        }
+    }
+    let Some((_, factor, moves)) = best else { return Ok((Factor::new(BigUint::one(), t), Vec::new())) };
+    let apply = |((moved, unit), (x, _)): (Equal, &(&'a Ciphertext<B>, _))| Ok((moved.apply(context, x)?, unit));
+    Ok((factor, moves.into_iter().zip(terms).map(apply).collect::<Result<_>>()?))
+}
+
+/// A product to come: what happens to its operands, and its error.
+struct Product {
+    moves: [Move; 2],
+    error: Noise,
+}
+
+impl Product {
+    /// The product of a and b at `level`; with the factor `target`, if one is given.
+    fn new<B: Backend>(
+        context: &Context<B>,
+        [a, b]: [&Ciphertext<B>; 2],
+        level: usize,
+        target: Option<&Factor>,
+    ) -> Result<Self> {
+        let t = context.params().t().value();
+        let plain = Self::of(context, [Move::to_level(context, a, level)?, Move::to_level(context, b, level)?]);
+        let Some(target) = target.filter(|&f| &plain.factor(t) != f) else { return Ok(plain) };
+        let [first, second] = &plain.moves;
+        let correct = |x, other: &Move| Move::to_factor(context, x, level, &target.over(other.factor.value(), t));
+        let corrected_a = Self::of(context, [correct(a, second)?, Move::to_level(context, b, level)?]);
+        let corrected_b = Self::of(context, [Move::to_level(context, a, level)?, correct(b, first)?]);
+        let bound = |product: &Self| product.error.bound(context.params().log_n(), DEFAULT_LOG2_FAILURE);
+        Ok(if bound(&corrected_a) <= bound(&corrected_b) { corrected_a } else { corrected_b })
+    }
+
+    fn of<B: Backend>(context: &Context<B>, moves: [Move; 2]) -> Self {
+        let params = context.params();
+        let log2_t = log2_biguint(params.t().value());
+        let error = noise::product(params.log_n(), log2_t, moves[0].noise, moves[1].noise);
+        Self { moves, error }
+    }
+
+    fn factor(&self, t: &BigUint) -> Factor {
+        self.moves[0].factor.times(self.moves[1].factor.value(), t)
+    }
+}
+
+/// Products with one factor at one level, and the error of their sum.
+struct Sum {
+    products: Vec<Product>,
+    error: Noise,
+}
+
+impl Sum {
+    fn new<B: Backend>(context: &Context<B>, pairs: &[[&Ciphertext<B>; 2]], level: usize) -> Result<Self> {
+        let t = context.params().t().value();
+        let mut products: Vec<Product> = Vec::with_capacity(pairs.len());
+        let mut error = Noise::ZERO;
+        for &pair in pairs {
+            let target = products.first().map(|first| first.factor(t));
+            let product = Product::new(context, pair, level, target.as_ref())?;
+            let carry = if products.is_empty() { Noise::ZERO } else { noise::sum() };
+            error = error.plus(product.error).plus(carry);
+            products.push(product);
+        }
+        Ok(Self { products, error })
+    }
+
+    /// The sum at the level that the context's management names: one below the lowest operand, or where it leaves the
+    /// most room (ePrint 2021/204, section 4, with the certificates in place of constant noise).
+    fn placed<B: Backend>(context: &Context<B>, pairs: &[[&Ciphertext<B>; 2]]) -> Result<(usize, Self)> {
+        let params = context.params();
+        let lowest = pairs.iter().flatten().map(|x| x.level()).min().unwrap_or(0);
+        if context.management().levels == Levels::Static {
+            let top = params.top_level();
+            let below = lowest.checked_sub(1).ok_or(synchromesh_rlwe::Error::Level { needed: 1, have: 0, top })?;
+            return Ok((below, Self::new(context, pairs, below)?));
+        }
+        let mut best: Option<(f64, usize, Self)> = None;
+        for level in (0..=lowest).rev() {
+            let sum = Self::new(context, pairs, level)?;
+            let left = Bgv::room(params, level)? - sum.error.bound(params.log_n(), DEFAULT_LOG2_FAILURE);
+            if best.as_ref().is_some_and(|(most, ..)| left <= *most) {
+                break;
+            }
+            best = Some((left, level, sum));
+        }
+        match best {
+            Some((_, level, sum)) => Ok((level, sum)),
+            None => Ok((lowest, Self::new(context, pairs, lowest)?)),
+        }
+    }
+}
+
+/// The sum of products (a_0 b_0, a_0 b_1 + a_1 b_0, a_1 b_1) in slots, all at one level; the factors multiply.
+pub(super) fn tensor<B: Backend>(context: &Context<B>, pairs: &[[&Ciphertext<B>; 2]]) -> Result<Ciphertext<B>> {
+    let Some(first) = pairs.first() else {
+        return Err(crate::Error::params("a sum of products needs at least one product"));
+    };
+    let (level, sum) = Sum::placed(context, pairs)?;
+    let (params, backend, t) = (context.params(), context.backend(), context.params().t().value());
+    let factor = sum.products[0].factor(t);
+    let mut parts: Vec<Poly<B, Ntt>> = Vec::with_capacity(3);
+    for (product, [a, b]) in sum.products.into_iter().zip(pairs) {
+        let [left, right] = product.moves;
+        let (a, b) = (left.apply(context, a)?, right.apply(context, b)?);
+        let [[a0, a1], [b0, b1]] = [&a, &b].map(|x| [0, 1].map(|i| &x.inner().parts()[i]));
+        if let [first, middle, last] = &mut parts[..] {
+            first.mul_acc(backend, a0, b0)?;
+            middle.mul_acc(backend, a0, b1)?;
+            middle.mul_acc(backend, a1, b0)?;
+            last.mul_acc(backend, a1, b1)?;
+        } else {
+            let mut middle = a0.mul(backend, b1)?;
+            middle.mul_acc(backend, a1, b0)?;
+            parts = vec![a0.mul(backend, b0)?, middle, a1.mul(backend, b1)?];
+        }
+    }
+    let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), parts, level, first[0].inner().key(), sum.error)?;
+    Ok(Ciphertext::new(inner, factor))
+}
+
+/// The factor after a switch from one level to another.
+fn switched_factor<B: Backend>(context: &Context<B>, from: &Ciphertext<B>, level: usize) -> Result<Factor> {
+    let params = context.params();
+    Ok(from.header().over(&params.divisor_mod_t(from.level(), level)?, params.t().value()))
 }

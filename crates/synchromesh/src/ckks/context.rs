@@ -137,7 +137,8 @@ impl<B: Backend> Context<B> {
         elements.dedup();
         let sources = elements.into_iter().filter(|&g| g != 1).map(Source::Galois);
         let sources = [Source::Square].into_iter().chain(sources);
-        Ok(EvaluationKeys::generate(&self.rlwe, secret, sources, self.params.plan(), randomness)?)
+        let (plan, second) = (self.params.plan(), self.params.second_plan());
+        Ok(EvaluationKeys::generate_all(&self.rlwe, secret, sources, plan, second, randomness)?)
     }
 
     /// Real values of absolute value at most 1; missing slots are zeros.
@@ -209,10 +210,20 @@ impl<B: Backend> Context<B> {
 
     /// The integer polynomial of a message at a scale, modulo the primes of a level.
     fn polynomial(&self, plaintext: &Plaintext<B>, level: usize, scale: &Scale) -> Result<Poly<B, Coeff>> {
+        self.polynomial_on(plaintext, self.params.rlwe().level(level)?, scale)
+    }
+
+    /// The integer polynomial of a message at a scale, modulo any primes.
+    pub(crate) fn polynomial_on(
+        &self,
+        plaintext: &Plaintext<B>,
+        primes: &IndexSet,
+        scale: &Scale,
+    ) -> Result<Poly<B, Coeff>> {
         let double = self.double(scale)?;
         let values = self.values(plaintext)?;
         let integers = self.embedding.encode(values, double, plaintext.bound())?;
-        let (backend, primes) = (self.rlwe.backend(), self.params.rlwe().level(level)?);
+        let backend = self.rlwe.backend();
         let low = |x: &i128| (x & ((1 << SPLIT_BITS) - 1)) as i64;
         // No coefficient exceeds the largest slot.
         if f64::from(double.exponent()) + 1.0 + plaintext.bound().log2() < 62.0 {

@@ -5,7 +5,10 @@
 //! different levels are first brought to the lower one; see [`mod_switch_to`](Evaluator::mod_switch_to).
 
 mod align;
+mod combine;
 mod plain;
+mod rotations;
+mod second;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -19,6 +22,7 @@ use super::ciphertext::Ciphertext;
 use super::context::Context;
 use super::noise;
 use super::params::Mode;
+use crate::circuits::Steps;
 use crate::error::{Error, Result};
 
 /// Computes on ciphertexts; one may serve many threads.
@@ -58,7 +62,9 @@ impl<B: Backend> Evaluator<B> {
     /// An evaluator; without keys it can add, multiply by plaintexts and rescale.
     #[must_use]
     pub fn new(context: &Arc<Context<B>>, keys: Option<Arc<EvaluationKeys<B>>>) -> Self {
-        let switching = keys.map(|keys| KeySwitching::new(keys, context.params().plan().clone()));
+        let params = context.params();
+        let second = params.second_plan().cloned();
+        let switching = keys.map(|keys| KeySwitching::new(keys, params.plans().clone()).with_second(second));
         Self { context: Arc::clone(context), switching }
     }
 
@@ -76,7 +82,7 @@ impl<B: Backend> Evaluator<B> {
         self.context.params().log_n()
     }
 
-    fn switching(&self, operation: &'static str) -> Result<&KeySwitching<B>> {
+    pub(crate) fn switching(&self, operation: &'static str) -> Result<&KeySwitching<B>> {
         self.switching.as_ref().ok_or(Error::NoKeys { operation })
     }
 
@@ -110,12 +116,13 @@ impl<B: Backend> Evaluator<B> {
 
     fn sum(&self, x: &Ciphertext<B>, y: &Ciphertext<B>, subtract: bool) -> Result<Ciphertext<B>> {
         self.require_related(x, y)?;
-        let (x, y) = self.align_for_sum(x, y)?;
+        let met = self.meet(&[x, y])?;
+        let (x, y) = self.align_for_sum(&met[0], &met[1])?;
         let bound = x.bound() + y.bound();
         let (mut sum, header) = x.take(&self.context)?.into_parts();
         sum.add_assign(self.context.rlwe(), y.inner(), subtract)?;
         let noise = sum.noise();
-        self.finish(sum, noise, header.scale, bound)
+        self.settled(self.finish(sum, noise, header.scale, bound)?)
     }
 
     /// -x.
@@ -160,7 +167,8 @@ impl<B: Backend> Evaluator<B> {
     /// As [`Self::mul`], keys apart.
     pub fn mul_no_relin(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<Ciphertext<B>> {
         self.require_related(x, y)?;
-        let (x, y) = self.align_for_product(x, y)?;
+        let met = self.meet(&[x, y])?;
+        let (x, y) = self.align_for_product(&met[0], &met[1])?;
         x.inner().require_components(2)?;
         y.inner().require_components(2)?;
         let backend = self.context.rlwe().backend();
@@ -205,7 +213,8 @@ impl<B: Backend> Evaluator<B> {
         let merged = self.pending(x)? && x.level() > 0;
         let level = if merged { x.level() - 1 } else { x.level() };
         let inner = switching.relinearize_to(self.context.rlwe(), x.inner(), level)?;
-        let (before, after) = (x.inner().noise(), switching.noise_to(self.context.rlwe(), x.level(), level)?);
+        let (before, after) =
+            (x.inner().noise(), switching.noise_under(self.context.rlwe(), x.inner().key(), x.level(), level)?);
         let params = self.context.params();
         let (scale, divided) = if merged {
             let dropped = &params.at(x.level())?.dropped;
@@ -214,7 +223,7 @@ impl<B: Backend> Evaluator<B> {
             (x.scale().clone(), before)
         };
         let noise = divided.plus(noise::switched(after, self.log_n()));
-        self.finish(inner, noise, scale, x.bound())
+        self.settled(self.finish(inner, noise, scale, x.bound())?)
     }
 
     /// The slots rotated to the left by k, to the right for k < 0.
@@ -222,6 +231,7 @@ impl<B: Backend> Evaluator<B> {
     /// # Errors
     /// [`Error::NoKeys`], [`rlwe::Error::MissingKey`], [`rlwe::Error::KeysDiffer`], [`rlwe::Error::Components`].
     pub fn rotate(&self, x: &Ciphertext<B>, k: i64) -> Result<Ciphertext<B>> {
+        self.require_rotations(&Steps::by([k]))?;
         self.automorphism(x, self.context.galois_element(k), "rotation")
     }
 
@@ -230,6 +240,7 @@ impl<B: Backend> Evaluator<B> {
     /// # Errors
     /// As [`Self::rotate`].
     pub fn conjugate(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        self.require_rotations(&Steps::by([]).and_swap())?;
         self.automorphism(x, self.context.conjugation_element(), "conjugation")
     }
 
@@ -248,6 +259,7 @@ impl<B: Backend> Evaluator<B> {
     /// # Errors
     /// As [`Self::rotate`].
     pub fn rotate_many(&self, x: &Ciphertext<B>, ks: &[i64]) -> Result<Vec<Ciphertext<B>>> {
+        self.require_rotations(&Steps::by(ks.iter().copied()))?;
         let elements: Vec<usize> = ks.iter().map(|&k| self.context.galois_element(k)).collect();
         let switching = self.switching("rotation")?;
         let rotated = switching.automorphisms_hoisted(self.context.rlwe(), x.inner(), &elements)?;
@@ -258,9 +270,23 @@ impl<B: Backend> Evaluator<B> {
     /// The result of a key switch at the level of `x`, message and scale unchanged.
     fn moved(&self, x: &Ciphertext<B>, inner: rlwe::Ciphertext<B, Ntt>) -> Result<Ciphertext<B>> {
         let switching = self.switching("rotation")?;
-        let added = switching.noise(self.context.rlwe(), x.level())?;
+        let added = switching.noise_under(self.context.rlwe(), x.inner().key(), x.level(), x.level())?;
         let noise = x.inner().noise().plus(noise::switched(added, self.log_n()));
         self.finish(inner, noise, x.scale().clone(), x.bound())
+    }
+
+    /// The same ciphertext with a smaller bound on its message, which the caller answers for: no slot exceeds it.
+    ///
+    /// Bounds follow the circuit, not the values: of -1 <= x <= 1 the evaluator knows only that 2 x^2 - 1 is at most 3.
+    ///
+    /// # Errors
+    /// [`crate::ckks::embedding::EmbeddingError::BoundOutOfRange`] unless it is a positive number.
+    pub fn declare_bound(&self, x: Ciphertext<B>, bound: f64) -> Result<Ciphertext<B>> {
+        self.require_own(&x)?;
+        self.context.encode_complex(&[], bound)?;
+        let (inner, header) = x.into_parts();
+        let noise = inner.noise();
+        self.finish(inner, noise, header.scale, header.bound.min(bound))
     }
 
     fn require_own(&self, x: &Ciphertext<B>) -> Result<()> {
@@ -269,7 +295,6 @@ impl<B: Backend> Evaluator<B> {
 
     fn require_related(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<()> {
         self.require_own(x)?;
-        self.require_own(y)?;
-        Ok(x.inner().key().require(y.inner().key())?)
+        self.require_own(y)
     }
 }

@@ -3,7 +3,8 @@
 //! A fresh ciphertext at the top level L has scale S_L = 2^log_scale. Multiplying two ciphertexts of level l and
 //! dividing by D_l, the product of the primes that level l - 1 lacks, gives S_(l-1) = S_l^2 / D_l. Each D_l is the
 //! unused product nearest to S_l^2 / 2^log_scale, so that a level corrects the deviation of the one above it instead
-//! of doubling it.
+//! of doubling it. Where a schedule brings primes in, D_l is the quotient of those that leave by those that come in,
+//! exactly; small primes that return are what they were, and the large ones that leave for them correct the scale.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::params::ErrorChoice;
 use synchromesh_rlwe::ring::prime::{MAX_PRIME_BITS, MIN_PRIME_BITS, is_prime, ntt_primes_excluding};
-use synchromesh_rlwe::{Security, SwitchPlan};
+use synchromesh_rlwe::{LevelPlans, Schedule, Security, SwitchPlan};
 
 use super::embedding;
 use super::scale::Scale;
@@ -57,12 +58,18 @@ pub struct ParamsLiteral {
     /// Widths of the ciphertext primes, lowest level first. Those a level adds make up `log_scale` bits together; they
     /// lie on either side of a power of two, so a 50-bit one may exceed 2^50.
     pub q_bits: Vec<u32>,
-    /// Widths of the special primes.
+    /// Widths of the special primes; empty where key switches borrow ciphertext primes.
     pub p_bits: Vec<u32>,
-    /// Limbs present at level 0, 1, ..; empty: one prime a level.
+    /// Limbs present at level 0, 1, ..; empty: one prime a level. Without special primes the highest level may lack some
+    /// of q, for key switches to borrow.
     #[serde(default)]
     pub level_limbs: Vec<usize>,
-    /// Digits of a key switch, 1 to the number of ciphertext primes.
+    /// Active primes of each level, where they are more than prefixes; what a level adds less what it lacks makes up
+    /// `log_scale` bits.
+    #[serde(default, skip_serializing_if = "Schedule::is_simple")]
+    pub schedule: Schedule,
+    /// Digits of a key switch, 1 to the number of ciphertext primes; without special primes, of a stored key: one for
+    /// each prime, see [`LevelPlans::of`].
     pub omega: usize,
     /// Who looks after scales and levels.
     #[serde(default)]
@@ -79,7 +86,8 @@ pub struct ParamsLiteral {
 struct Inner {
     literal: ParamsLiteral,
     rlwe: rlwe::Params,
-    plan: SwitchPlan,
+    plans: LevelPlans,
+    second: Option<SwitchPlan>,
     levels: Vec<Level>,
 }
 
@@ -114,14 +122,17 @@ impl Params {
     /// # Errors
     /// [`Error::Params`] for a rule of this scheme, [`Error::Rlwe`] for one of the layer below, security among them.
     pub fn new(mut literal: ParamsLiteral) -> Result<Self> {
-        let limbs = level_limbs(&literal)?;
-        check_widths(&literal, &limbs)?;
+        let sets = positions(&literal)?;
+        check_widths(&literal, &sets)?;
         let primes = match literal.primes.take() {
             Some(primes) => primes,
-            None => choose(&literal, &limbs)?,
+            None => choose(&literal, &sets)?,
         };
         check_primes(&literal, &primes)?;
-        let levels = levels(&literal, &limbs, &primes.q)?;
+        let levels = levels(&literal, &sets, &primes.q)?;
+        // The default written out; a schedule stands for itself.
+        let simple = literal.schedule.levels.is_empty();
+        let level_limbs = if simple { sets.iter().map(Vec::len).collect() } else { Vec::new() };
         let manual = if literal.mode == Mode::Manual { " manual" } else { "" };
         let rlwe = rlwe::Params::new(rlwe::ParamsLiteral {
             tag: format!("ckks log_scale={}{manual}", literal.log_scale),
@@ -129,14 +140,15 @@ impl Params {
             q: primes.q.clone(),
             p: primes.p.clone(),
             aux: Vec::new(),
-            level_limbs: limbs,
+            level_limbs,
+            schedule: literal.schedule.clone(),
             error_multiple: "1".to_owned(),
             error: ErrorChoice::Cbd21,
             security: literal.security,
         })?;
-        let plan = SwitchPlan::hybrid(&rlwe, literal.omega)?;
+        let (plans, second) = (LevelPlans::of(&rlwe, literal.omega)?, SwitchPlan::second(&rlwe)?);
         literal.primes = Some(primes);
-        Ok(Self(Arc::new(Inner { literal, rlwe, plan, levels })))
+        Ok(Self(Arc::new(Inner { literal, rlwe, plans, second, levels })))
     }
 
     /// The literal, with its primes filled in.
@@ -151,10 +163,35 @@ impl Params {
         &self.0.rlwe
     }
 
-    /// How key switches are carried out.
+    /// How keys are switched at the highest level.
     #[must_use]
     pub fn plan(&self) -> &SwitchPlan {
-        &self.0.plan
+        self.0.plans.at(self.top_level())
+    }
+
+    /// How keys are switched at each level.
+    #[must_use]
+    pub fn plans(&self) -> &LevelPlans {
+        &self.0.plans
+    }
+
+    /// The same parameters with other plans, for keys stored with the plans' digits. Objects stay compatible: plans say
+    /// how to compute, not what.
+    ///
+    /// # Errors
+    /// As [`LevelPlans::check`].
+    pub fn with_plans(&self, plans: impl Into<LevelPlans>) -> Result<Self> {
+        let plans = plans.into();
+        plans.check(self.rlwe())?;
+        let Inner { literal, rlwe, second, levels, .. } = &*self.0;
+        let (literal, rlwe, second, levels) = (literal.clone(), rlwe.clone(), second.clone(), levels.clone());
+        Ok(Self(Arc::new(Inner { literal, rlwe, plans, second, levels })))
+    }
+
+    /// How keys are switched under the second secret key, where the schedule has one.
+    #[must_use]
+    pub fn second_plan(&self) -> Option<&SwitchPlan> {
+        self.0.second.as_ref()
     }
 
     /// Who looks after scales and levels.
@@ -201,24 +238,30 @@ impl Params {
     }
 }
 
-/// Limbs present at each level, the default written out.
-fn level_limbs(literal: &ParamsLiteral) -> Result<Vec<usize>> {
-    let l = literal.q_bits.len();
-    if l == 0 {
+/// The ciphertext primes active at each level, by position.
+fn positions(literal: &ParamsLiteral) -> Result<Vec<Vec<usize>>> {
+    if literal.q_bits.is_empty() {
         return Err(Error::params("the list q_bits of ciphertext primes is empty"));
     }
-    let limbs = if literal.level_limbs.is_empty() { (1..=l).collect() } else { literal.level_limbs.clone() };
-    let rising = limbs.windows(2).all(|w| w[0] < w[1]) && limbs[0] > 0 && limbs.last() == Some(&l);
-    if !rising {
-        return Err(Error::params(format!("level_limbs {limbs:?} must rise strictly from at least 1 to {l}")));
+    let sets = literal.schedule.positions(&literal.level_limbs, literal.q_bits.len())?;
+    if sets.len() > MAX_LEVELS + 1 {
+        return Err(Error::params(format!("{} levels above the lowest; at most {MAX_LEVELS}", sets.len() - 1)));
     }
-    if limbs.len() > MAX_LEVELS + 1 {
-        return Err(Error::params(format!("{} levels above the lowest; at most {MAX_LEVELS}", limbs.len() - 1)));
-    }
-    Ok(limbs)
+    Ok(sets)
 }
 
-fn check_widths(literal: &ParamsLiteral, limbs: &[usize]) -> Result<()> {
+/// Primes that leave and primes that come in from `level` to the one below.
+fn step(sets: &[Vec<usize>], level: usize) -> (Vec<usize>, Vec<usize>) {
+    let lacks = |x: usize, y: usize| sets[x].iter().copied().filter(|i| !sets[y].contains(i)).collect();
+    (lacks(level, level - 1), lacks(level - 1, level))
+}
+
+/// D_l, the product of the primes that leave over that of those that come in.
+fn quotient(q: &[u64], leaving: &[usize], coming: &[usize]) -> Result<Scale> {
+    Scale::product(leaving.iter().map(|&i| q[i]))?.over(&Scale::product(coming.iter().map(|&i| q[i]))?)
+}
+
+fn check_widths(literal: &ParamsLiteral, sets: &[Vec<usize>]) -> Result<()> {
     let log_scale = literal.log_scale;
     if !(10..=18).contains(&literal.log_n) {
         return Err(Error::params(format!("log_n = {}: the ring degree must be 2^10 to 2^18", literal.log_n)));
@@ -230,17 +273,18 @@ fn check_widths(literal: &ParamsLiteral, limbs: &[usize]) -> Result<()> {
     if let Some(w) = literal.q_bits.iter().chain(&literal.p_bits).find(|w| !allowed.contains(w)) {
         return Err(Error::params(format!("prime width {w} is outside {MIN_PRIME_BITS} to {MAX_PRIME_BITS} bits")));
     }
-    for (level, pair) in limbs.windows(2).enumerate() {
-        let sum: u32 = literal.q_bits[pair[0]..pair[1]].iter().sum();
-        if sum != log_scale {
+    let bits = |set: &[usize]| set.iter().map(|&i| i64::from(literal.q_bits[i])).sum::<i64>();
+    for level in 1..sets.len() {
+        let (leaving, coming) = step(sets, level);
+        let sum = bits(&leaving) - bits(&coming);
+        if sum != i64::from(log_scale) {
             return Err(Error::params(format!(
-                "the primes of level {} have {sum} bits together, they must have log_scale = {log_scale}",
-                level + 1
+                "the primes of level {level} have {sum} bits together, they must have log_scale = {log_scale}"
             )));
         }
     }
-    let lowest: u32 = literal.q_bits[..limbs[0]].iter().sum();
-    if lowest < log_scale + 2 {
+    let lowest = bits(&sets[0]);
+    if lowest < i64::from(log_scale) + 2 {
         return Err(Error::params(format!(
             "level 0 has {lowest} bits; a message of absolute value 1 at scale 2^{log_scale} needs {}",
             log_scale + 2
@@ -264,31 +308,44 @@ fn check_primes(literal: &ParamsLiteral, primes: &Primes) -> Result<()> {
     Ok(())
 }
 
-/// Scaling primes from the top level down, then the primes of level 0, then the special ones.
-fn choose(literal: &ParamsLiteral, limbs: &[usize]) -> Result<Primes> {
+/// Scaling primes from the top level down, then the other primes of level 0, then the special ones.
+fn choose(literal: &ParamsLiteral, sets: &[Vec<usize>]) -> Result<Primes> {
     let mut q = vec![0; literal.q_bits.len()];
     let mut used = Vec::new();
     let base = Scale::power_of_two(literal.log_scale);
     let mut scale = base.clone();
-    for level in (1..limbs.len()).rev() {
-        let square = scale.times(&scale)?;
-        let mut left = square.over(&base)?.to_integer()?;
-        let last = limbs[level] - 1;
-        for i in limbs[level - 1]..limbs[level] {
-            let target = if i == last { left.to_u64().unwrap_or(u64::MAX) } else { 1 << literal.q_bits[i] };
+    for level in (1..sets.len()).rev() {
+        let (leaving, coming) = step(sets, level);
+        let mut take = |q: &mut Vec<u64>, i: usize, target: u64| -> Result<()> {
             q[i] = nearest_prime(target, literal.log_n, &used)?;
             used.push(q[i]);
+            Ok(())
+        };
+        // One that comes in without having left above.
+        for &i in coming.iter().filter(|&&i| q[i] == 0).collect::<Vec<_>>() {
+            take(&mut q, i, 1 << literal.q_bits[i])?;
+        }
+        let (open, chosen): (Vec<usize>, Vec<usize>) = leaving.iter().partition(|&&i| q[i] == 0);
+        let square = scale.times(&scale)?;
+        let mut left = square.over(&base)?.over(&quotient(&q, &chosen, &coming)?)?.to_integer()?;
+        for &i in &open {
+            let target =
+                if Some(&i) == open.last() { left.to_u64().unwrap_or(u64::MAX) } else { 1 << literal.q_bits[i] };
+            take(&mut q, i, target)?;
             left = (&left + q[i] / 2) / BigUint::from(q[i]);
         }
-        scale = square.over(&Scale::product(q[limbs[level - 1]..limbs[level]].iter().copied())?)?;
+        scale = square.over(&quotient(&q, &leaving, &coming)?)?;
     }
     let mut largest = |width: u32| -> Result<u64> {
         let found = ntt_primes_excluding(width, literal.log_n, 1, &used).map_err(|e| Error::params(e.to_string()))?;
         used.extend(&found);
         Ok(found[0])
     };
-    for i in 0..limbs[0] {
-        q[i] = largest(literal.q_bits[i])?;
+    // Those of level 0, and those that key switches borrow at every level.
+    for i in 0..q.len() {
+        if q[i] == 0 {
+            q[i] = largest(literal.q_bits[i])?;
+        }
     }
     let p = literal.p_bits.iter().map(|&width| largest(width)).collect::<Result<_>>()?;
     Ok(Primes { q, p })
@@ -313,12 +370,12 @@ fn nearest_prime(target: u64, log_n: u32, used: &[u64]) -> Result<u64> {
     Err(Error::params(format!("no unused prime that is 1 mod {step} is near 2^{wanted:.2}; use other widths")))
 }
 
-fn levels(literal: &ParamsLiteral, limbs: &[usize], q: &[u64]) -> Result<Vec<Level>> {
+fn levels(literal: &ParamsLiteral, sets: &[Vec<usize>], q: &[u64]) -> Result<Vec<Level>> {
     let mut scale = Scale::power_of_two(literal.log_scale);
-    let mut levels = Vec::with_capacity(limbs.len());
-    for level in (0..limbs.len()).rev() {
-        let from = if level == 0 { limbs[0] } else { limbs[level - 1] };
-        let dropped = Scale::product(q[from..limbs[level]].iter().copied())?;
+    let mut levels = Vec::with_capacity(sets.len());
+    for level in (0..sets.len()).rev() {
+        let (leaving, coming) = if level == 0 { Default::default() } else { step(sets, level) };
+        let dropped = quotient(q, &leaving, &coming)?;
         let square = scale.times(&scale)?;
         let below = match literal.mode {
             Mode::Auto => square.over(&dropped)?,
@@ -351,6 +408,7 @@ mod tests {
             q_bits: vec![50, 40, 40],
             p_bits: vec![51, 51],
             level_limbs: vec![],
+            schedule: Schedule::default(),
             omega: 2,
             mode: Mode::Auto,
             security: Security::Insecure,

@@ -112,6 +112,17 @@ impl<S: Scheme, B: Backend> Deref for Operand<'_, S, B> {
     }
 }
 
+impl<'a, S: Scheme, B: Backend> Operand<'a, S, B> {
+    /// The ciphertext at a level no higher than its own.
+    pub(crate) fn at_level(context: &Context<S, B>, ciphertext: &'a Ciphertext<S, B>, level: usize) -> Result<Self> {
+        if ciphertext.level() == level {
+            return Ok(Self::Given(ciphertext));
+        }
+        let brought = S::mod_switch_to(context, ciphertext, level)?.certified(context.params())?;
+        Ok(Self::Brought(brought))
+    }
+}
+
 impl<S: Scheme, B: Backend> Operand<'_, S, B> {
     /// The ciphertext by value; copied only if it was given.
     pub(crate) fn into_owned(self, context: &Context<S, B>) -> Result<Ciphertext<S, B>> {

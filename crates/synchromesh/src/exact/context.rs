@@ -40,6 +40,11 @@ impl<S: Scheme, B: Backend> Context<S, B> {
     /// # Errors
     /// When the device fails.
     pub fn with_backend(params: Params<S>, backend: B) -> Result<Arc<Self>> {
+        let tables = S::tables(&params)?;
+        Self::with_tables(params, backend, tables)
+    }
+
+    pub(crate) fn with_tables(params: Params<S>, backend: B, tables: S::Tables<B>) -> Result<Arc<Self>> {
         let rlwe = synchromesh_rlwe::Context::with_backend(params.rlwe().clone(), backend);
         let slots = match BatchEncoder::new(params.t(), params.log_n()) {
             Ok(encoder) => Some(encoder),
@@ -47,7 +52,6 @@ impl<S: Scheme, B: Backend> Context<S, B> {
             Err(error) => return Err(error.into()),
         };
         let coefficients = CoefficientEncoder::new(params.t(), params.log_n())?;
-        let tables = S::tables(&params)?;
         Ok(Arc::new(Self { params, rlwe, slots, coefficients, tables }))
     }
 
@@ -104,7 +108,8 @@ impl<S: Scheme, B: Backend> Context<S, B> {
         elements.sort_unstable();
         elements.dedup();
         let sources = std::iter::once(Source::Square).chain(elements.into_iter().map(Source::Galois));
-        Ok(EvaluationKeys::generate(&self.rlwe, secret, sources, self.params.plan(), randomness)?)
+        let (plan, second) = (self.params.plan(), self.params.second_plan());
+        Ok(EvaluationKeys::generate_all(&self.rlwe, secret, sources, plan, second, randomness)?)
     }
 
     /// g = 3^k mod 2N: X -> X^g rotates both rows of slots by k, to the left for k > 0.

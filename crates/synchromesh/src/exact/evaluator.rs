@@ -12,6 +12,7 @@ use synchromesh_rlwe::{EvaluationKeys, Operand as DomainOperand, SwitchDomain};
 use super::context::Secret;
 use super::integers::{centred, log2_biguint, residue};
 use super::{Ciphertext, Context, Plaintext, Scheme, lift, signed_residues};
+use crate::circuits::Steps;
 use crate::error::{Error, Result};
 
 /// Evaluates on ciphertexts of the scheme S; shared between threads.
@@ -21,14 +22,28 @@ use crate::error::{Error, Result};
 pub struct Evaluator<S: Scheme, B: Backend = Cpu> {
     context: Arc<Context<S, B>>,
     switching: Option<KeySwitching<B>>,
+    variant: S::Variant,
 }
 
 impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// An evaluator; without keys it neither relinearises nor rotates.
     #[must_use]
     pub fn new(context: &Arc<Context<S, B>>, keys: Option<Arc<EvaluationKeys<B>>>) -> Self {
-        let switching = keys.map(|keys| KeySwitching::new(keys, context.params().plan().clone()));
-        Self { context: Arc::clone(context), switching }
+        let second = context.params().second_plan().cloned();
+        let switching = keys.map(|keys| KeySwitching::new(keys, context.params().plans().clone()).with_second(second));
+        Self { context: Arc::clone(context), switching, variant: S::Variant::default() }
+    }
+
+    /// The same evaluator with another way of multiplying.
+    #[must_use]
+    pub fn with_variant(self, variant: S::Variant) -> Self {
+        Self { variant, ..self }
+    }
+
+    /// How products are computed.
+    #[must_use]
+    pub const fn variant(&self) -> S::Variant {
+        self.variant
     }
 
     /// The context.
@@ -37,17 +52,22 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         &self.context
     }
 
-    fn switching(&self, operation: &'static str) -> Result<&KeySwitching<B>> {
+    pub(crate) const fn keys(&self) -> Option<&KeySwitching<B>> {
+        self.switching.as_ref()
+    }
+
+    pub(crate) fn switching(&self, operation: &'static str) -> Result<&KeySwitching<B>> {
         self.switching.as_ref().ok_or(Error::NoKeys { operation })
     }
 
     fn sum(&self, a: &Ciphertext<S, B>, b: &Ciphertext<S, B>, subtract: bool) -> Result<Ciphertext<S, B>> {
         self.require(a)?;
         self.require(b)?;
-        let [a, b] = S::align(&self.context, a, b)?;
+        let met = self.meet([a, b].into_iter())?;
+        let [a, b] = S::align(&self.context, &met[0], &met[1])?;
         let mut sum = a.into_owned(&self.context)?;
         sum.inner_mut().add_assign(self.context.rlwe(), b.inner(), subtract)?;
-        sum.with_more_noise(S::sum_noise()).certified(self.context.params())
+        self.settled(sum.with_more_noise(S::sum_noise()).certified(self.context.params())?)
     }
 
     /// a + b.
@@ -149,9 +169,46 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// [`synchromesh_rlwe::Error::Components`] unless both operands have two components, [`Error::NoKeys`] or
     /// [`synchromesh_rlwe::Error::MissingKey`] without a relinearisation key, or a noise error.
     pub fn mul(&self, a: &Ciphertext<S, B>, b: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        self.sum_of_products(&[[a, b]])
+    }
+
+    /// The sum of a b over all pairs \[a, b\], scaled once and relinearised once (lazy scaling and lazy
+    /// relinearisation, ePrint 2021/204, appendix F): a term costs its tensor product alone.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for an empty list, [`Error::SecondBase`] when Algorithm 1 of BFV has too few primes for a sum
+    /// of this length, and as [`Self::mul`]; a noise error speaks of the whole sum.
+    pub fn sum_of_products(&self, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
         self.switching("relinearisation")?;
-        let product = self.mul_no_relin(a, b)?;
-        self.relinearize(&product)
+        let product = self.relinearize(&self.tensor(pairs)?)?;
+        self.finish_product(product, pairs)
+    }
+
+    /// As [`Self::sum_of_products`], in three components.
+    ///
+    /// # Errors
+    /// As [`Self::sum_of_products`], keys apart.
+    pub fn sum_of_products_no_relin(&self, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
+        self.finish_product(self.tensor(pairs)?, pairs)
+    }
+
+    /// The sum of products in three components, at the level it was computed at.
+    fn tensor(&self, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
+        for operand in pairs.iter().flatten() {
+            self.require(operand)?;
+            operand.inner().require_components(2)?;
+        }
+        let met = self.meet(pairs.iter().flatten().copied())?;
+        let pairs: Vec<[&Ciphertext<S, B>; 2]> = met.chunks_exact(2).map(|pair| [&*pair[0], &*pair[1]]).collect();
+        S::tensor(&self.context, self.variant, &pairs)?.certified(self.context.params())
+    }
+
+    fn finish_product(&self, product: Ciphertext<S, B>, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
+        let level = pairs.iter().flatten().map(|x| x.level()).min().unwrap_or(product.level());
+        // Under the second secret key there is no way back to the leading levels.
+        let highest = |keys: &KeySwitching<B>| keys.highest(self.context.params().rlwe(), product.inner().key());
+        let level = level.min(self.keys().map_or(level, highest));
+        S::finish_product(&self.context, self.variant, product, level)
     }
 
     /// a b in three components, without relinearisation.
@@ -159,12 +216,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// # Errors
     /// As [`Self::mul`], keys apart.
     pub fn mul_no_relin(&self, a: &Ciphertext<S, B>, b: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
-        for operand in [a, b] {
-            self.require(operand)?;
-            operand.inner().require_components(2)?;
-        }
-        a.inner().key().require(b.inner().key())?;
-        S::tensor(&self.context, a, b)?.certified(self.context.params())
+        self.sum_of_products_no_relin(&[[a, b]])
     }
 
     /// a^2, relinearised.
@@ -182,7 +234,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// [`synchromesh_rlwe::Error::KeysDiffer`] for keys of another secret key, or a noise error.
     pub fn relinearize(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
         let inner = self.switching("relinearisation")?.relinearize(self.context.rlwe(), a.inner())?;
-        Ciphertext::new(inner, a.header().clone()).certified(self.context.params())
+        self.settled(Ciphertext::new(inner, a.header().clone()).certified(self.context.params())?)
     }
 
     /// The image under X -> X^g, for any odd g below 2N: the general form of rotations, for coefficient encodings too.
@@ -199,6 +251,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// # Errors
     /// As [`Self::automorphism`], and [`crate::batch::BatchError::NoSlots`] where t has no slots.
     pub fn rotate_rows(&self, a: &Ciphertext<S, B>, k: i64) -> Result<Ciphertext<S, B>> {
+        self.require_rotations(&Steps::by([k]))?;
         self.automorphism(a, self.context.galois_element(k)?)
     }
 
@@ -207,6 +260,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// # Errors
     /// As [`Self::rotate_rows`].
     pub fn rotate_rows_many(&self, a: &Ciphertext<S, B>, steps: &[i64]) -> Result<Vec<Ciphertext<S, B>>> {
+        self.require_rotations(&Steps::by(steps.iter().copied()))?;
         let elements = steps.iter().map(|&k| self.context.galois_element(k)).collect::<Result<Vec<_>>>()?;
         let rotated = self.switching("rotation")?.automorphisms_hoisted(self.context.rlwe(), a.inner(), &elements)?;
         let certify = |inner| Ciphertext::new(inner, a.header().clone()).certified(self.context.params());
@@ -218,6 +272,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// # Errors
     /// As [`Self::rotate_rows`].
     pub fn rotate_columns(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        self.require_rotations(&Steps::by([]).and_swap())?;
         self.automorphism(a, self.context.columns_element()?)
     }
 
@@ -239,12 +294,12 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     pub fn mod_switch_to(&self, a: &Ciphertext<S, B>, level: usize) -> Result<Ciphertext<S, B>> {
         self.require(a)?;
         if level == a.level() {
-            return a.duplicate(&self.context);
+            return self.settled(a.duplicate(&self.context)?);
         }
-        S::mod_switch_to(&self.context, a, level)?.certified(self.context.params())
+        self.settled(S::mod_switch_to(&self.context, a, level)?.certified(self.context.params())?)
     }
 
-    fn require(&self, a: &Ciphertext<S, B>) -> Result<()> {
+    pub(crate) fn require(&self, a: &Ciphertext<S, B>) -> Result<()> {
         Ok(self.context.params().rlwe().require_digest(a.inner().params_digest())?)
     }
 }

@@ -8,7 +8,7 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::ring::IndexSet;
 use synchromesh_rlwe::ring::prime::{MAX_PRIME_BITS, PrimeError, ntt_primes_excluding};
-use synchromesh_rlwe::{Security, SwitchPlan};
+use synchromesh_rlwe::{LevelPlans, Schedule, Security, SwitchPlan};
 
 use super::Scheme;
 use crate::error::{Error, Result};
@@ -37,12 +37,15 @@ pub struct ParamsLiteral {
     pub t: String,
     /// Widths of the ciphertext primes in bits, the one that stays longest first.
     pub q_bits: Vec<u32>,
-    /// Widths of the special primes in bits.
+    /// Widths of the special primes in bits; empty where key switches borrow ciphertext primes.
     pub p_bits: Vec<u32>,
     /// Primes present at level 0, 1, ..; empty: one prime a level.
     #[serde(default)]
     pub level_limbs: Vec<usize>,
-    /// Digits of a key switch.
+    /// Active primes of each level, where they are more than prefixes.
+    #[serde(default, skip_serializing_if = "Schedule::is_simple")]
+    pub schedule: Schedule,
+    /// Digits of a key switch; without special primes, of a stored key: one for each prime, see [`LevelPlans::of`].
     pub omega: usize,
     /// Required security.
     #[serde(default)]
@@ -56,7 +59,8 @@ struct Inner {
     literal: ParamsLiteral,
     t: PlainModulus,
     rlwe: synchromesh_rlwe::Params,
-    plan: SwitchPlan,
+    plans: LevelPlans,
+    second: Option<SwitchPlan>,
 }
 
 /// Checked, immutable parameters of the scheme S; cheap to clone.
@@ -113,13 +117,14 @@ impl<S: Scheme> Params<S> {
             p: primes.p.clone(),
             aux: primes.aux.clone(),
             level_limbs: literal.level_limbs.clone(),
+            schedule: literal.schedule.clone(),
             error_multiple: S::error_multiple(&t).to_string(),
             error: Default::default(),
             security: literal.security,
         })?;
-        let plan = SwitchPlan::hybrid(&rlwe, literal.omega)?;
+        let (plans, second) = (LevelPlans::of(&rlwe, literal.omega)?, SwitchPlan::second(&rlwe)?);
         let literal = ParamsLiteral { primes: Some(primes), ..literal };
-        Ok(Self(Arc::new(Inner { literal, t, rlwe, plan }), PhantomData))
+        Ok(Self(Arc::new(Inner { literal, t, rlwe, plans, second }), PhantomData))
     }
 
     /// The literal, with the primes that were chosen.
@@ -140,10 +145,35 @@ impl<S: Scheme> Params<S> {
         &self.0.rlwe
     }
 
-    /// How keys are switched.
+    /// How keys are switched at the highest level.
     #[must_use]
     pub fn plan(&self) -> &SwitchPlan {
-        &self.0.plan
+        self.0.plans.at(self.top_level())
+    }
+
+    /// How keys are switched at each level.
+    #[must_use]
+    pub fn plans(&self) -> &LevelPlans {
+        &self.0.plans
+    }
+
+    /// The same parameters with other plans, for keys stored with the plans' digits. Objects stay compatible: plans say
+    /// how to compute, not what.
+    ///
+    /// # Errors
+    /// As [`LevelPlans::check`].
+    pub fn with_plans(&self, plans: impl Into<LevelPlans>) -> Result<Self> {
+        let plans = plans.into();
+        plans.check(self.rlwe())?;
+        let Inner { literal, t, rlwe, second, .. } = &*self.0;
+        let (literal, t, rlwe, second) = (literal.clone(), t.clone(), rlwe.clone(), second.clone());
+        Ok(Self(Arc::new(Inner { literal, t, rlwe, plans, second }), PhantomData))
+    }
+
+    /// How keys are switched under the second secret key, where the schedule has one.
+    #[must_use]
+    pub fn second_plan(&self) -> Option<&SwitchPlan> {
+        self.0.second.as_ref()
     }
 
     /// The ring degree N.
@@ -185,8 +215,22 @@ impl<S: Scheme> Params<S> {
     /// # Errors
     /// [`synchromesh_rlwe::Error::Level`] above the top level.
     pub fn second_base(&self, level: usize) -> Result<IndexSet> {
-        let limbs = self.rlwe().level(level)?.len();
-        Ok(self.rlwe().aux().iter().take(limbs).collect())
+        let aux = self.rlwe().aux().as_slice();
+        Ok(self.rlwe().level(level)?.iter().filter_map(|i| aux.get(i).copied()).collect())
+    }
+
+    /// What a switch from one level to another divides by, modulo t: the product of the primes that leave over that of
+    /// those that come in.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::Level`] above the top level.
+    pub fn divisor_mod_t(&self, from: usize, to: usize) -> Result<BigUint> {
+        let (ring, t) = (self.rlwe().ring(), self.0.t.value());
+        let (from, to) = (self.rlwe().level(from)?, self.rlwe().level(to)?);
+        let coming = ring.product(&to.without(from)) % t;
+        // Checked parameters have no prime that divides t.
+        let inverse = coming.modinv(t).unwrap_or_else(|| BigUint::from(1u32));
+        Ok(ring.product(&from.without(to)) * inverse % t)
     }
 }
 

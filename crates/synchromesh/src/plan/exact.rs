@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use synchromesh_rlwe::{Randomness, Security};
 
-use super::shape::{Shape, WIDTH, bit_limit, explain_digits, limit_text, split};
+use super::shape::{Shape, bit_limit, explain_digits, explain_raise, limit_text, split};
 use super::{Description, Found, SchemeName, SchemeParams, dry, smallest, too_small};
+use crate::cost::Profile;
 use crate::error::{Error, Result};
 use crate::exact::{Context, Evaluator, Params, ParamsLiteral, PrimeLists, Rotations, Scheme};
 use crate::plain_modulus::PlainModulus;
@@ -13,7 +14,7 @@ use crate::plain_modulus::PlainModulus;
 /// Most bits one level may take.
 const MOST_LEVEL_BITS: u32 = 700;
 
-pub(super) fn search<S: Scheme>(description: &Description) -> Result<Found> {
+pub(super) fn search<S: Scheme>(description: &Description, profile: Option<&Profile>) -> Result<Found> {
     let t: PlainModulus = description.t.as_deref().unwrap_or("65537").parse()?;
     let mut nearest = String::new();
     // A product multiplies errors by t at the least.
@@ -38,9 +39,14 @@ pub(super) fn search<S: Scheme>(description: &Description) -> Result<Found> {
             continue;
         };
         floor = shape.least_log_qp();
-        let digits = shape.digits(log_n, description.security);
+        let digits = shape.digits(log_n, description.security, description.max_digits, profile)?;
         if digits.is_empty() {
             nearest = format!("N = 2^{log_n} needs log QP = {} or more, above its limit", shape.least_log_qp());
+            continue;
+        }
+        let raise = digits.first().and_then(|first| shape.raise(log_n, description.security, first));
+        if let (Some(raise), Some((omega, ..))) = (raise.filter(|raise| raise.operations < 1.0), digits.first()) {
+            nearest = explain_raise(log_n, *omega, raise);
             continue;
         }
         for (index, (omega, p_bits, _)) in digits.iter().enumerate() {
@@ -65,10 +71,11 @@ pub(super) fn search<S: Scheme>(description: &Description) -> Result<Found> {
                 "{} levels: level 0 has {:?} bits, each multiplication takes {:?} bits; {budget:.1} bits of noise \
                  budget remain at the end, at failure probability 2^-128",
                 description.depth + 1,
-                &shape.q_bits[..shape.level_limbs[0]],
-                shape.level_limbs.get(1).map_or(&[][..], |&end| &shape.q_bits[shape.level_limbs[0]..end]),
+                shape.level(0),
+                shape.step(),
             ));
-            explain.push(explain_digits(&digits[index..]));
+            explain.push(explain_digits(&digits[index..], profile));
+            explain.extend(raise.map(|raise| explain_raise(log_n, digits[0].0, raise)));
             let (rlwe, switch) = (params.rlwe().clone(), params.plan().clone());
             let listed = ParamsLiteral { primes: Some(listed(&params)), ..literal };
             let params = match description.scheme {
@@ -100,6 +107,7 @@ fn literal(
         q_bits: shape.q_bits.clone(),
         p_bits: p_bits.to_vec(),
         level_limbs: shape.level_limbs.clone(),
+        schedule: shape.schedule.clone(),
         omega,
         security: description.security,
         primes: None,
@@ -108,9 +116,9 @@ fn literal(
 
 /// The chain with the fewest bits that survives the circuit at this degree, security aside.
 fn shape<S: Scheme>(description: &Description, t: &PlainModulus, log_n: u32) -> Result<Option<Shape>> {
-    let least = (log_n + 8).max(20);
+    let (least, width) = ((log_n + 8).max(20), description.width());
     let fits = |base: u32, level: u32| -> Result<bool> {
-        let shape = Shape::new(&split(base, WIDTH), &split(level, WIDTH), description.depth);
+        let shape = Shape::of(description, &split(base, width), &split(level, width));
         let omega = shape.q_bits.len().min(3);
         let p_bits = shape.special(omega);
         let open = Description { security: Security::Insecure, ..description.clone() };
@@ -129,7 +137,7 @@ fn shape<S: Scheme>(description: &Description, t: &PlainModulus, log_n: u32) -> 
         let level = if description.depth == 0 { Some(least) } else { smallest(least, most, |w| fits(widest, w))? };
         let Some(level) = level else { continue };
         let Some(base) = smallest(least, widest, |b| fits(b, level))? else { continue };
-        let shape = Shape::new(&split(base, WIDTH), &split(level, WIDTH), description.depth);
+        let shape = Shape::of(description, &split(base, width), &split(level, width));
         let bits = |shape: &Shape| shape.q_bits.iter().sum::<u32>();
         if best.as_ref().is_none_or(|b| bits(&shape) < bits(b)) {
             best = Some(shape);

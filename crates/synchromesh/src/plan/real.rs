@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use synchromesh_rlwe::{Randomness, Security};
 
-use super::shape::{Shape, WIDTH, bit_limit, explain_digits, limit_text, split, split_exactly};
+use super::shape::{Shape, bit_limit, explain_digits, explain_raise, limit_text, split, split_exactly};
 use super::{Description, Found, SchemeParams, dry, smallest, too_small};
 use crate::ckks::{Context, Evaluator, Mode, Params, ParamsLiteral, Primes, Rotations};
+use crate::cost::Profile;
 use crate::error::{Error, Result};
 
-/// Primes of a CKKS level lie on both sides of a power of two: one bit less keeps them below 2^50.
-const LEVEL_WIDTH: u32 = WIDTH - 1;
-
-pub(super) fn search(description: &Description) -> Result<Found> {
+pub(super) fn search(description: &Description, profile: Option<&Profile>) -> Result<Found> {
     let precision = description.precision.unwrap_or(20);
     if !(1..=80).contains(&precision) {
         return Err(Error::params(format!("a precision of {precision} bits is outside 1 to 80")));
@@ -34,9 +32,14 @@ pub(super) fn search(description: &Description) -> Result<Found> {
             continue;
         };
         floor = shape.least_log_qp();
-        let digits = shape.digits(log_n, description.security);
+        let digits = shape.digits(log_n, description.security, description.max_digits, profile)?;
         if digits.is_empty() {
             nearest = format!("N = 2^{log_n} needs log QP = {} or more, above its limit", shape.least_log_qp());
+            continue;
+        }
+        let raise = digits.first().and_then(|first| shape.raise(log_n, description.security, first));
+        if let (Some(raise), Some((omega, ..))) = (raise.filter(|raise| raise.operations < 1.0), digits.first()) {
+            nearest = explain_raise(log_n, *omega, raise);
             continue;
         }
         for (index, (omega, p_bits, _)) in digits.iter().enumerate() {
@@ -55,16 +58,17 @@ pub(super) fn search(description: &Description) -> Result<Found> {
             }
             let limit = limit_text(log_n, description.security);
             let reason = if nearest.is_empty() { "no smaller degree is offered" } else { &nearest };
-            let explain = vec![
+            let mut explain = vec![
                 format!("N = 2^{log_n}: log QP = {} of at most {limit} bits; {reason}", params.rlwe().log_qp()),
                 format!(
                     "scale 2^{log_scale}: the certificate keeps {kept:.1} bits after depth {} for inputs up to 1, \
                      {precision} were asked for; each level takes {log_scale} bits, level 0 has {}",
                     description.depth,
-                    shape.q_bits[..shape.level_limbs[0]].iter().sum::<u32>(),
+                    shape.level(0).iter().sum::<u32>(),
                 ),
-                explain_digits(&digits[index..]),
+                explain_digits(&digits[index..], profile),
             ];
+            explain.extend(raise.map(|raise| explain_raise(log_n, digits[0].0, raise)));
             let (rlwe, switch) = (params.rlwe().clone(), params.plan().clone());
             let mut listed = params.literal().clone();
             listed.primes = Some(Primes { q: rlwe.literal().q.clone(), p: rlwe.literal().p.clone() });
@@ -88,6 +92,7 @@ fn literal(
         q_bits: shape.q_bits.clone(),
         p_bits: p_bits.to_vec(),
         level_limbs: shape.level_limbs.clone(),
+        schedule: shape.schedule.clone(),
         omega,
         mode: Mode::Auto,
         security: description.security,
@@ -98,8 +103,11 @@ fn literal(
 /// The smallest scale, and then the smallest level 0, that keep the precision at this degree, security aside.
 fn shape(description: &Description, precision: u32, log_n: u32) -> Result<Option<(u32, Shape)>> {
     let open = Description { security: Security::Insecure, ..description.clone() };
+    let width = description.width();
     let chain = |log_scale: u32, above: u32| {
-        Shape::new(&split(log_scale + above, WIDTH), &split_exactly(log_scale, LEVEL_WIDTH), description.depth)
+        // Primes of a level lie on both sides of a power of two: one bit less keeps them below the width.
+        let (base, level) = (split(log_scale + above, width), split_exactly(log_scale, width - 1));
+        Shape::of(description, &base, &level)
     };
     let fits = |log_scale: u32, above: u32| -> Result<bool> {
         let shape = chain(log_scale, above);

@@ -26,6 +26,7 @@ pub(crate) fn literal(log_n: u32, log_scale: u32, q: &[u32], p: &[u32]) -> Param
         q_bits: q.to_vec(),
         p_bits: p.to_vec(),
         level_limbs: vec![],
+        schedule: Default::default(),
         omega: 2,
         mode: Mode::Auto,
         security: Security::Insecure,

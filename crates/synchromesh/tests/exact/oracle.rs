@@ -40,6 +40,7 @@ pub fn literal(
         q_bits: q_bits.to_vec(),
         p_bits: p_bits.to_vec(),
         level_limbs: level_limbs.to_vec(),
+        schedule: Default::default(),
         omega,
         security: Security::Insecure,
         primes: None,
@@ -80,7 +81,10 @@ pub type Model = Vec<BigInt>;
 pub fn fixture<S: Scheme>(literal: ParamsLiteral, rotations: &Rotations, seed: u64) -> Fixture<S> {
     let params = Params::<S>::new(literal).unwrap();
     let cpu = Cpu::open(Arc::clone(params.rlwe().ring())).unwrap();
-    let context = Context::with_backend(params, Counting::new(cpu)).unwrap();
+    fixture_in(Context::with_backend(params, Counting::new(cpu)).unwrap(), rotations, seed)
+}
+
+pub fn fixture_in<S: Scheme>(context: Arc<Context<S, Device>>, rotations: &Rotations, seed: u64) -> Fixture<S> {
     let mut randomness = Randomness::insecure_from_number(seed);
     let (secret, public) = context.generate_keys(&mut randomness).unwrap();
     let keys = context.generate_evaluation_keys(&secret, rotations, &mut randomness).unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use num_bigint::BigInt;
 use synchromesh::Error;
 use synchromesh::batch::BatchError;
-use synchromesh::exact::{Context, Evaluator, Params, Rotations};
+use synchromesh::exact::{Context, Evaluator, Params, ParamsLiteral, Rotations};
 use synchromesh::rlwe::Error as RlweError;
 use synchromesh::rlwe::{Randomness, Security};
 
@@ -70,7 +70,12 @@ impl RotationsFor for Rotations {
 /// `depth` squarings in a row with `depth` levels, and the level they end on.
 pub fn squarings<S: Judged>(t: &str, product: u32, depth: usize) -> usize {
     let bits = bits_of(t, product);
-    let mut f: Fixture<S> = fixture(deep(10, t, bits, bits, depth), &Rotations::none(), 12);
+    squarings_in::<S>(deep(10, t, bits, bits, depth), depth)
+}
+
+/// [`squarings`] with parameters of any form.
+pub fn squarings_in<S: Judged>(literal: ParamsLiteral, depth: usize) -> usize {
+    let mut f: Fixture<S> = fixture(literal, &Rotations::none(), 12);
     let mut m = f.random();
     let mut ct = f.encrypt(&m);
     for _ in 0..depth {
@@ -84,18 +89,25 @@ pub fn squarings<S: Judged>(t: &str, product: u32, depth: usize) -> usize {
 /// Fresh ciphertexts at every level, switched ciphertexts at every level, and sums of any two of them.
 pub fn levels_mix<S: Judged>(t: &str, product: u32) {
     let bits = bits_of(t, product);
-    let mut f: Fixture<S> = fixture(deep(10, t, bits, bits, 3), &Rotations::none(), 13);
+    levels_mix_in::<S>(deep(10, t, bits, bits, 3));
+}
+
+/// [`levels_mix`] with parameters of any form, of two levels or more.
+pub fn levels_mix_in<S: Judged>(literal: ParamsLiteral) {
+    let mut f: Fixture<S> = fixture(literal, &Rotations::none(), 13);
     let (a, b) = (f.random(), f.random());
     let (x, y) = (f.encrypt(&a), f.encrypt(&b));
     let product = f.evaluator.mul(&x, &y).unwrap();
     let ab = f.mul(&a, &b);
-    let mut pool = vec![(f.evaluator.mod_switch_to(&product, 3).unwrap(), ab.clone())];
-    for level in 0..=3 {
+    let top = f.context.params().top_level();
+    let mut pool = vec![(product.duplicate(&f.context).unwrap(), ab.clone())];
+    for level in 0..=top {
         let m = f.random();
         let fresh = f.encrypt_at(&m, level);
         f.judge(&fresh, &m);
         pool.push((fresh, m));
         for (ct, m) in [(&x, &a), (&product, &ab)] {
+            let level = level.min(ct.level());
             let switched = f.evaluator.mod_switch_to(ct, level).unwrap();
             assert_eq!(switched.level(), level);
             f.judge(&switched, m);
@@ -240,7 +252,7 @@ pub fn bad_literals<S: Judged>() {
     let params = Params::<S>::new(good.clone()).unwrap();
     let again = Params::<S>::new(params.literal().clone()).unwrap();
     assert!(params == again, "the primes chosen are the primes listed");
-    let kind = |change: &dyn Fn(&mut synchromesh::exact::ParamsLiteral)| {
+    let kind = |change: &dyn Fn(&mut ParamsLiteral)| {
         let mut bad = good.clone();
         change(&mut bad);
         let error = Params::<S>::new(bad).expect_err("refused");
@@ -335,4 +347,37 @@ pub fn threads_share<S: Judged>(product: u32) {
             f.judge(&handle.join().unwrap(), &expected);
         }
     });
+}
+
+/// A chain of products and rotations, each level with its own digits and borrowed primes, all from one stored key.
+pub fn one_stored_key_serves_all_levels<S: Judged>(product: u32) {
+    for t in ["2", "65537", crate::oracle::T128] {
+        let bits = bits_of(t, product);
+        let hybrid = deep(10, t, bits, bits, 4);
+        let mut literal = hybrid;
+        literal.q_bits.extend([58, 60, 61]);
+        literal.p_bits.clear();
+        literal.omega = literal.q_bits.len();
+        let rotations = Rotations::rows([1]).with_columns_if(t);
+        let mut f: Fixture<S> = fixture(literal, &rotations, 17);
+        let plans = f.context.params().plans().clone();
+        assert!(plans.distinct().len() > 1, "{plans:?}");
+        let (mut a, b) = (f.random(), f.random());
+        let (mut x, y) = (f.encrypt(&a), f.encrypt(&b));
+        for level in (0..f.context.params().top_level()).rev() {
+            (x, a) = (f.evaluator.mul(&x, &y).unwrap(), f.mul(&a, &b));
+            f.judge(&x, &a);
+            if f.has_slots() {
+                (x, a) = (f.evaluator.rotate_rows(&x, 1).unwrap(), f.rotate(&a, 1));
+                f.judge(&x, &a);
+            }
+            while x.level() > level {
+                x = f.evaluator.mod_switch(&x).unwrap();
+            }
+            f.judge(&x, &a);
+        }
+        if f.has_slots() {
+            f.judge(&f.evaluator.rotate_rows(&x, 1).unwrap(), &f.rotate(&a, 1));
+        }
+    }
 }

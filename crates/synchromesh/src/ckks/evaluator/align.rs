@@ -1,14 +1,14 @@
 //! Scales and levels: rescaling, and bringing operands to one level at one exact scale.
 
-use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::Noise;
-use synchromesh_rlwe::ring::{Backend, Ntt};
+use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Ring};
 
 use super::{Evaluator, Held};
 use crate::ckks::ciphertext::Ciphertext;
 use crate::ckks::noise;
+use crate::ckks::scale::Scale;
 use crate::error::{Error, Result};
 
 impl<B: Backend> Evaluator<B> {
@@ -30,7 +30,7 @@ impl<B: Backend> Evaluator<B> {
         let dropped = params.at(x.level())?.dropped.clone();
         let noise = self.rescaled_noise(x.inner())?;
         let inner = x.inner().mod_switch_to(self.context.rlwe(), x.level() - 1)?;
-        self.finish(inner, noise, x.scale().over(&dropped)?, x.bound())
+        self.settled(self.finish(inner, noise, x.scale().over(&dropped)?, x.bound())?)
     }
 
     /// The next lower level; see [`Self::mod_switch_to`].
@@ -46,13 +46,14 @@ impl<B: Backend> Evaluator<B> {
     ///
     /// In automatic mode its scale becomes that level's S_l: limbs are dropped to level l + 1, the rest is multiplied
     /// by the integer nearest to S_l D_(l+1) / S and divided by D_(l+1), and what rounding the constant does to the
-    /// message enters the certificate. In manual mode limbs are dropped and the scale stays.
+    /// message enters the certificate. In manual mode limbs are dropped and the scale stays; where the lower level has
+    /// primes that this one lacks, it takes a constant as in automatic mode.
     ///
     /// # Errors
     /// [`rlwe::Error::Level`] when `level` is above the ciphertext's, [`rlwe::Error::Noise`].
     pub fn mod_switch_to(&self, x: &Ciphertext<B>, level: usize) -> Result<Ciphertext<B>> {
         self.require_own(x)?;
-        self.lowered(self.settle(x)?, level)?.take(&self.context)
+        self.settled(self.lowered(self.settle(x)?, level)?.take(&self.context)?)
     }
 
     /// Whether a rescale is due: automatic mode, scale S_l^2.
@@ -110,7 +111,7 @@ impl<B: Backend> Evaluator<B> {
     }
 
     /// `x`, not due for a rescale, at `level`.
-    fn lowered<'a>(&self, x: Held<'a, B>, level: usize) -> Result<Held<'a, B>> {
+    pub(super) fn lowered<'a>(&self, x: Held<'a, B>, level: usize) -> Result<Held<'a, B>> {
         if level == x.level() {
             return Ok(x);
         }
@@ -118,32 +119,27 @@ impl<B: Backend> Evaluator<B> {
             return Err(self.no_level(level, x.level()));
         }
         let (context, params) = (self.context.rlwe(), self.context.params());
-        if !self.auto() {
+        let ring = params.rlwe().ring();
+        let [active, to, next] = [x.level(), level, level + 1].map(|l| params.rlwe().level(l));
+        let (active, to, next) = (active?, to?, next?);
+        if !self.auto() && to.without(active).is_empty() {
             let inner = x.inner().drop_to(context, level)?;
             let noise = inner.noise();
             return Ok(Held::Made(self.finish(inner, noise, x.scale().clone(), x.bound())?));
         }
-        let (target, above) = (params.at(level)?, params.at(level + 1)?);
-        let factor = target.scale.times(&above.dropped)?.over(x.scale())?.to_integer()?;
+        let target = if self.auto() { &params.at(level)?.scale } else { x.scale() };
+        let through = through(ring, active, to, next);
+        let product = |set: &IndexSet| Scale::product(set.iter().map(|i| ring.modulus(i).value()));
+        let quotient = product(&through.without(to))?.over(&product(&to.without(&through))?)?;
+        let factor = target.times(&quotient)?.over(x.scale())?.to_integer()?;
         let size = factor.to_f64().unwrap_or(f64::INFINITY);
-        let raised = self.times_integer(x.inner().drop_to(context, level + 1)?, &factor)?;
-        let noise = self.rescaled_noise(&raised)?;
-        let inner = raised.mod_switch_to(context, level)?;
-        // The true scale is S_l (1 + d) with |d| at most 1/2 over the factor.
-        let deviation = Noise::bounded(0.6 / size).times(target.log2 + x.bound().log2());
-        Ok(Held::Made(self.finish(inner, noise.plus(deviation), target.scale.clone(), x.bound())?))
-    }
-
-    /// Every component times a positive integer, certificate included.
-    pub(super) fn times_integer(
-        &self,
-        ct: rlwe::Ciphertext<B, Ntt>,
-        factor: &BigUint,
-    ) -> Result<rlwe::Ciphertext<B, Ntt>> {
-        let params = self.context.params().rlwe();
-        let residues = params.ring().residues(params.level(ct.level())?, factor);
-        let noise = ct.noise().times(factor.to_f64().unwrap_or(f64::INFINITY).log2());
-        self.times_residues(ct, &residues, noise)
+        let noise = x.inner().noise().times(size.log2()).times(-(ring.log2(&through) - ring.log2(to)));
+        let rounding = noise::rounded(params.n(), params.log_n(), x.inner().parts().len());
+        let inner = x.inner().scale_to(context, &through, &factor, level)?;
+        // The true scale is the target's times 1 + d with |d| at most 1/2 over the factor.
+        let log2 = if self.auto() { params.at(level)?.log2 } else { x.log2_scale() };
+        let deviation = Noise::bounded(0.6 / size).times(log2 + x.bound().log2());
+        Ok(Held::Made(self.finish(inner, noise.plus(rounding).plus(deviation), target.clone(), x.bound())?))
     }
 
     /// Every component times a constant given by its residues.
@@ -162,7 +158,7 @@ impl<B: Backend> Evaluator<B> {
         Ok(rlwe::Ciphertext::new(params, parts, level, key, noise)?)
     }
 
-    /// The certificate after dividing by the primes of the ciphertext's level.
+    /// The certificate after dividing by what the step to the next level divides by.
     fn rescaled_noise(&self, ct: &rlwe::Ciphertext<B, Ntt>) -> Result<Noise> {
         let params = self.context.params();
         let rlwe = params.rlwe();
@@ -170,4 +166,19 @@ impl<B: Backend> Evaluator<B> {
         let rounding = noise::rounded(params.n(), params.log_n(), ct.parts().len());
         Ok(ct.noise().times(-dropped).plus(rounding))
     }
+}
+
+/// The primes through which a ciphertext on `active` goes down to the primes `to` of some level, `next` being those of
+/// the level above that: what both have of the active ones, and more until there are as many bits as `next` has, so
+/// that the constant it is multiplied by is as large as a level.
+fn through(ring: &Ring, active: &IndexSet, to: &IndexSet, next: &IndexSet) -> IndexSet {
+    let wanted = ring.log2(next) - 0.5;
+    let mut kept: IndexSet = active.intersection(&to.union(next));
+    for i in active.without(&kept).iter() {
+        if ring.log2(&kept) >= wanted {
+            break;
+        }
+        kept = active.iter().filter(|&j| j == i || kept.contains(j)).collect();
+    }
+    kept
 }

@@ -14,7 +14,7 @@ use crate::ckks::scale::Scale;
 use crate::error::Result;
 
 /// Integers up to this size multiply without using a level.
-const INTEGER_LIMIT: f64 = (1u64 << 40) as f64;
+pub(super) const INTEGER_LIMIT: f64 = (1u64 << 40) as f64;
 
 impl<B: Backend> Evaluator<B> {
     /// x + m; the plaintext is encoded at the ciphertext's scale.
@@ -145,7 +145,7 @@ impl<B: Backend> Evaluator<B> {
         if self.auto() { self.rescale(&product) } else { Ok(product) }
     }
 
-    fn residues(&self, level: usize, x: &BigInt) -> Result<Vec<u64>> {
+    pub(super) fn residues(&self, level: usize, x: &BigInt) -> Result<Vec<u64>> {
         let params = self.context.params().rlwe();
         let primes = params.level(level)?;
         let product = BigInt::from(params.ring().product(primes));
@@ -155,23 +155,23 @@ impl<B: Backend> Evaluator<B> {
 }
 
 /// The error of (m + e)(m' + r), m' public and |r| at most 2^`log2_error`: e (m' + r) + m r.
-fn plain_product<B: Backend>(x: &Ciphertext<B>, log2_plain: f64, log2_error: f64) -> Noise {
+pub(super) fn plain_product<B: Backend>(x: &Ciphertext<B>, log2_plain: f64, log2_error: f64) -> Noise {
     let x = x.factor();
     let own = x.noise.times(log2_add(log2_plain, log2_error));
     own.plus(Noise { remainder: x.log2_message + log2_error, ..Noise::ZERO })
 }
 
-fn finite(c: Complex64) -> Result<Complex64> {
+pub(super) fn finite(c: Complex64) -> Result<Complex64> {
     if c.re.is_finite() && c.im.is_finite() { Ok(c) } else { Err(EmbeddingError::NotFinite { index: 0 }.into()) }
 }
 
 /// A little more than |c|.
-fn modulus_above(c: Complex64) -> f64 {
+pub(super) fn modulus_above(c: Complex64) -> f64 {
     c.re.hypot(c.im) * (1.0 + 1e-12)
 }
 
 /// The integer nearest to c times the scale, and how far it may be from c times the scale.
-fn rounded_multiple(scale: &Scale, c: f64) -> Result<(BigInt, f64)> {
+pub(super) fn rounded_multiple(scale: &Scale, c: f64) -> Result<(BigInt, f64)> {
     // |c| = m 2^e exactly, m a word; the scale times m has one factor more and is rounded once.
     let bits = c.abs().to_bits();
     let exponent = (bits >> 52).max(1) as i128 - 1075;

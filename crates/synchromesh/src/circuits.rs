@@ -1,0 +1,122 @@
+//! Circuits over any of the three schemes: products, polynomials, inner products, slot sums, linear transforms.
+//!
+//! A circuit is written once, over [`Arithmetic`], which the evaluators of BFV, BGV and CKKS implement. Each takes the
+//! ciphertexts of one scheme, so that mixing schemes does not compile. Before it runs, a circuit says what it takes:
+//! how deep it is, how many products it forms, which rotations it needs keys for. Certificates are those of the
+//! evaluator's operations, whatever the operands have in common.
+
+mod coefficient;
+mod linear;
+mod polynomial;
+mod product;
+mod slots;
+#[cfg(test)]
+mod tests;
+
+use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly};
+use synchromesh_rlwe::{Context, RotationSum};
+
+pub use coefficient::{Coefficient, Number};
+pub use linear::{LinearTransform, PreparedTransform};
+pub use polynomial::{Polynomial, PolynomialPlan, chebyshev_coefficients};
+pub use product::{inner_product, product, product_depth};
+
+pub use slots::{SlotShape, SlotSum, Steps, masked, replicate_blocks};
+
+use crate::error::Result;
+
+/// What products cost a scheme, and whether constants use levels; circuits choose their shape by it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// A product in three components, in units of a product with its relinearisation.
+    pub tensor: f64,
+    /// Whether a product with a constant that is no integer takes a level (CKKS).
+    pub scalars_take_a_level: bool,
+}
+
+/// sum_i a_i b_i + sum_j w_j x_j + c.
+pub struct Combination<'a, C, T> {
+    /// The pairs (a_i, b_i).
+    pub products: Vec<[&'a C; 2]>,
+    /// Each x_j with its public weight w_j.
+    pub weights: Vec<(&'a C, &'a Coefficient<T>)>,
+    /// The public constant c, if any.
+    pub constant: Option<&'a Coefficient<T>>,
+}
+
+/// A polynomial that multiplies rotations, modulo QP, and its size.
+pub type Factor<A> = (Poly<<A as Arithmetic>::Backend, Ntt>, <A as Arithmetic>::Size);
+
+/// The operations that circuits are made of.
+///
+/// Errors are those of the operations of the same name of the scheme's evaluator.
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "each is the evaluator's operation of the same name, and fails as it does"
+)]
+pub trait Arithmetic {
+    /// Where the ciphertexts are.
+    type Backend: Backend;
+    /// An encrypted vector.
+    type Ciphertext;
+    /// A public number: an integer mod t, or a complex number.
+    type Scalar: Number;
+    /// How large a polynomial is that multiplies a ciphertext, as certificates see it.
+    type Size: Clone + Send + Sync;
+    /// What its operations cost.
+    const COST: Cost;
+
+    /// Levels that remain.
+    fn level(&self, x: &Self::Ciphertext) -> usize;
+    /// A copy.
+    fn duplicate(&self, x: &Self::Ciphertext) -> Result<Self::Ciphertext>;
+    /// x + y.
+    fn add(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> Result<Self::Ciphertext>;
+    /// x y, relinearised, and rescaled where the scheme rescales.
+    fn mul(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> Result<Self::Ciphertext>;
+    /// x^2, as [`Self::mul`].
+    fn square(&self, x: &Self::Ciphertext) -> Result<Self::Ciphertext>;
+    /// A sum of products and of weighted ciphertexts, relinearised and rescaled once (lazy key switching, ePrint
+    /// 2023/1642, section 2.2).
+    fn combine(&self, terms: &Combination<'_, Self::Ciphertext, Self::Scalar>) -> Result<Self::Ciphertext>;
+    /// The ciphertext at the lower level that its partner in a [`Combination`] has, where that is worth keeping;
+    /// `None` where the combination does better on its own.
+    fn lowered(&self, x: &Self::Ciphertext, level: usize) -> Result<Option<Self::Ciphertext>>;
+    /// Largest absolute value of a slot that the message is declared to have; infinite where messages are residues.
+    fn bound(&self, x: &Self::Ciphertext) -> f64;
+    /// The same ciphertext, of whose message the circuit knows that no slot exceeds `bound`; of no consequence where
+    /// messages are residues.
+    fn bounded(&self, x: Self::Ciphertext, bound: f64) -> Result<Self::Ciphertext>;
+
+    /// How slots are laid out.
+    fn slots(&self) -> Result<SlotShape>;
+    /// Fails unless there are keys for all of these rotations.
+    fn require_rotations(&self, steps: &Steps) -> Result<()>;
+    /// Every row of slots rotated to the left by k.
+    fn rotate(&self, x: &Self::Ciphertext, k: i64) -> Result<Self::Ciphertext>;
+    /// The rows of slots swapped (BFV, BGV), or all slots conjugated (CKKS).
+    fn swap(&self, x: &Self::Ciphertext) -> Result<Self::Ciphertext>;
+    /// The ciphertext at a level no higher than its own.
+    fn at_level(&self, x: &Self::Ciphertext, level: usize) -> Result<Self::Ciphertext>;
+    /// The Galois element of a rotation to the left by k.
+    fn element(&self, k: i64) -> Result<usize>;
+    /// The context of the layer below, and the primes that factors of a sum of rotations at `level` live on.
+    fn extended(&self, level: usize) -> Result<(&Context<Self::Backend>, IndexSet)>;
+    /// The polynomial with these slots, as it multiplies rotations of ciphertexts of `level` modulo QP.
+    fn factor(&self, values: &[Self::Scalar], level: usize) -> Result<Factor<Self>>;
+    /// A sum of rotations of inputs of one level, in one pass.
+    fn rotation_sum(
+        &self,
+        inputs: &[&Self::Ciphertext],
+        sum: &SizedSum<Self::Backend, Self::Size>,
+    ) -> Result<Self::Ciphertext>;
+}
+
+/// A sum of rotations with what certificates need to know of it.
+pub struct SizedSum<B: Backend, Size> {
+    pub(crate) sum: RotationSum<B>,
+    /// For each giant step and each of its terms, the input and the size of its factor; none: 1.
+    pub(crate) terms: Vec<Vec<(usize, Option<Size>)>>,
+    /// The largest sum of absolute values of the factors at one slot.
+    pub(crate) gain: f64,
+}

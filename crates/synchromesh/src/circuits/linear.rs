@@ -1,0 +1,262 @@
+//! Linear maps of the slots, by diagonals: y = sum_k d_k * rot_k(x), with baby and giant steps and double hoisting.
+//!
+//! Diagonal k of a matrix M is the vector of its entries M(j, j + k); rot_k brings slot j + k to slot j. With k = g + b,
+//! y = sum_g rot_g(sum_b rot_(-g)(d_(g+b)) * rot_b(x)): one decomposition of x for all baby steps b, one key switch for
+//! each giant step g, one division by P at the end, merged with the rescale in CKKS.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use synchromesh_rlwe::{Giant, RotationSum};
+
+use super::slots::{SlotShape, Steps};
+use super::{Arithmetic, Number, SizedSum};
+use crate::error::{Error, Result};
+
+/// A public linear map of the matrix of slots, as its diagonals that are not 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinearTransform<T> {
+    shape: SlotShape,
+    /// Whether it meets the swapped (conjugated) argument, and the rotation; with the diagonal's entry at every slot.
+    diagonals: BTreeMap<(bool, usize), Vec<T>>,
+}
+
+impl<T: Number> LinearTransform<T> {
+    /// The map to 0 on slots of this shape.
+    #[must_use]
+    pub const fn zero(shape: SlotShape) -> Self {
+        Self { shape, diagonals: BTreeMap::new() }
+    }
+
+    /// The map x -> sum_k d_k * rot_k(x) for each (k, d_k) of a list; entries beyond a vector are 0.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for a vector longer than the slots.
+    pub fn from_diagonals(shape: SlotShape, diagonals: impl IntoIterator<Item = (i64, Vec<T>)>) -> Result<Self> {
+        let mut map = Self::zero(shape);
+        for (k, values) in diagonals {
+            map.add_diagonal(k, false, values)?;
+        }
+        Ok(map)
+    }
+
+    /// Adds x -> d * rot_k(x); with `swap` x -> d * rot_k(x with its rows swapped, or conjugated in CKKS).
+    ///
+    /// # Errors
+    /// [`Error::Params`] for a vector longer than the slots.
+    pub fn add_diagonal(&mut self, k: i64, swap: bool, values: Vec<T>) -> Result<()> {
+        let (given, slots) = (values.len(), self.shape.count());
+        if given > slots {
+            return Err(Error::params(format!("a diagonal of {given} entries for {slots} slots")));
+        }
+        let step = k.rem_euclid(self.shape.row as i64) as usize;
+        let sum = self.diagonals.entry((swap, step)).or_insert_with(|| vec![T::integer(0); slots]);
+        for (sum, value) in sum.iter_mut().zip(values) {
+            *sum = sum.minus(&T::integer(0).minus(&value));
+        }
+        self.diagonals.retain(|_, values| values.iter().any(|x| !x.is_zero()));
+        Ok(())
+    }
+
+    /// Multiplication by a matrix, given by rows: slot r becomes sum_c M(r, c) times slot c, slots beyond the matrix
+    /// become 0. In BFV and BGV slots are counted row after row, and a matrix wider or higher than one row of slots
+    /// swaps them.
+    ///
+    /// A matrix of m x n within one row has up to m + n - 1 diagonals; see [`Self::repeated`].
+    ///
+    /// # Errors
+    /// [`Error::Params`] for a matrix larger than the slots.
+    pub fn from_dense<R: AsRef<[T]>>(shape: SlotShape, matrix: &[R]) -> Result<Self> {
+        let mut map = Self::zero(shape);
+        map.fits(matrix)?;
+        for (r, row) in matrix.iter().enumerate() {
+            for (c, value) in row.as_ref().iter().enumerate().filter(|(_, x)| !x.is_zero()) {
+                let step = (c % shape.row + shape.row - r % shape.row) % shape.row;
+                let swap = c / shape.row != r / shape.row;
+                map.set(swap, step, r, value.clone());
+            }
+        }
+        Ok(map)
+    }
+
+    /// Multiplication by an n x n matrix of vectors that are repeated along every row of slots: n diagonals.
+    ///
+    /// # Errors
+    /// [`Error::Params`] unless the matrix is square and its size divides a row of slots.
+    pub fn repeated<R: AsRef<[T]>>(shape: SlotShape, matrix: &[R]) -> Result<Self> {
+        let n = matrix.len();
+        let square = matrix.iter().all(|row| row.as_ref().len() == n);
+        if n == 0 || !square || !shape.row.is_multiple_of(n) {
+            let row = shape.row;
+            return Err(Error::params(format!("a square matrix whose size ({n} rows) divides {row} slots is needed")));
+        }
+        let mut map = Self::zero(shape);
+        for (r, row) in matrix.iter().enumerate() {
+            for (c, value) in row.as_ref().iter().enumerate().filter(|(_, x)| !x.is_zero()) {
+                for slot in (r..shape.count()).step_by(n) {
+                    map.set(false, (c + n - r) % n, slot, value.clone());
+                }
+            }
+        }
+        Ok(map)
+    }
+
+    fn fits<R: AsRef<[T]>>(&self, matrix: &[R]) -> Result<()> {
+        let (rows, columns) = (matrix.len(), matrix.iter().map(|row| row.as_ref().len()).max().unwrap_or(0));
+        if rows.max(columns) <= self.shape.count() {
+            return Ok(());
+        }
+        Err(Error::params(format!("a matrix of {rows} x {columns} for {} slots", self.shape.count())))
+    }
+
+    fn set(&mut self, swap: bool, step: usize, slot: usize, value: T) {
+        let slots = self.shape.count();
+        self.diagonals.entry((swap, step)).or_insert_with(|| vec![T::integer(0); slots])[slot] = value;
+    }
+
+    /// Diagonals that are not 0.
+    #[must_use]
+    pub fn diagonals(&self) -> usize {
+        self.diagonals.len()
+    }
+
+    /// Baby and giant steps when there are `baby` baby steps next to one another.
+    fn steps(&self, baby: usize) -> (BTreeSet<(bool, usize)>, BTreeSet<usize>) {
+        let babies = self.diagonals.keys().map(|&(swap, k)| (swap, k % baby)).collect();
+        (babies, self.diagonals.keys().map(|&(_, k)| k - k % baby).collect())
+    }
+
+    /// How many baby steps make it cheapest: a giant step costs about 1 + log2(N) / 4 baby steps.
+    #[must_use]
+    pub fn baby_steps(&self) -> usize {
+        let giant = 1.0 + f64::from((2 * self.shape.row).trailing_zeros()) / 4.0;
+        let cost = |baby: usize| {
+            let (babies, giants) = self.steps(baby);
+            let moved = babies.iter().filter(|(_, k)| *k != 0).count() as f64;
+            moved + giant * giants.iter().filter(|&&k| k != 0).count() as f64
+        };
+        let sizes = (0..=self.shape.row.trailing_zeros()).map(|i| 1 << i);
+        sizes.min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
+    }
+
+    /// The rotations it makes with this many baby steps.
+    #[must_use]
+    pub fn rotations(&self, baby: usize) -> Steps {
+        let (babies, giants) = self.steps(baby.clamp(1, self.shape.row));
+        let swap = babies.iter().any(|(swap, _)| *swap);
+        let steps = babies.into_iter().map(|(_, k)| k).chain(giants);
+        Steps { swap, ..Steps::by(steps.map(|k| k as i64)) }
+    }
+
+    /// Encodes the diagonals for arguments at `level`, with the cheapest number of baby steps.
+    ///
+    /// # Errors
+    /// As [`Self::prepare_with`].
+    pub fn prepare<A: Arithmetic<Scalar = T>>(&self, arithmetic: &A, level: usize) -> Result<PreparedTransform<A>> {
+        self.prepare_with(arithmetic, level, self.baby_steps())
+    }
+
+    /// Encodes the diagonals for arguments at `level`, with `baby` baby steps: more of them make fewer giant steps and
+    /// more keys.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for slots of another shape, [`Error::MissingRotations`], or when the device fails.
+    pub fn prepare_with<A: Arithmetic<Scalar = T>>(
+        &self,
+        arithmetic: &A,
+        level: usize,
+        baby: usize,
+    ) -> Result<PreparedTransform<A>> {
+        let baby = baby.clamp(1, self.shape.row);
+        let shape = arithmetic.slots()?;
+        if shape != self.shape {
+            let made = self.shape;
+            return Err(Error::params(format!(
+                "the map is for {} x {} slots, there are {} x {}",
+                made.rows, made.row, shape.rows, shape.row
+            )));
+        }
+        let rotations = self.rotations(baby);
+        arithmetic.require_rotations(&rotations)?;
+        let (babies, giants) = self.steps(baby);
+        let babies: Vec<(bool, usize)> = babies.into_iter().collect();
+        let (mut compiled, mut terms) = (Vec::new(), Vec::new());
+        for giant in giants {
+            let (mut own, mut sizes) = (Vec::new(), Vec::new());
+            for (at, &(swap, b)) in babies.iter().enumerate() {
+                let Some(values) = self.diagonals.get(&(swap, giant + b)) else { continue };
+                let (factor, size) = arithmetic.factor(&self.moved(values, giant), level)?;
+                own.push((at, Some(factor)));
+                sizes.push((usize::from(swap), Some(size)));
+            }
+            compiled.push(Giant { galois: arithmetic.element(giant as i64)?, terms: own });
+            terms.push(sizes);
+        }
+        let element = |&(swap, b): &(bool, usize)| Ok((usize::from(swap), arithmetic.element(b as i64)?));
+        let steps = babies.iter().map(element).collect::<Result<Vec<_>>>()?;
+        let (context, extended) = arithmetic.extended(level)?;
+        if compiled.is_empty() {
+            return Err(Error::params("the map to 0 has no diagonals; multiply by 0 instead"));
+        }
+        let sum = RotationSum::new(context, level, extended, steps, compiled)?;
+        Ok(PreparedTransform { sum: SizedSum { sum, terms, gain: self.gain() }, rotations })
+    }
+
+    /// A diagonal before the giant step brings it to its place: rotated to the right.
+    fn moved(&self, values: &[T], giant: usize) -> Vec<T> {
+        let row = self.shape.row;
+        let from = |j: usize| j / row * row + (j % row + row - giant) % row;
+        (0..values.len()).map(|j| values[from(j)].clone()).collect()
+    }
+
+    /// The largest sum of absolute values of a row of the matrix.
+    fn gain(&self) -> f64 {
+        let mut sums = vec![0.0; self.shape.count()];
+        for values in self.diagonals.values() {
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum += value.modulus();
+            }
+        }
+        sums.into_iter().fold(0.0, f64::max) * (1.0 + 1e-9)
+    }
+}
+
+/// A linear map encoded for one level of one context.
+pub struct PreparedTransform<A: Arithmetic> {
+    sum: SizedSum<A::Backend, A::Size>,
+    rotations: Steps,
+}
+
+impl<A: Arithmetic> PreparedTransform<A> {
+    /// The level that arguments are brought to.
+    #[must_use]
+    pub const fn level(&self) -> usize {
+        self.sum.sum.level()
+    }
+
+    /// The rotations it makes.
+    #[must_use]
+    pub const fn rotations(&self) -> &Steps {
+        &self.rotations
+    }
+
+    /// Bytes of its diagonals for ring degree n.
+    #[must_use]
+    pub fn bytes(&self, n: usize) -> usize {
+        self.sum.sum.bytes(n)
+    }
+
+    /// The image of x; takes a level in CKKS.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::Level`] for an argument below the level it was encoded for,
+    /// [`Error::MissingRotations`], or as the evaluator's rotations and products with plaintexts.
+    pub fn apply(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
+        arithmetic.require_rotations(&self.rotations)?;
+        let x = arithmetic.at_level(x, self.level())?;
+        if !self.rotations.swap {
+            return arithmetic.rotation_sum(&[&x], &self.sum);
+        }
+        let swapped = arithmetic.swap(&x)?;
+        arithmetic.rotation_sum(&[&x, &swapped], &self.sum)
+    }
+}

@@ -1,0 +1,217 @@
+//! Slots: their layout, sums over blocks of them, masks, and values spread over blocks.
+
+use synchromesh_rlwe::{Giant, RotationSum};
+
+use super::{Arithmetic, Coefficient, Combination, Number, SizedSum};
+use crate::error::{Error, Result};
+use crate::{ckks, exact};
+
+/// The matrix of slots: rotations act on each row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotShape {
+    /// Slots in a row: N/2.
+    pub row: usize,
+    /// Rows: 2 in BFV and BGV, 1 in CKKS.
+    pub rows: usize,
+}
+
+impl SlotShape {
+    /// All slots.
+    #[must_use]
+    pub const fn count(self) -> usize {
+        self.row * self.rows
+    }
+}
+
+/// Rotations that a circuit makes: what keys have to be generated for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Steps {
+    /// Rotations of the rows to the left, in rising order.
+    pub by: Vec<i64>,
+    /// Whether rows are swapped (BFV, BGV) or slots conjugated (CKKS).
+    pub swap: bool,
+}
+
+impl Steps {
+    /// Rotations by each k.
+    #[must_use]
+    pub fn by(steps: impl IntoIterator<Item = i64>) -> Self {
+        let mut by: Vec<i64> = steps.into_iter().filter(|&k| k != 0).collect();
+        by.sort_unstable();
+        by.dedup();
+        Self { by, swap: false }
+    }
+
+    /// The swap of rows or the conjugation in addition.
+    #[must_use]
+    pub const fn and_swap(mut self) -> Self {
+        self.swap = true;
+        self
+    }
+
+    /// The rotations of both.
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
+        let swap = self.swap || other.swap;
+        Self { swap, ..Self::by(self.by.into_iter().chain(other.by.iter().copied())) }
+    }
+}
+
+impl From<Steps> for exact::Rotations {
+    fn from(steps: Steps) -> Self {
+        Self { rows: steps.by, columns: steps.swap }
+    }
+}
+
+impl From<Steps> for ckks::Rotations {
+    fn from(steps: Steps) -> Self {
+        Self { by: steps.by, conjugate: steps.swap }
+    }
+}
+
+/// Sums of `count` slots at a distance: slot j becomes the sum over i < count of slot j + i `stride` of its row.
+///
+/// With radix 2 it rotates and adds, log2(count) times and once more for every further 1 in count. A larger radix sums
+/// that many rotations from one decomposition and with one division by P: fewer key switches, more keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotSum {
+    count: usize,
+    stride: i64,
+    radix: usize,
+    rows: bool,
+}
+
+impl SlotSum {
+    /// Sums of `count` neighbouring slots.
+    #[must_use]
+    pub const fn new(count: usize) -> Self {
+        Self { count, stride: 1, radix: 2, rows: false }
+    }
+
+    /// Sums over every slot of a matrix of slots, in all slots.
+    #[must_use]
+    pub const fn all(shape: SlotShape) -> Self {
+        Self { rows: shape.rows > 1, ..Self::new(shape.row) }
+    }
+
+    /// At this distance, to the right for a negative one.
+    #[must_use]
+    pub const fn stride(mut self, stride: i64) -> Self {
+        self.stride = stride;
+        self
+    }
+
+    /// With up to `radix` rotations summed at once; at least 2.
+    #[must_use]
+    pub const fn radix(mut self, radix: usize) -> Self {
+        self.radix = if radix < 2 { 2 } else { radix };
+        self
+    }
+
+    /// The rotations it makes.
+    #[must_use]
+    pub fn rotations(&self) -> Steps {
+        let mut steps = Vec::new();
+        self.collect(self.count, &mut steps);
+        Steps { swap: self.rows, ..Steps::by(steps) }
+    }
+
+    fn step(&self, slots: usize) -> i64 {
+        self.stride.saturating_mul(slots as i64)
+    }
+
+    fn collect(&self, count: usize, steps: &mut Vec<i64>) {
+        if count < 2 {
+            return;
+        }
+        if count < self.radix {
+            steps.extend((1..count).map(|i| self.step(i)));
+            return;
+        }
+        let (blocks, rest) = (count / self.radix, count % self.radix);
+        self.collect(blocks, steps);
+        steps.extend((1..self.radix).map(|i| self.step(i * blocks)));
+        if rest > 0 {
+            self.collect(rest, steps);
+            steps.push(self.step(blocks * self.radix));
+        }
+    }
+
+    /// The sums.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for a sum of no slots, [`Error::MissingRotations`], or as [`Arithmetic::rotate`] and
+    /// [`Arithmetic::add`].
+    pub fn run<A: Arithmetic>(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
+        if self.count == 0 {
+            return Err(Error::params("a sum of no slots"));
+        }
+        arithmetic.slots()?;
+        if self.rotations() != Steps::default() {
+            arithmetic.require_rotations(&self.rotations())?;
+        }
+        let sum = self.sum(arithmetic, x, self.count)?;
+        if self.rows { arithmetic.add(&sum, &arithmetic.swap(&sum)?) } else { Ok(sum) }
+    }
+
+    fn sum<A: Arithmetic>(&self, arithmetic: &A, x: &A::Ciphertext, count: usize) -> Result<A::Ciphertext> {
+        if count < 2 {
+            return arithmetic.duplicate(x);
+        }
+        if count < self.radix {
+            return self.together(arithmetic, x, 1, count);
+        }
+        let (blocks, rest) = (count / self.radix, count % self.radix);
+        let block = self.sum(arithmetic, x, blocks)?;
+        let sum = self.together(arithmetic, &block, blocks, self.radix)?;
+        if rest == 0 {
+            return Ok(sum);
+        }
+        let tail = self.sum(arithmetic, x, rest)?;
+        arithmetic.add(&sum, &arithmetic.rotate(&tail, self.step(blocks * self.radix))?)
+    }
+
+    /// The sum of the rotations by i `distance` slots for i < count.
+    fn together<A: Arithmetic>(
+        &self,
+        arithmetic: &A,
+        x: &A::Ciphertext,
+        distance: usize,
+        count: usize,
+    ) -> Result<A::Ciphertext> {
+        if count == 2 {
+            return arithmetic.add(x, &arithmetic.rotate(x, self.step(distance))?);
+        }
+        let level = arithmetic.level(x);
+        let babies =
+            (0..count).map(|i| Ok((0, arithmetic.element(self.step(i * distance))?))).collect::<Result<_>>()?;
+        let giant = Giant { galois: 1, terms: (0..count).map(|i| (i, None)).collect() };
+        let (context, extended) = arithmetic.extended(level)?;
+        let sum = RotationSum::new(context, level, extended, babies, vec![giant])?;
+        let terms = vec![vec![(0, None); count]];
+        arithmetic.rotation_sum(&[x], &SizedSum { sum, terms, gain: count as f64 })
+    }
+}
+
+/// x with every slot multiplied by a public number; slots beyond the vector become 0. Takes a level in CKKS.
+///
+/// # Errors
+/// As [`Arithmetic::combine`].
+pub fn masked<A: Arithmetic>(arithmetic: &A, x: &A::Ciphertext, mask: Vec<A::Scalar>) -> Result<A::Ciphertext> {
+    let mask = Coefficient::Slots(mask);
+    arithmetic.combine(&Combination { products: Vec::new(), weights: vec![(x, &mask)], constant: None })
+}
+
+/// Every slot of a block of `block` slots becomes the block's first one; `block` divides the row. Takes the rotations of
+/// `SlotSum::new(block).stride(-1)`, and a level in CKKS.
+///
+/// # Errors
+/// [`Error::Params`] unless `block` divides the row, or as [`masked`] and [`SlotSum::run`].
+pub fn replicate_blocks<A: Arithmetic>(arithmetic: &A, x: &A::Ciphertext, block: usize) -> Result<A::Ciphertext> {
+    let shape = arithmetic.slots()?;
+    if block == 0 || !shape.row.is_multiple_of(block) {
+        return Err(Error::params(format!("blocks of {block} slots in rows of {}: they must divide a row", shape.row)));
+    }
+    let mask = (0..shape.count()).map(|i| A::Scalar::integer(i64::from(i % block == 0))).collect();
+    SlotSum::new(block).stride(-1).run(arithmetic, &masked(arithmetic, x, mask)?)
+}

@@ -1,0 +1,102 @@
+//! Sums of rotations times public vectors in one pass, with their certificate; rotation keys that are missing.
+
+use synchromesh_rlwe as rlwe;
+use synchromesh_rlwe::noise::log2_add;
+use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
+use synchromesh_rlwe::{Noise, Source};
+
+use super::combine::largest;
+use super::{Evaluator, Held};
+use crate::circuits::{SizedSum, Steps};
+use crate::ckks::ciphertext::Ciphertext;
+use crate::ckks::embedding::Complex64;
+use crate::ckks::noise;
+use crate::error::{Error, Result};
+
+impl<B: Backend> Evaluator<B> {
+    /// Fails unless there are keys for all of these rotations.
+    ///
+    /// # Errors
+    /// [`Error::MissingRotations`], [`Error::NoKeys`].
+    pub fn require_rotations(&self, steps: &Steps) -> Result<()> {
+        let missing = |g: usize| -> Result<bool> {
+            Ok(g != 1 && self.switching("rotation")?.keys().get(Source::Galois(g)).is_err())
+        };
+        let mut left = Vec::new();
+        for &k in &steps.by {
+            if missing(self.context.galois_element(k))? {
+                left.push(k);
+            }
+        }
+        let swap = steps.swap && missing(self.context.conjugation_element())?;
+        if left.is_empty() && !swap { Ok(()) } else { Err(Error::MissingRotations { steps: left, swap }) }
+    }
+
+    /// A public vector as it multiplies rotations modulo QP, at the scale of its level, and its bound.
+    pub(super) fn rotation_factor(&self, values: &[Complex64], level: usize) -> Result<(Poly<B, Ntt>, f64)> {
+        let bound = largest(values)?;
+        let plaintext = self.context.encode_complex(values, bound)?;
+        let primes = self.switching("rotation")?.extended(self.context.rlwe(), level)?;
+        let poly = self.context.polynomial_on(&plaintext, &primes, &self.context.params().at(level)?.scale)?;
+        Ok((poly.into_ntt(self.context.rlwe().backend())?, bound))
+    }
+
+    /// The sum of rotations; with factors also rescaled, in the same division. Automatic mode only.
+    ///
+    /// The factors f_k of all terms, scaled, are S d_k + r_k. At every slot sum_k |d_k| is at most the gain, so that
+    /// errors of the rotated inputs grow by that; each message meets the sum of all |r_k|.
+    pub(super) fn sum_of_rotations(&self, inputs: &[&Ciphertext<B>], sum: &SizedSum<B, f64>) -> Result<Ciphertext<B>> {
+        if !self.auto() {
+            return Err(Error::params("circuits need scales that are managed automatically: mode auto"));
+        }
+        let (params, context) = (self.context.params(), self.context.rlwe());
+        let (switching, level) = (self.switching("rotation")?, sum.sum.level());
+        let own = params.at(level)?;
+        let inputs = inputs.iter().map(|x| self.under_own(x)).collect::<Result<Vec<_>>>()?;
+        let Some(first) = inputs.first() else {
+            return Err(Error::params("a sum of rotations needs an input"));
+        };
+        for x in &inputs {
+            first.inner().require_same(params.rlwe(), x.inner())?;
+            if *x.scale() != own.scale {
+                return Err(Error::ScaleMismatch { left: x.log2_scale(), right: own.log2 });
+            }
+        }
+        let weighted = sum.terms.iter().flatten().any(|(_, size)| size.is_some());
+        if weighted && level == 0 {
+            return Err(self.no_level(1, 0));
+        }
+        let to = level - usize::from(weighted);
+        let log_n = self.log_n();
+        let key = first.inner().key();
+        let switched =
+            |from, to| Ok::<_, Error>(noise::switched(switching.noise_under(context, key, from, to)?, log_n));
+        let added = switched(level, level)?;
+        let worst = |a: Noise, x: &Held<'_, B>| {
+            let b = x.inner().noise();
+            Noise { sigma: a.sigma.max(b.sigma), remainder: a.remainder.max(b.remainder) }
+        };
+        let rotated = inputs.iter().fold(Noise::ZERO, worst).plus(added);
+        let bound = inputs.iter().map(|x| x.bound()).fold(0.0, f64::max);
+        let giants = added.times((sum.terms.len() as f64).log2());
+        let inner: Vec<_> = inputs.iter().map(|x| x.inner()).collect();
+        let parts = Vec::from(switching.rotation_sum(context, &inner, &sum.sum, to)?);
+        let made = |noise| rlwe::Ciphertext::new(params.rlwe(), parts, to, key, noise);
+        if !weighted {
+            let count = sum.terms.iter().flatten().count() as f64;
+            let noise = rotated.times(count.log2()).plus(giants).plus(added);
+            return self.finish(made(noise)?, noise, own.scale.clone(), bound * count);
+        }
+        let rounding = |bound: &f64| self.context.encoding_noise(own.log2, *bound).remainder;
+        let sizes = sum.terms.iter().flatten().map(|(_, size)| size.as_ref().map_or(f64::NEG_INFINITY, rounding));
+        let errors = sizes.fold(f64::NEG_INFINITY, log2_add);
+        let message = own.log2 + bound.log2();
+        let noise = rotated
+            .times(log2_add(own.log2 + sum.gain.log2(), errors))
+            .plus(Noise { remainder: message + errors, ..Noise::ZERO })
+            .plus(giants);
+        noise::check(params, level, message + own.log2 + sum.gain.log2(), noise)?;
+        let noise = noise.times(-own.dropped.log2()).plus(switched(level, to)?);
+        self.settled(self.finish(made(noise)?, noise, own.square.over(&own.dropped)?, bound * sum.gain)?)
+    }
+}

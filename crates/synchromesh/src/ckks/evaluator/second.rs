@@ -1,0 +1,54 @@
+//! The second secret key: results below the leading levels go under it, operands meet under one key.
+
+use synchromesh_rlwe::operations::KeySwitching;
+use synchromesh_rlwe::ring::Backend;
+
+use super::{Evaluator, Held};
+use crate::ckks::ciphertext::Ciphertext;
+use crate::ckks::noise;
+use crate::error::Result;
+
+impl<B: Backend> Evaluator<B> {
+    /// `x` under the second secret key, if there is one and `x` has left the leading levels under the first.
+    pub(super) fn settled(&self, x: Ciphertext<B>) -> Result<Ciphertext<B>> {
+        let Some(switching) = &self.switching else { return Ok(x) };
+        let (params, context) = (self.context.params().rlwe(), self.context.rlwe());
+        if x.components() != 2 || !switching.should_rekey(params, x.inner().key(), x.level()) {
+            return Ok(x);
+        }
+        let inner = switching.rekey(context, x.inner())?;
+        let added = switching.noise_under(context, inner.key(), x.level(), x.level())?;
+        let noise = x.inner().noise().plus(noise::switched(added, self.log_n()));
+        self.finish(inner, noise, x.scale().clone(), x.bound())
+    }
+
+    /// `x`, or what it is under the second secret key where it should be under that.
+    pub(super) fn under_own<'a>(&self, x: &'a Ciphertext<B>) -> Result<Held<'a, B>> {
+        let params = self.context.params().rlwe();
+        let first = |s: &KeySwitching<B>| s.should_rekey(params, x.inner().key(), x.level());
+        if self.switching.as_ref().is_some_and(first) {
+            return Ok(Held::Made(self.settled(x.duplicate(&self.context)?)?));
+        }
+        Ok(Held::Given(x))
+    }
+
+    /// Operands under one key: where some are under the second already, those still under the first come down to a
+    /// level of it.
+    pub(super) fn meet<'a>(&self, operands: &[&'a Ciphertext<B>]) -> Result<Vec<Held<'a, B>>> {
+        let params = self.context.params().rlwe();
+        let level = operands.iter().map(|x| x.level()).min().unwrap_or(0);
+        let differ = operands.windows(2).any(|pair| pair[0].inner().key() != pair[1].inner().key());
+        let bring = |x: &&'a Ciphertext<B>| -> Result<Held<'a, B>> {
+            let first = |s: &KeySwitching<B>| s.should_rekey(params, x.inner().key(), level);
+            if differ && self.switching.as_ref().is_some_and(first) {
+                return Ok(Held::Made(self.mod_switch_to(x, level)?));
+            }
+            Ok(Held::Given(x))
+        };
+        let met = operands.iter().map(bring).collect::<Result<Vec<_>>>()?;
+        for pair in met.windows(2) {
+            pair[0].inner().key().require(pair[1].inner().key())?;
+        }
+        Ok(met)
+    }
+}
