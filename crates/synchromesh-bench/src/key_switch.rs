@@ -1,29 +1,86 @@
-//! One key switch: relinearisation or rotation, any domains, folded or not, with its counted cost.
+//! One key switch: relinearisation or rotation, any method and domains, folded or not, with its counted cost.
+
+mod methods;
 
 use std::sync::Arc;
 
 use serde::Serialize;
+use synchromesh::cost::{self, OneSwitch, Profile, Shape};
 use synchromesh_ring::isa::Isa;
 use synchromesh_ring::prime::ntt_primes_excluding;
-use synchromesh_ring::sampler::{Purpose, Seed};
-use synchromesh_ring::{Backend, Counting, Cpu, IndexSet, Ntt, Poly, ViewMut};
-use synchromesh_rlwe::domain::MixedPoly;
-use synchromesh_rlwe::key_switch::Output;
-use synchromesh_rlwe::{
-    Context, Operand, Params, ParamsLiteral, PreparedKey, Randomness, SecretKey, Security, Source, SwitchKey,
-    SwitchPlan, Switcher,
-};
+use synchromesh_ring::{Counting, Cpu, IndexSet};
+use synchromesh_rlwe::security::{self, SecurityLevel};
+use synchromesh_rlwe::{Context, DigitSizes, Params, ParamsLiteral, ProductRing, Security, SwitchPlan};
+
+pub use self::methods::{Aux, Gadget, Second, fastest};
 
 use crate::Error;
 use crate::timing::median_seconds;
 
-/// What is switched.
+/// How digits are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
-    /// c_2 of a product; c_0 and c_1 are added.
-    Relinearize,
-    /// c_1 of a rotated ciphertext; c_0 is added and both are permuted.
-    Rotate,
+pub enum Method {
+    /// One prime a digit.
+    Bv,
+    /// One digit.
+    Ghs,
+    /// Exactly `omega` digits, whose numbers of primes differ by at most one.
+    Hybrid {
+        /// Number of digits.
+        omega: usize,
+    },
+    /// Digits of so many primes.
+    Digits {
+        /// Primes in a digit.
+        primes: usize,
+    },
+}
+
+impl Method {
+    /// Primes in a digit when there are `l` primes.
+    fn digit_primes(self, l: usize) -> Result<usize, Error> {
+        let refuse = |reason: String| Err(Error::Request { reason });
+        match self {
+            Self::Bv => Ok(1),
+            Self::Ghs => Ok(l),
+            Self::Hybrid { omega } => Ok(DigitSizes::equal(l, omega)?.0[0]),
+            Self::Digits { primes } if primes == 0 || primes > l => {
+                refuse(format!("digits of {primes} primes: there must be 1 to {l} in each"))
+            }
+            Self::Digits { primes } => Ok(primes),
+        }
+    }
+
+    /// Primes in each digit when there are `l` primes, the longer digits first.
+    fn sizes(self, l: usize) -> Result<DigitSizes, Error> {
+        let most = self.digit_primes(l)?;
+        if let Self::Hybrid { omega } = self {
+            return Ok(DigitSizes((0..omega).map(|j| (l - j).div_ceil(omega)).collect()));
+        }
+        Ok(DigitSizes((0..l).step_by(most).map(|start| most.min(l - start)).collect()))
+    }
+}
+
+/// The primes of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chain {
+    /// As few equal primes of at most `width` bits as give log2 q; P of `log_p` bits, by default as many as the largest
+    /// digit.
+    Equal {
+        /// Bits of the modulus of the ciphertext being switched.
+        log_q: u32,
+        /// Bits of P.
+        log_p: Option<u32>,
+        /// Most bits of a prime; `None`: 50 where the CPU has IFMA, 60 elsewhere.
+        width: Option<u32>,
+    },
+    /// Widths prime by prime.
+    Widths {
+        /// Of the ciphertext primes, those that stay longest first.
+        q: Vec<u32>,
+        /// Of the special primes.
+        p: Vec<u32>,
+    },
 }
 
 /// What to measure; see the command `bench key-switch`.
@@ -31,30 +88,26 @@ pub enum Op {
 pub struct Request {
     /// log2 of the degree.
     pub log_n: u32,
-    /// Bits of the modulus of the ciphertext being switched.
-    pub log_q: u32,
-    /// Bits of P; `None`: as many as the largest digit.
-    pub log_p: Option<u32>,
-    /// Number of digits.
-    pub omega: usize,
+    /// The primes.
+    pub chain: Chain,
+    /// The digits.
+    pub method: Method,
+    /// How they come from the stored key, and whether P is borrowed.
+    pub gadget: Gadget,
+    /// The second decomposition, in an extended ring, if any.
+    pub second: Option<Second>,
     /// Limbs of the ciphertext when fewer than the key has.
     pub limbs: Option<usize>,
     /// Error multiple: 1 for BFV and CKKS, the plaintext modulus for BGV, in decimal.
     pub error_multiple: String,
-    /// Operation.
-    pub op: Op,
-    /// Input in slots.
-    pub input_ntt: bool,
-    /// Output in slots.
-    pub output_ntt: bool,
+    /// Operation, domains and batch.
+    pub shape: Shape,
     /// Constants at run time instead of in the key.
     pub unfolded: bool,
-    /// Width of the primes; `None`: 50 where the CPU has IFMA, 60 elsewhere.
-    pub width: Option<u32>,
 }
 
 /// Operations per N coefficients; `bytes` are bytes moved.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CountReport {
     /// Transforms of one limb.
     pub ntt: u64,
@@ -71,13 +124,13 @@ pub struct CountReport {
 /// What `bench key-switch` reports.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// Key-switching method.
+    /// Key-switching method, in the words of `--method`.
     pub method: &'static str,
     /// log2 of the degree.
     pub log_n: u32,
-    /// Widths of the ciphertext primes.
+    /// Widths of the primes of the ciphertext being switched, borrowed ones apart.
     pub q_bits: Vec<u32>,
-    /// Widths of the special primes.
+    /// Widths of the special primes, borrowed ones too.
     pub p_bits: Vec<u32>,
     /// Bits of all primes of the key.
     pub log_qp: u32,
@@ -85,165 +138,296 @@ pub struct Report {
     pub security_bits: f64,
     /// Digits.
     pub omega: usize,
-    /// Digits of a second decomposition; none here.
+    /// Digits of the key in an extended ring; none in R_QP.
     pub omega2: Option<usize>,
     /// Primes in a digit.
     pub digit_primes: usize,
-    /// Primes of an extended ring; none here.
+    /// Primes of the extended ring E; 0 in R_QP.
     pub aux_primes: usize,
     /// Limbs of the ciphertext.
     pub limbs: usize,
+    /// Ciphertexts switched.
+    pub batch: usize,
     /// Instruction set.
     pub isa: &'static str,
     /// Device.
     pub device: String,
-    /// Median milliseconds of one switch.
+    /// Median milliseconds of the batch.
     pub median_ms: f64,
-    /// Predicted milliseconds; none without a machine profile.
+    /// Predicted milliseconds of the batch; none without a machine profile.
     pub predicted_ms: Option<f64>,
     /// Bytes of the prepared key.
     pub key_bytes: usize,
-    /// Counted operations.
+    /// Counted operations of the batch.
     pub counts: CountReport,
 }
 
 /// Widths of the fewest primes of at most `width` bits whose product has at least `log` bits, as equal as they get.
-fn widths(log: u32, width: u32) -> Vec<u32> {
+#[must_use]
+pub fn widths(log: u32, width: u32) -> Vec<u32> {
     let count = log.div_ceil(width).max(1);
     vec![log.div_ceil(count); count as usize]
 }
 
-fn literal(request: &Request, width: u32) -> Result<ParamsLiteral, Error> {
-    let q_bits = widths(request.log_q, width);
-    let digit = q_bits.len().div_ceil(request.omega.max(1));
-    let log_p = request.log_p.unwrap_or(q_bits[0] * digit as u32);
-    let mut taken = Vec::new();
-    for &bits in q_bits.iter().chain(&widths(log_p, width)) {
-        let next = ntt_primes_excluding(bits, request.log_n, 1, &taken)?;
-        taken.extend(next);
+/// The instruction set in use, and the widest primes that suit it.
+fn isa_and_width() -> Result<(Isa, u32), Error> {
+    let isa = Isa::detect().map_err(|e| Error::Request { reason: e.to_string() })?;
+    Ok((isa, if isa == Isa::Ifma { 47 } else { 60 }))
+}
+
+/// Bits of the widest primes that suit this CPU.
+pub(crate) fn suitable_width() -> Result<u32, Error> {
+    Ok(isa_and_width()?.1)
+}
+
+/// A request with its parameters and plan built.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    params: Params,
+    plan: SwitchPlan,
+    active: IndexSet,
+    shape: Shape,
+}
+
+impl Prepared {
+    /// Builds the parameters and the plan of `request`.
+    ///
+    /// # Errors
+    /// [`Error`] for parameters that cannot be built.
+    pub fn new(request: &Request) -> Result<Self, Error> {
+        let params = Params::new(literal(request)?)?;
+        let mut plan = methods::plan(request, &params)?;
+        if request.unfolded {
+            plan = plan.unfolded();
+        }
+        let most = params.top_level() + 1;
+        let limbs = request.limbs.unwrap_or(most);
+        let Some(active) = limbs.checked_sub(1).and_then(|level| params.level(level).ok()).cloned() else {
+            return Err(Error::Request { reason: format!("--limbs {limbs} is outside 1..={most}") });
+        };
+        Ok(Self { params, plan, active, shape: request.shape })
     }
-    let p = taken.split_off(q_bits.len());
+
+    /// The parameters.
+    #[must_use]
+    pub const fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The plan.
+    #[must_use]
+    pub const fn plan(&self) -> &SwitchPlan {
+        &self.plan
+    }
+
+    /// Whether keys of these parameters have 128 bits of security.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        security::check(self.params.ring().log_n(), self.params.log_qp(), SecurityLevel::Bits128).is_ok()
+    }
+
+    /// Operation, domains and batch.
+    #[must_use]
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Bytes of the prepared key.
+    #[must_use]
+    pub fn key_bytes(&self) -> usize {
+        usize::try_from(self.plan.prepared_bytes(&self.params)).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes of the key at rest, both columns.
+    #[must_use]
+    pub fn stored_bytes(&self) -> usize {
+        let shape = self.plan.shape();
+        16 * shape.rows(&self.params).len() * shape.primes().len() * self.params.n()
+    }
+
+    /// Digits and primes of the extended ring; none in R_QP.
+    #[must_use]
+    pub fn extended(&self) -> Option<(usize, usize)> {
+        match &self.plan.ring {
+            ProductRing::Base => None,
+            ProductRing::Extended(ring) => Some((ring.key_digits.len(), ring.aux.len())),
+        }
+    }
+
+    /// Most bytes that a measurement holds: the wire and the prepared key, the digits and both parts, operands and
+    /// tables.
+    #[must_use]
+    pub fn peak_bytes(&self) -> usize {
+        let (n, limbs) = (self.params.n(), self.params.ring().moduli().len());
+        let (groups, base) = self.extended().map_or((1, limbs), |(groups, aux)| (groups, aux.max(limbs)));
+        let rows = (self.plan.digits.len() + 2 * groups + 4) * base + 5 * limbs * self.shape.batch;
+        self.key_bytes() + self.stored_bytes() / 2 + 8 * n * rows + 48 * n * limbs
+    }
+
+    /// Predicted seconds by `profile`.
+    ///
+    /// # Errors
+    /// When the profile lacks an operation.
+    pub fn predict(&self, profile: &Profile) -> Result<f64, Error> {
+        Ok(cost::predict(profile, &self.params, &self.plan, [&self.active; 2], self.shape)?)
+    }
+
+    /// The switch ready to run on this machine's CPU.
+    ///
+    /// # Errors
+    /// When memory is short.
+    pub fn on_cpu(&self) -> Result<OneSwitch<Cpu>, Error> {
+        let (isa, _) = isa_and_width()?;
+        let context = Context::with_backend(self.params.clone(), Cpu::with_isa(Arc::clone(self.params.ring()), isa)?);
+        Ok(OneSwitch::new(&context, &self.plan, [&self.active; 2], self.shape)?)
+    }
+
+    /// What one run costs by the papers' counts.
+    ///
+    /// # Errors
+    /// When the plan does not fit the parameters.
+    pub fn counts(&self) -> Result<CountReport, Error> {
+        let dry = synchromesh_ring::Dry::new(Arc::clone(self.params.ring()));
+        let context = Context::with_backend(self.params.clone(), Counting::new(dry));
+        let switch = OneSwitch::new(&context, &self.plan, [&self.active; 2], self.shape)?;
+        let (done, counts) = context.backend().measure(|| switch.run());
+        done?;
+        let synchromesh_ring::Counts { ntt, mul, convert_mac, correction, bytes } = counts;
+        Ok(CountReport { ntt, mul, convert_mac, correction, bytes })
+    }
+
+    /// Times the switch and reports it.
+    ///
+    /// # Errors
+    /// When memory is short, or the profile lacks an operation.
+    pub fn measure(&self, profile: Option<&Profile>) -> Result<Report, Error> {
+        let (isa, _) = isa_and_width()?;
+        let counts = self.counts()?;
+        let predicted = profile.map(|p| self.predict(p)).transpose()?;
+        let switch = self.on_cpu()?;
+        let seconds = median_seconds(|| switch.run())?;
+        let params = &self.params;
+        let bits = |set: &IndexSet| set.iter().map(|i| params.ring().modulus(i).bits()).collect::<Vec<_>>();
+        let candidate = cost::Candidate::new(params, self.plan.clone(), &self.active);
+        Ok(Report {
+            method: candidate.method(),
+            log_n: params.ring().log_n(),
+            q_bits: bits(&params.q().without(&self.plan.special)),
+            p_bits: bits(&self.plan.special),
+            log_qp: params.log_qp(),
+            security_bits: params.security_bits(),
+            omega: candidate.omega(),
+            omega2: self.extended().map(|(digits, _)| digits),
+            digit_primes: self.plan.digits.iter().map(IndexSet::len).max().unwrap_or(0),
+            aux_primes: self.extended().map_or(0, |(_, primes)| primes),
+            limbs: self.active.len(),
+            batch: self.shape.batch,
+            isa: isa.name(),
+            device: synchromesh_ring::Backend::name(switch.context().backend()),
+            median_ms: seconds * 1e3,
+            predicted_ms: predicted.map(|s| s * 1e3),
+            key_bytes: self.key_bytes(),
+            counts,
+        })
+    }
+}
+
+/// Widths of the ciphertext primes.
+fn q_widths(chain: &Chain) -> Result<Vec<u32>, Error> {
+    match chain {
+        Chain::Widths { q, .. } => Ok(q.clone()),
+        Chain::Equal { log_q, width, .. } => Ok(widths(*log_q, most_bits(*width)?)),
+    }
+}
+
+/// Most bits of a prime.
+fn most_bits(width: Option<u32>) -> Result<u32, Error> {
+    let width = width.map_or_else(|| isa_and_width().map(|(_, width)| width), Ok)?;
+    if (20..=61).contains(&width) {
+        return Ok(width);
+    }
+    Err(Error::Request { reason: format!("width {width} is outside 20..=61") })
+}
+
+/// Widths of the primes of P, borrowed ones too.
+fn p_widths(request: &Request, q_bits: &[u32]) -> Result<Vec<u32>, Error> {
+    match &request.chain {
+        Chain::Widths { p, .. } => Ok(p.clone()),
+        Chain::Equal { log_p, width, .. } => {
+            let digit = request.method.digit_primes(q_bits.len())?;
+            Ok(widths(log_p.unwrap_or(q_bits[0] * digit as u32), most_bits(*width)?))
+        }
+    }
+}
+
+fn literal(request: &Request) -> Result<ParamsLiteral, Error> {
+    let q_bits = q_widths(&request.chain)?;
+    let p_bits = p_widths(request, &q_bits)?;
+    let aux_bits = methods::aux_widths(request, &q_bits, &p_bits)?;
+    let mut q = Vec::new();
+    for &bits in q_bits.iter().chain(&p_bits).chain(&aux_bits) {
+        let next = ntt_primes_excluding(bits, request.log_n, 1, &q)?;
+        q.extend(next);
+    }
+    let aux = q.split_off(q_bits.len() + p_bits.len());
+    let borrows = request.gadget == Gadget::Borrowing;
+    let p = if borrows { vec![] } else { q.split_off(q_bits.len()) };
     Ok(ParamsLiteral {
         tag: "bench".to_owned(),
         log_n: request.log_n,
-        q: taken,
+        q,
         p,
-        aux: vec![],
-        level_limbs: vec![],
+        aux,
+        level_limbs: if borrows { (1..=q_bits.len()).collect() } else { vec![] },
+        schedule: Default::default(),
         error_multiple: request.error_multiple.clone(),
         error: Default::default(),
         security: Security::Insecure,
     })
 }
 
-/// Everything one measured switch needs.
-struct Setup<B: Backend> {
-    context: Arc<Context<B>>,
-    switcher: Arc<Switcher<B>>,
-    key: PreparedKey<B>,
-    input: MixedPoly<B>,
-    addends: [MixedPoly<B>; 2],
-    output: Output,
-    op: Op,
-}
-
-impl<B: Backend> Setup<B> {
-    fn new(request: &Request, params: Params, backend: B) -> Result<Self, Error> {
-        let context = Context::with_backend(params, backend);
-        let params = context.params();
-        let mut plan = SwitchPlan::hybrid(params, request.omega)?;
-        if request.unfolded {
-            plan = plan.unfolded();
-        }
-        let mut randomness = Randomness::insecure_from_number(1);
-        let secret = SecretKey::generate(&context, &mut randomness)?;
-        let source = match request.op {
-            Op::Relinearize => Source::Square,
-            Op::Rotate => Source::Galois(3),
-        };
-        let key = SwitchKey::generate(&context, &secret, source, None, &plan, &mut randomness)?;
-        let key = key.prepare(&context, &plan)?;
-        let limbs = request.limbs.unwrap_or(params.q().len());
-        let Some(active) = limbs.checked_sub(1).and_then(|level| params.level(level).ok()).cloned() else {
-            let reason = format!("--limbs {limbs} is outside 1..={}", params.q().len());
-            return Err(Error::Request { reason });
-        };
-        let switcher = context.switcher(&plan, &active, &active)?;
-        let input = uniform(&context, &active, request.input_ntt, 0)?;
-        let addends =
-            [uniform(&context, &active, request.input_ntt, 1)?, uniform(&context, &active, request.input_ntt, 2)?];
-        let galois = if request.op == Op::Rotate { 3 } else { 1 };
-        let output = Output { ntt: if request.output_ntt { active } else { IndexSet::empty() }, galois };
-        Ok(Self { context, switcher, key, input, addends, output, op: request.op })
-    }
-
-    fn run(&self) -> Result<(), Error> {
-        let context = &self.context;
-        let digits = self.switcher.decompose(context, Operand::Mixed(&self.input))?;
-        let accumulator = self.switcher.gadget_product(context, digits, &self.key, None)?;
-        let second = (self.op == Op::Relinearize).then_some(Operand::Mixed(&self.addends[1]));
-        let addends = [Some(Operand::Mixed(&self.addends[0])), second];
-        let parts = self.switcher.mod_down(context, accumulator, addends, &self.output)?;
-        std::hint::black_box(parts);
-        Ok(())
-    }
-}
-
-fn uniform<B: Backend>(context: &Context<B>, primes: &IndexSet, ntt: bool, digit: u32) -> Result<MixedPoly<B>, Error> {
-    let (backend, empty) = (context.backend(), IndexSet::empty());
-    let mut x: Poly<B, Ntt> = Poly::new(backend, primes)?;
-    let rows: Vec<usize> = (0..primes.len()).collect();
-    let seed = Seed::from_bytes([7; 32]);
-    let view = ViewMut::new(x.buffer_mut(), &rows);
-    backend.uniform(primes.as_slice(), &seed, Purpose::PublicRandomness, digit, view)?;
-    if ntt {
-        return Ok(MixedPoly { coeff: Poly::new(backend, &empty)?, ntt: x });
-    }
-    Ok(MixedPoly { coeff: x.into_coeff(backend)?, ntt: Poly::new(backend, &empty)? })
-}
-
 /// Runs the request on this machine's CPU.
 ///
 /// # Errors
 /// [`Error`] for parameters that cannot be built.
-pub fn measure(request: &Request) -> Result<Report, Error> {
-    let isa = Isa::detect().map_err(|e| Error::Request { reason: e.to_string() })?;
-    let width = request.width.unwrap_or(if isa == Isa::Ifma { 50 } else { 60 });
-    if !(20..=61).contains(&width) {
-        return Err(Error::Request { reason: format!("width {width} is outside 20..=61") });
+pub fn measure(request: &Request, profile: Option<&Profile>) -> Result<Report, Error> {
+    Prepared::new(request)?.measure(profile)
+}
+
+/// A rotation of CKKS, slots to slots.
+#[must_use]
+pub fn rotation(log_n: u32, chain: Chain, method: Method) -> Request {
+    Request {
+        log_n,
+        chain,
+        method,
+        gadget: Gadget::Idempotent,
+        second: None,
+        limbs: None,
+        error_multiple: "1".to_owned(),
+        shape: Shape::ROTATION,
+        unfolded: false,
     }
-    let params = Params::new(literal(request, width)?)?;
-    let open = || Cpu::with_isa(Arc::clone(params.ring()), isa);
-    let counted = Setup::new(request, params.clone(), Counting::new(open()?))?;
-    let (done, counts) = counted.context.backend().measure(|| counted.run());
-    done?;
-    let setup = Setup::new(request, params.clone(), open()?)?;
-    let seconds = median_seconds(|| setup.run())?;
-    let bits = |set: &IndexSet| set.iter().map(|i| params.ring().modulus(i).bits()).collect::<Vec<_>>();
-    let limbs = setup.switcher.active().len();
-    Ok(Report {
-        method: if request.omega == 1 { "ghs" } else { "hybrid" },
-        log_n: request.log_n,
-        q_bits: bits(params.q()),
-        p_bits: bits(params.p()),
-        log_qp: params.log_qp(),
-        security_bits: params.security_bits(),
-        omega: setup.switcher.omega(),
-        omega2: None,
-        digit_primes: params.q().len().div_ceil(request.omega),
-        aux_primes: 0,
-        limbs,
-        isa: isa.name(),
-        device: setup.context.backend().name(),
-        median_ms: seconds * 1e3,
-        predicted_ms: None,
-        key_bytes: (16 * request.omega * (params.q().len() + params.p().len())) << request.log_n,
-        counts: CountReport {
-            ntt: counts.ntt,
-            mul: counts.mul,
-            convert_mac: counts.convert_mac,
-            correction: counts.correction,
-            bytes: counts.bytes,
-        },
-    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_as_many_or_as_long_as_asked_for() {
+        let sizes = |method: Method, l| method.sizes(l).unwrap().0;
+        assert_eq!(sizes(Method::Hybrid { omega: 5 }, 6), [2, 1, 1, 1, 1]);
+        assert_eq!(sizes(Method::Hybrid { omega: 3 }, 11), [4, 4, 3]);
+        assert_eq!(sizes(Method::Digits { primes: 4 }, 10), [4, 4, 2]);
+        assert_eq!((sizes(Method::Bv, 3), sizes(Method::Ghs, 3)), (vec![1; 3], vec![3]));
+        for l in 1..30 {
+            for omega in 1..=l {
+                let sizes = sizes(Method::Hybrid { omega }, l);
+                assert!(sizes.len() == omega && sizes.iter().sum::<usize>() == l && sizes[0] - sizes[omega - 1] <= 1);
+            }
+        }
+        assert!(Method::Hybrid { omega: 4 }.sizes(3).is_err() && Method::Hybrid { omega: 0 }.sizes(3).is_err());
+        assert!(Method::Digits { primes: 0 }.sizes(3).is_err() && Method::Digits { primes: 4 }.sizes(3).is_err());
+    }
 }

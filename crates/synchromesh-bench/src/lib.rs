@@ -4,10 +4,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod circuits;
 pub mod key_switch;
+pub mod memory;
 pub mod ntt;
+pub mod reproduce;
+pub mod revisiting;
 pub mod scheme;
 pub mod timing;
+pub mod tune;
 
 /// Errors of a bench request.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -4,12 +4,15 @@
 //! bits, P = 2 x 50 bits; both with three digits: the sets at which other libraries are measured. Other degrees and
 //! depths follow the same pattern. CKKS runs in manual mode, so that a product and its rescale are two operations.
 
+pub mod bfv;
+pub mod bgv;
+
 use std::sync::Arc;
 
 use serde::Serialize;
+use synchromesh::ckks;
 use synchromesh::exact::{self, Scheme as Exact};
 use synchromesh::plan::SchemeName;
-use synchromesh::{bfv, bgv, ckks};
 use synchromesh_ring::isa::Isa;
 use synchromesh_rlwe::{Params, Randomness, Security};
 
@@ -54,6 +57,8 @@ pub struct Request {
     pub limbs: Option<usize>,
     /// The operation.
     pub op: Op,
+    /// The way of multiplying, see [`bfv::names`] and [`bgv::names`]; none: the default.
+    pub variant: Option<String>,
 }
 
 /// What `bench scheme` reports.
@@ -63,7 +68,8 @@ pub struct Report {
     pub scheme: SchemeName,
     /// The operation.
     pub op: Op,
-    /// BFV: how products are computed; `new` is ePrint 2021/204, algorithm 2.
+    /// How products are computed; `new` is ePrint 2021/204, Algorithm 2. `lazy` is the time of one of the products of a
+    /// sum.
     pub variant: Option<&'static str>,
     /// log2 of the degree.
     pub log_n: u32,
@@ -77,7 +83,7 @@ pub struct Report {
     pub p_bits: Vec<u32>,
     /// Digits of a key switch.
     pub omega: usize,
-    /// Limbs of the operands.
+    /// Limbs of the operands. For a product at a lower level than theirs: the limbs it is computed with.
     pub limbs: usize,
     /// Estimated security.
     pub security_bits: f64,
@@ -96,9 +102,46 @@ pub fn measure(request: &Request) -> Result<Report, Error> {
         return Err(Error::Request { reason: format!("depth {} is above 100", request.depth) });
     }
     match request.scheme {
-        SchemeName::Bfv => measure_exact::<bfv::Bfv>(request, Some("new")),
-        SchemeName::Bgv => measure_exact::<bgv::Bgv>(request, None),
+        SchemeName::Bfv => bfv::measure(request),
+        SchemeName::Bgv => bgv::measure(request),
+        SchemeName::Ckks if request.variant.is_some() => {
+            Err(Error::Request { reason: "--variant is for bfv and bgv".to_owned() })
+        }
         SchemeName::Ckks => measure_ckks(request),
+    }
+}
+
+/// A ciphertext on this machine's CPU.
+type Ct<S> = exact::Ciphertext<S>;
+/// How an evaluator is set up.
+type SetUp<'a, S> = dyn Fn(exact::Evaluator<S>) -> exact::Evaluator<S> + 'a;
+/// What is done to a fresh operand first.
+type Prepare<'a, S> = dyn Fn(&exact::Evaluator<S>, Ct<S>) -> synchromesh::Result<Ct<S>> + 'a;
+/// The operation that is measured as a product, relinearised or not.
+type Product<'a, S> = dyn Fn(&exact::Evaluator<S>, &Ct<S>, &Ct<S>, bool) -> synchromesh::Result<Ct<S>> + 'a;
+
+/// A way of multiplying: how the evaluator is set up, what operands are like, what a product is.
+struct Way<'a, S: Exact> {
+    name: Option<&'static str>,
+    set_up: &'a SetUp<'a, S>,
+    operand: &'a Prepare<'a, S>,
+    product: &'a Product<'a, S>,
+    /// Products that one call of `product` computes.
+    products: usize,
+}
+
+impl<S: Exact> Way<'_, S> {
+    /// As the evaluator does it.
+    fn plain() -> Self {
+        Self {
+            name: None,
+            set_up: &|evaluator| evaluator,
+            operand: &|_, x| Ok(x),
+            product: &|evaluator, x, y, relinearise| {
+                if relinearise { evaluator.mul(x, y) } else { evaluator.mul_no_relin(x, y) }
+            },
+            products: 1,
+        }
     }
 }
 
@@ -141,42 +184,54 @@ fn time<T>(mut operation: impl FnMut() -> synchromesh::Result<T>) -> Result<f64,
     Ok(median_seconds(|| operation().map(|result| drop(std::hint::black_box(result))))?)
 }
 
-fn measure_exact<S: Exact>(request: &Request, variant: Option<&'static str>) -> Result<Report, Error> {
+/// The parameters of a request, with the largest primes of their widths.
+fn literal(request: &Request) -> exact::ParamsLiteral {
     let q_bits = vec![50; request.depth + 1];
     let omega = OMEGA.min(q_bits.len());
-    let params = exact::Params::<S>::new(exact::ParamsLiteral {
+    exact::ParamsLiteral {
         log_n: request.log_n,
         t: request.t.clone().unwrap_or_else(|| "65537".to_owned()),
         p_bits: special(&q_bits, omega, 50),
         q_bits,
         level_limbs: vec![],
+        schedule: Default::default(),
         omega,
         security: Security::Insecure,
         primes: None,
-    })?;
-    let level = level(request.limbs, params.rlwe().q().len())?;
-    let context = exact::Context::<S>::new(params)?;
+    }
+}
+
+fn measure_exact<S: Exact>(request: &Request, way: &Way<'_, S>) -> Result<Report, Error> {
+    let params = exact::Params::<S>::new(literal(request))?;
+    run(request, &exact::Context::<S>::new(params)?, way)
+}
+
+/// Measures in a context made for the request.
+fn run<S: Exact>(request: &Request, context: &Arc<exact::Context<S>>, way: &Way<'_, S>) -> Result<Report, Error> {
+    let omega = context.params().literal().omega;
+    let level = level(request.limbs, context.params().rlwe().q().len())?;
     let mut randomness = Randomness::insecure_from_number(1);
     let (secret, public) = context.generate_keys(&mut randomness)?;
     let slots = context.slot_encoder().is_ok();
     let rotations = if slots { exact::Rotations::rows([1]) } else { exact::Rotations::none() };
     let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?;
-    let evaluator = exact::Evaluator::new(&context, Some(Arc::new(keys)));
+    let evaluator = (way.set_up)(exact::Evaluator::new(context, Some(Arc::new(keys))));
     let message: Vec<i64> = (0..context.params().n() as i64).map(|i| i * i % 251 - 125).collect();
     let message = context.encode_coefficients(&message)?;
-    let x = context.encrypt_at(&public, &message, level, &mut randomness)?;
-    let y = context.encrypt_at(&public, &message, level, &mut randomness)?;
+    let x = (way.operand)(&evaluator, context.encrypt_at(&public, &message, level, &mut randomness)?)?;
+    let y = (way.operand)(&evaluator, context.encrypt_at(&public, &message, level, &mut randomness)?)?;
+    let per_product = |seconds: f64| seconds / way.products as f64;
     let seconds = match request.op {
         Op::Encrypt => time(|| context.encrypt_at(&public, &message, level, &mut randomness)),
         Op::Decrypt if slots => time(|| context.decode(&context.decrypt(&secret, &x)?)),
         Op::Decrypt => time(|| context.decode_coefficients(&context.decrypt(&secret, &x)?)),
         Op::Add => time(|| evaluator.add(&x, &y)),
-        Op::Mul => time(|| evaluator.mul(&x, &y)),
-        Op::MulNorelin => time(|| evaluator.mul_no_relin(&x, &y)),
+        Op::Mul => time(|| (way.product)(&evaluator, &x, &y, true)).map(per_product),
+        Op::MulNorelin => time(|| (way.product)(&evaluator, &x, &y, false)).map(per_product),
         Op::Rotate => time(|| evaluator.rotate_rows(&x, 1)),
         Op::Rescale => time(|| evaluator.mod_switch(&x)),
     }?;
-    Ok(report(request, context.params().rlwe(), omega, variant, seconds))
+    Ok(report(request, context.params().rlwe(), omega, way.name, seconds))
 }
 
 fn measure_ckks(request: &Request) -> Result<Report, Error> {
@@ -192,6 +247,7 @@ fn measure_ckks(request: &Request) -> Result<Report, Error> {
         p_bits: special(&q_bits, omega, 48),
         q_bits,
         level_limbs: vec![],
+        schedule: Default::default(),
         omega,
         mode: ckks::Mode::Manual,
         security: Security::Insecure,

@@ -6,7 +6,9 @@ mod info;
 mod inspect;
 mod place;
 mod plan;
+mod reproduce;
 mod session;
+mod tune;
 
 use crate::error::Error;
 use crate::output::{Report, finish};
@@ -42,6 +44,8 @@ enum Command {
     /// Measure one operation: medians on one thread, at any parameters.
     #[command(subcommand)]
     Bench(bench::Bench),
+    Tune(tune::Tune),
+    Reproduce(reproduce::Reproduce),
 }
 
 impl Command {
@@ -56,6 +60,8 @@ impl Command {
             Self::Decrypt(decrypt) => decrypt.run(json),
             Self::Inspect(inspect) => inspect.run(),
             Self::Bench(bench) => bench.run(),
+            Self::Tune(tune) => tune.run(json),
+            Self::Reproduce(reproduce) => reproduce.run(json),
         }
     }
 }

@@ -85,7 +85,7 @@ pub enum Error {
         /// The flag and its value.
         choice: String,
         /// What can be chosen instead.
-        available: &'static str,
+        available: String,
     },
     /// A file other than a table.
     #[error("{path}: {source}")]

@@ -11,6 +11,7 @@ pub mod memory;
 pub mod number;
 pub mod output;
 pub mod plot;
+pub mod profile;
 pub mod scheme;
 pub mod session;
 pub mod table;

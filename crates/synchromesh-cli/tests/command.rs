@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 fn synchromesh(arguments: &[&str], isa: Option<&str>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_synchromesh"));
     command.args(arguments).env_remove("SYNCHROMESH_ISA");
+    // No machine profile of whoever runs the tests.
+    command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-profile"));
     if let Some(isa) = isa {
         command.env("SYNCHROMESH_ISA", isa);
     }
@@ -71,6 +73,10 @@ fn benches_have_the_keys_scripts_rely_on() {
              median_ms predicted_ms key_bytes counts",
         ),
         (&scheme, "scheme op variant log_n log_q security_bits median_ms"),
+        (
+            &["bench", "circuit", "--scheme", "bgv", "--circuit", "product", "--k", "1", "--json"],
+            "scheme circuit k log_n log_q security_bits noise_budget median_ms",
+        ),
     ] {
         let output = synchromesh(arguments, None);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
@@ -84,17 +90,81 @@ fn benches_have_the_keys_scripts_rely_on() {
 }
 
 #[test]
+fn every_method_of_key_switching_is_measured() {
+    let bench = ["bench", "key-switch", "--log-n", "10", "--log-q", "160", "--width", "40", "--json"];
+    let run = |flags: &str| {
+        let flags: Vec<&str> = flags.split_whitespace().collect();
+        let output = synchromesh(&[&bench[..], &flags].concat(), None);
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", String::from_utf8_lossy(&output.stdout));
+        object(&output)
+    };
+    // Four primes of 40 bits. Numbers: omega, omega2, primes of P, of E, key rows times limbs, transforms.
+    let row = 16 * 1024;
+    for (flags, method, [omega, omega2, p, aux, words, ntt]) in [
+        ("--method bv", "bv", [4, 0, 1, 0, 4 * 5, 6 * 5]),
+        ("--method ghs", "ghs", [1, 0, 4, 0, 8, 3 * 8]),
+        ("--method hybrid --omega 2", "hybrid", [2, 0, 2, 0, 2 * 6, 4 * 6]),
+        ("--method hybrid --omega 2 --gadget coalesced", "hybrid", [2, 0, 2, 0, 2 * 6, 4 * 6]),
+        ("--method level-aware --digit-primes 2", "level-aware", [2, 0, 2, 0, 2 * 6, 4 * 6]),
+        // E > N * 2 * 2^80 * 2^80: 171 bits and rounding.
+        ("--method double --omega 2 --omega2 3", "double", [2, 3, 2, 5, 2 * 3 * 5, (2 + 6) * 5]),
+        ("--omega2 3 --omega 2 --gadget coalesced", "double", [2, 3, 2, 5, 2 * 3 * 5, (2 + 6) * 5]),
+        // N * 4 * 2^40 * 2^40: 92 bits.
+        ("--method linear", "linear", [4, 5, 1, 3, 4 * 5 * 3, (4 + 10) * 3]),
+        ("--method linear --alpha 2", "linear", [4, 6, 2, 3, 4 * 6 * 3, (4 + 12) * 3]),
+        ("--method level-aware --digit-primes 2 --omega2 6", "double", [2, 6, 2, 4, 2 * 6 * 4, (2 + 12) * 4]),
+    ] {
+        let report = run(&format!("{flags} --input coeff --output coeff"));
+        assert_eq!(report["method"], method, "{flags}");
+        let shape = ["omega", "omega2", "aux_primes"].map(|key| report[key].as_u64().unwrap_or(0));
+        assert_eq!(shape, [omega, omega2, aux], "{flags}");
+        let primes = |key: &str| report[key].as_array().unwrap().len() as u64;
+        assert_eq!((primes("q_bits"), primes("p_bits")), (4, p), "{flags}");
+        assert_eq!(report["key_bytes"], row * words, "{flags}");
+        assert_eq!(report["counts"]["ntt"], ntt, "{flags}");
+        assert_eq!(report["log_qp"], 40 * (4 + p), "{flags}");
+        assert!(report["median_ms"].as_f64().unwrap() > 0.0);
+    }
+    assert!(run("--method double")["omega2"].as_u64().unwrap() > 0);
+    assert!(run("--method double --omega2 4")["omega"].as_u64().unwrap() > 0);
+    assert_eq!(run("--method auto --insecure --limbs 3")["limbs"], 3);
+}
+
+#[test]
+fn bfv_products_are_measured_in_every_way() {
+    let bench = ["bench", "scheme", "--scheme", "bfv", "--log-n", "10", "--depth", "3", "--limbs", "3", "--json"];
+    for (way, op) in [("original", "mul"), ("leveled", "mul"), ("descending", "mul-norelin"), ("lazy", "mul-norelin")] {
+        let output = synchromesh(&[&bench[..], &["--op", op, "--variant", way]].concat(), None);
+        assert_eq!(output.status.code(), Some(0), "{way}");
+        let report = object(&output);
+        assert_eq!((&report["variant"], &report["limbs"]), (&way.into(), &3.into()));
+        assert!(report["median_ms"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
 fn what_a_bench_does_not_offer_is_named() {
     let switch = ["bench", "key-switch", "--log-n", "11", "--log-q", "100", "--json"];
     let scheme = ["bench", "scheme", "--log-n", "11", "--depth", "1", "--op", "add", "--json"];
     for (command, flags, kind) in [
-        (&switch, &["--method", "double"][..], "unavailable"),
-        (&switch, &["--method", "ghs", "--omega", "2"], "usage"),
-        (&switch, &["--gadget", "coalesced"], "unavailable"),
+        (&switch, &["--method", "ghs", "--omega", "2"][..], "usage"),
+        (&switch, &["--method", "hybrid", "--omega2", "2"], "usage"),
+        (&switch, &["--method", "level-aware", "--gadget", "idempotent"], "usage"),
+        (&switch, &["--method", "auto", "--gadget", "coalesced"], "usage"),
+        (&switch, &["--method", "linear", "--omega", "2"], "usage"),
+        (&switch, &["--method", "linear", "--alpha", "2", "--log-p", "40"], "usage"),
+        (&switch, &["--alpha", "2"], "usage"),
+        (&switch, &["--method", "double", "--log-p", "40", "--omega", "1", "--width", "25"], "request"),
+        (&switch, &["--method", "double", "--omega", "2", "--omega2", "99"], "params"),
+        (&switch, &["--method", "level-aware", "--digit-primes", "9"], "request"),
         (&switch, &["--swap", "1,2"], "unavailable"),
-        (&switch, &["--omega2", "2"], "unavailable"),
         (&switch, &["--omega", "40"], "params"),
-        (&switch, &["--batch", "2"], "unavailable"),
+        (&switch, &["--method", "auto"], "unavailable"),
+        (&switch, &["--method", "bv", "--omega", "2"], "usage"),
+        (&switch, &["--omega", "2", "--digit-primes", "1"], "usage"),
+        (&switch, &["--digit-primes", "9"], "request"),
+        (&switch, &["--batch", "0"], "usage"),
+        (&switch, &["--profile", "/no/such/profile.json"], "file_not_found"),
         (&switch, &["--device", "cuda"], "unavailable"),
         (&switch, &["--threads", "2"], "unavailable"),
         (&switch, &["--width", "19"], "usage"),
@@ -107,7 +177,8 @@ fn what_a_bench_does_not_offer_is_named() {
         assert_eq!(object(&output)["error"]["kind"], kind, "{flags:?}");
     }
     for (flags, kind) in [
-        (&["--scheme", "bfv", "--variant", "behz"][..], "unavailable"),
+        (&["--scheme", "bfv", "--variant", "packed"][..], "unavailable"),
+        (&["--scheme", "bfv", "--variant", "lazy"], "request"),
         (&["--scheme", "ckks", "--variant", "new"], "unavailable"),
         (&["--scheme", "ckks", "--t", "17"], "request"),
         (&["--scheme", "bgv", "--limbs", "3"], "request"),

@@ -289,7 +289,7 @@ fn plans_have_the_keys_scripts_rely_on() {
         (&["--scheme", "bgv", "--precision", "20"], "usage"),
         (&["--scheme", "bgv", "--t", "1"], ""),
         (&["--scheme", "bgv", "--quantum"], "unavailable"),
-        (&["--scheme", "bgv", "--profile", "p.json"], "unavailable"),
+        (&["--scheme", "bgv", "--profile", "p.json"], "file_not_found"),
         (&["--scheme", "bgv", "--security", "100"], "usage"),
         (&["--scheme", "rsa"], "usage"),
         (&["--scheme", "ckks", "--precision", "90"], "params"),

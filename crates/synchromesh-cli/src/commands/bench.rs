@@ -1,13 +1,19 @@
 //! `bench`: medians of one operation on one thread, at any parameters, secure or not.
 
+mod circuit;
+mod switching;
+
 use super::place::{Place, name, unavailable};
 use super::plan::Scheme;
 use crate::error::Error;
 use crate::output::Report;
+use crate::profile;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
+use std::path::PathBuf;
+use synchromesh::cost::{Op, Shape};
 use synchromesh::plan::SchemeName;
-use synchromesh_bench::key_switch::{self, Op};
+use synchromesh_bench::key_switch::{self, Chain};
 use synchromesh_bench::{ntt, scheme};
 
 /// What is measured.
@@ -19,6 +25,8 @@ pub(super) enum Bench {
     KeySwitch(KeySwitch),
     /// One operation of a scheme.
     Scheme(SchemeBench),
+    /// One circuit of BFV or BGV, at planned parameters.
+    Circuit(circuit::CircuitBench),
 }
 
 impl Bench {
@@ -28,6 +36,7 @@ impl Bench {
             Self::Ntt(ntt) => ntt.run(),
             Self::KeySwitch(switch) => switch.run(),
             Self::Scheme(scheme) => scheme.run(),
+            Self::Circuit(circuit) => circuit.run(),
         }
     }
 }
@@ -64,21 +73,32 @@ pub(super) struct KeySwitch {
     /// Bits of P; by default as many as the largest digit.
     #[arg(long, value_parser = clap::value_parser!(u32).range(20..=8000))]
     log_p: Option<u32>,
-    /// Digits of the ciphertext [default: 2; 1 with --method ghs].
+    /// Digits of the ciphertext [default: with --method auto the fastest that is secure, by the machine's profile or the
+    /// fewest from two on; else 2].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=400))]
     omega: Option<u32>,
-    /// Digits of the second decomposition.
-    #[arg(long)]
+    /// Digits of the key, for a product in an extended ring [default: for double the number with the fewest transforms].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=800))]
     omega2: Option<u32>,
     /// Primes in a digit.
     #[arg(long)]
     digit_primes: Option<u32>,
-    /// The method.
-    #[arg(long, value_enum, default_value = "auto")]
-    method: Method,
-    /// The gadget.
-    #[arg(long, value_enum, default_value = "idempotent")]
-    gadget: Gadget,
+    /// Special primes of linear key switching [default: one, or those of --log-p].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with = "log_p")]
+    alpha: Option<u32>,
+    /// The method [default: auto, or hybrid where no number of digits is secure].
+    #[arg(long, value_enum)]
+    method: Option<Method>,
+    /// Let auto pick plans of any security.
+    #[arg(long)]
+    insecure: bool,
+    /// A machine profile [default: the one `tune` made].
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    /// Keys stored with the digits that are used, or with single-prime digits that are summed [default: coalesced for
+    /// level-aware, else idempotent].
+    #[arg(long, value_enum)]
+    gadget: Option<Gadget>,
     /// Large primes dropped and small primes gained by the division.
     #[arg(long, value_name = "MU,KAPPA")]
     swap: Option<String>,
@@ -94,8 +114,8 @@ pub(super) struct KeySwitch {
     /// The operation.
     #[arg(long, value_enum, default_value = "rotate")]
     op: Operation,
-    /// Key switches at once.
-    #[arg(long, default_value_t = 1)]
+    /// Ciphertexts that one run switches, one after another; times and counts are for all of them.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     batch: u32,
     /// Domain of the input [default: the scheme's resting domain].
     #[arg(long, value_enum)]
@@ -106,7 +126,7 @@ pub(super) struct KeySwitch {
     /// Multiply by the constants at run time instead of folding them into the key.
     #[arg(long)]
     unfolded: bool,
-    /// Bits of a prime, 20 to 61, or auto: 50 where the CPU has IFMA, 60 elsewhere.
+    /// Bits of a prime, 20 to 61, or auto: 47 where the CPU has IFMA, 60 elsewhere.
     #[arg(long, default_value = "auto", value_parser = width)]
     width: Width,
     #[command(flatten)]
@@ -135,6 +155,15 @@ enum Gadget {
 enum Operation {
     Relin,
     Rotate,
+}
+
+impl From<Operation> for Op {
+    fn from(operation: Operation) -> Self {
+        match operation {
+            Operation::Relin => Self::Relin,
+            Operation::Rotate => Self::Rotate,
+        }
+    }
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Serialize)]
@@ -173,60 +202,38 @@ impl KeySwitch {
         self.check()?;
         let resting = if self.scheme == Scheme::Bfv { Domain::Coeff } else { Domain::Ntt };
         let (input, output) = (self.input.unwrap_or(resting), self.output.unwrap_or(resting));
+        let width = match self.width {
+            Width::Auto => None,
+            Width::Bits(bits) => Some(bits),
+        };
         let request = key_switch::Request {
             log_n: self.log_n,
-            log_q: self.log_q,
-            log_p: self.log_p,
-            omega: self.omega()?,
+            chain: Chain::Equal { log_q: self.log_q, log_p: self.log_p, width },
+            method: key_switch::Method::Hybrid { omega: 2 },
+            gadget: key_switch::Gadget::Idempotent,
+            second: None,
             limbs: self.limbs.map(|limbs| limbs as usize),
             error_multiple: self.error_multiple()?,
-            op: if self.op == Operation::Relin { Op::Relinearize } else { Op::Rotate },
-            input_ntt: input == Domain::Ntt,
-            output_ntt: output == Domain::Ntt,
-            unfolded: self.unfolded,
-            width: match self.width {
-                Width::Auto => None,
-                Width::Bits(bits) => Some(bits),
+            shape: Shape {
+                op: self.op.into(),
+                input_ntt: input == Domain::Ntt,
+                output_ntt: output == Domain::Ntt,
+                batch: self.batch as usize,
             },
+            unfolded: self.unfolded,
         };
-        let report = key_switch::measure(&request)?;
+        let profile = profile::load(self.profile.as_deref())?;
+        let request = switching::choose(self, request, profile.as_ref())?;
+        let report = key_switch::measure(&request, profile.as_ref())?;
         let folded = !self.unfolded;
         Report::new(&Switched { scheme: self.scheme.into(), op: self.op, input, output, folded, report })
     }
 
     /// Refuses what the engine does not offer.
     fn check(&self) -> Result<(), Error> {
-        if !matches!(self.method, Method::Auto | Method::Hybrid | Method::Ghs) {
-            return Err(unavailable("--method", &name(self.method), "auto, hybrid, ghs"));
-        }
-        if self.gadget == Gadget::Coalesced {
-            return Err(unavailable("--gadget", "coalesced", "idempotent"));
-        }
-        if self.batch != 1 {
-            return Err(unavailable("--batch", &self.batch.to_string(), "1"));
-        }
-        let second = [("--omega2", self.omega2), ("--digit-primes", self.digit_primes)];
-        if let Some((flag, value)) = second.into_iter().find_map(|(flag, value)| Some((flag, value?))) {
-            return Err(unavailable(
-                flag,
-                &value.to_string(),
-                "--omega, which sets the digits of methods hybrid and ghs",
-            ));
-        }
         match &self.swap {
             Some(swap) => Err(unavailable("--swap", swap, "a division by P alone, without --swap")),
             None => Ok(()),
-        }
-    }
-
-    fn omega(&self) -> Result<usize, Error> {
-        match (self.method, self.omega) {
-            (Method::Ghs, Some(omega)) if omega != 1 => {
-                let message = format!("--method ghs has one digit, and --omega {omega} asks for {omega}");
-                Err(Error::Usage { message })
-            }
-            (Method::Ghs, _) => Ok(1),
-            (_, omega) => Ok(omega.unwrap_or(2) as usize),
         }
     }
 
@@ -267,7 +274,7 @@ pub(super) struct SchemeBench {
     /// The operation; mul multiplies and relinearises.
     #[arg(long, value_enum)]
     op: SchemeOperation,
-    /// How bfv multiplies.
+    /// How bfv or bgv multiplies.
     #[arg(long, value_enum)]
     variant: Option<Variant>,
     #[command(flatten)]
@@ -292,18 +299,31 @@ enum Variant {
     Hps,
     New,
     Leveled,
+    Descending,
     Lazy,
     Packed,
+    Ghs,
+    Static,
+}
+
+/// Fails unless the variant is among those that a scheme has.
+fn offered(variant: Variant, names: &[&str]) -> Result<(), Error> {
+    let asked = name(variant);
+    if names.contains(&asked.as_str()) {
+        return Ok(());
+    }
+    Err(unavailable("--variant", &asked, &names.join(", ")))
 }
 
 impl SchemeBench {
     fn run(&self) -> Result<Report, Error> {
         self.place.check()?;
         match (self.scheme, self.variant) {
-            (_, None) | (Scheme::Bfv, Some(Variant::New)) => {}
-            (Scheme::Bfv, Some(variant)) => return Err(unavailable("--variant", &name(variant), "new")),
+            (_, None) => {}
+            (Scheme::Bfv, Some(variant)) => offered(variant, &scheme::bfv::names())?,
+            (Scheme::Bgv, Some(variant)) => offered(variant, &scheme::bgv::names())?,
             (_, Some(variant)) => {
-                return Err(unavailable("--variant", &name(variant), "bgv and ckks without --variant"));
+                return Err(unavailable("--variant", &name(variant), "ckks without --variant"));
             }
         }
         let op = match self.op {
@@ -322,6 +342,7 @@ impl SchemeBench {
             t: self.t.clone(),
             limbs: self.limbs.map(|limbs| limbs as usize),
             op,
+            variant: self.variant.map(name),
         };
         Report::new(&scheme::measure(&request)?)
     }

@@ -36,8 +36,8 @@ impl Place {
 }
 
 /// The error for a flag's value.
-pub(super) fn unavailable(flag: &str, value: &str, available: &'static str) -> Error {
-    Error::Unavailable { choice: format!("{flag} {value}"), available }
+pub(super) fn unavailable(flag: &str, value: &str, available: &str) -> Error {
+    Error::Unavailable { choice: format!("{flag} {value}"), available: available.to_owned() }
 }
 
 /// The name of a choice on the command line.

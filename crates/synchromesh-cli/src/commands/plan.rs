@@ -5,9 +5,11 @@ use crate::demo::{Health, Step};
 use crate::error::Error;
 use crate::output::Report;
 use crate::plot::{Panel, noise_plot};
+use crate::profile;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use synchromesh::plan::{Description, SchemeName};
+use synchromesh::cost::Profile;
+use synchromesh::plan::{Description, Plan, SchemeName};
 use synchromesh::rlwe::Security;
 use synchromesh_rlwe::file::{self, Access, Existing};
 
@@ -73,7 +75,8 @@ pub(super) struct Planning {
     /// Most bytes all evaluation keys may take.
     #[arg(long)]
     max_key_bytes: Option<u64>,
-    /// A machine profile.
+    /// A machine profile, that of the machine which will compute: choices are made for it. Without one they are the same
+    /// everywhere, and times are predicted for this machine if `tune` was run.
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
     /// Say why each choice was made.
@@ -90,7 +93,19 @@ pub(super) struct Planning {
 impl Planning {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
-        let plan = self.description()?.plan()?;
+        let description = self.description()?;
+        let mut plan = match &self.profile {
+            Some(path) => description.plan_for(profile::load(Some(path))?.as_ref())?,
+            None => description.plan()?,
+        };
+        if let Some(own) = profile::load(self.profile.as_deref())? {
+            if self.profile.is_none() {
+                plan.predict(&own)?;
+            }
+            if self.explain || json {
+                plan.explain.extend(index_lines(&plan, &own, self.max_key_bytes)?);
+            }
+        }
         if let Some(out) = &self.out {
             file::write(out, (plan.to_json()? + "\n").as_bytes(), Access::Public, Existing::Replace)?;
         }
@@ -109,13 +124,6 @@ impl Planning {
     fn description(&self) -> Result<Description, Error> {
         if self.quantum {
             return Err(unavailable("--quantum", "", "classical security, without --quantum"));
-        }
-        if let Some(profile) = &self.profile {
-            return Err(unavailable(
-                "--profile",
-                &profile.display().to_string(),
-                "counted operations, without --profile",
-            ));
         }
         let refuse = |message: &str| Err(Error::Usage { message: message.to_owned() });
         match (self.scheme, &self.t, self.precision) {
@@ -147,8 +155,26 @@ impl Planning {
     }
 }
 
+/// What each level could gain by a key of its own, a line for each level that would.
+fn index_lines(plan: &Plan, profile: &Profile, budget: Option<u64>) -> Result<Vec<String>, Error> {
+    let keys = 1 + plan.rotations.len() as u64 + u64::from(plan.swap);
+    let map = match plan.index_map(profile, budget.map(|bytes| bytes / keys)) {
+        Ok(map) => map,
+        Err(e) => return Ok(vec![format!("index map: {e}")]),
+    };
+    let now: f64 = plan.switch.iter().filter_map(|s| s.predicted_ms).sum();
+    let mut lines = vec![format!(
+        "index map: a plan for each level would take {:.3} ms for one switch at every level, the one plan in use {now:.3} \
+         ms; prepared keys {} bytes a source",
+        1e3 * map.seconds(),
+        map.key_bytes
+    )];
+    lines.extend(map.explain());
+    Ok(lines)
+}
+
 /// The modulus at each level, from the top.
-fn panel(plan: &synchromesh::plan::Plan) -> Result<Panel, Error> {
+fn panel(plan: &Plan) -> Result<Panel, Error> {
     let (params, _) = plan.params.check()?;
     let steps = (0..=params.top_level()).rev().map(|level| {
         let modulus_bits = params.level(level).map_or(f64::NAN, |primes| params.ring().log2(primes));

@@ -1,0 +1,39 @@
+//! How much memory is free, as the system says.
+
+/// Part of the free memory that a measurement may take.
+const SHARE: f64 = 0.7;
+
+/// Bytes that can be had now; `None` where the system does not say.
+#[must_use]
+pub fn available_bytes() -> Option<u64> {
+    parse(&std::fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn parse(meminfo: &str) -> Option<u64> {
+    let kibibytes = meminfo.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?.trim().strip_suffix("kB")?;
+    kibibytes.trim_end().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Whether `bytes` fit into most of what is free; without knowing, yes. Otherwise how much is free.
+///
+/// # Errors
+/// The bytes that are free.
+pub fn fits(bytes: usize) -> Result<(), u64> {
+    match available_bytes() {
+        Some(free) if bytes as f64 > SHARE * free as f64 => Err(free),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_memory_is_read_in_bytes() {
+        assert_eq!(parse("MemTotal: 9 kB\nMemAvailable:   1024 kB\n"), Some(1 << 20));
+        assert_eq!(parse("MemTotal: 9 kB\n"), None);
+        assert!(fits(0).is_ok());
+        assert!(available_bytes().is_none() || fits(usize::MAX).is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! What the items share: timing several key switches in turn, within the memory there is.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use synchromesh::cost::{OneSwitch, Op, Profile, Shape};
+use synchromesh_ring::Cpu;
+
+use super::{Row, Settings};
+use crate::Error;
+use crate::key_switch::{Chain, Gadget, Method, Prepared, Request};
+use crate::memory;
+use crate::timing::interleaved_medians;
+
+/// The plaintext modulus of the authors' benchmark of ePrint 2023/1642 is a prime of 30 bits; for us any that is odd.
+pub(super) const ERROR_MULTIPLE: &str = "1073643521";
+
+/// Measures rows and keeps what could not be.
+pub struct Runner<'a> {
+    settings: &'a Settings,
+    progress: &'a mut dyn FnMut(&str),
+    /// What was left out, and why.
+    pub(super) deviations: Vec<String>,
+}
+
+impl<'a> Runner<'a> {
+    pub(super) fn new(settings: &'a Settings, progress: &'a mut dyn FnMut(&str)) -> Self {
+        Self { settings, progress, deviations: Vec::new() }
+    }
+
+    pub(super) const fn quick(&self) -> bool {
+        self.settings.quick
+    }
+
+    pub(super) const fn profile(&self) -> Option<&'a Profile> {
+        self.settings.profile.as_ref()
+    }
+
+    pub(super) fn note(&mut self, what: &str) {
+        (self.progress)(what);
+    }
+
+    /// Whether a degree is measured; if not, says so once.
+    pub(super) fn takes_degree(&mut self, log_n: u32) -> bool {
+        let taken = !self.quick() || log_n <= 15;
+        let line = format!("N = 2^{log_n} is left out by --quick");
+        if !taken && !self.deviations.contains(&line) {
+            self.deviations.push(line);
+        }
+        taken
+    }
+
+    /// Time for one row.
+    fn least(&self) -> Duration {
+        Duration::from_millis(if self.quick() { 150 } else { 1000 })
+    }
+
+    /// Median milliseconds of each request, in turn: the mean of the four pairs of domains, or the pair of slots alone
+    /// if quick. None when they do not fit into memory together.
+    pub(super) fn milliseconds(&mut self, label: &str, requests: &[&Prepared]) -> Result<Option<Vec<f64>>, Error> {
+        let pairs = [(true, true), (false, false), (false, true), (true, false)];
+        self.over_domains(label, requests, &pairs[..if self.quick() { 1 } else { 4 }])
+    }
+
+    /// As [`Self::milliseconds`], slots to slots.
+    pub(super) fn slots_milliseconds(
+        &mut self,
+        label: &str,
+        requests: &[&Prepared],
+    ) -> Result<Option<Vec<f64>>, Error> {
+        self.over_domains(label, requests, &[(true, true)])
+    }
+
+    fn over_domains(
+        &mut self,
+        label: &str,
+        requests: &[&Prepared],
+        pairs: &[(bool, bool)],
+    ) -> Result<Option<Vec<f64>>, Error> {
+        self.note(label);
+        let needed: usize = requests.iter().map(|r| r.peak_bytes()).sum();
+        if let Err(free) = memory::fits(needed) {
+            let gib = |bytes: f64| bytes / (1u64 << 30) as f64;
+            self.deviations.push(format!(
+                "{label}: left out, it needs {:.1} GiB and {:.1} GiB are free",
+                gib(needed as f64),
+                gib(free as f64)
+            ));
+            return Ok(None);
+        }
+        let mut switches: Vec<OneSwitch<Cpu>> = requests.iter().map(|r| r.on_cpu()).collect::<Result<_, _>>()?;
+        let mut sums = vec![0.0; switches.len()];
+        for &(input_ntt, output_ntt) in pairs {
+            let shaped = |(s, r): (OneSwitch<Cpu>, &&Prepared)| {
+                s.with_shape(Shape { input_ntt, output_ntt, ..r.shape() }).map_err(Error::from)
+            };
+            switches = switches.into_iter().zip(requests).map(shaped).collect::<Result<_, _>>()?;
+            let mut runs: Vec<Box<dyn FnMut() -> Result<(), Error> + '_>> = Vec::new();
+            for switch in &switches {
+                runs.push(Box::new(|| Ok(switch.run()?)));
+            }
+            let medians = interleaved_medians(&mut runs, self.least() / pairs.len() as u32, 3)?;
+            sums.iter_mut().zip(medians).for_each(|(sum, s)| *sum += s);
+        }
+        Ok(Some(sums.into_iter().map(|s| 1e3 * s / pairs.len() as f64).collect()))
+    }
+}
+
+/// A relinearisation of BGV with these primes, as the benchmark of ePrint 2023/1642 has it.
+pub(super) fn relinearisation(log_n: u32, q: Vec<u32>, p: Vec<u32>, omega: usize) -> Request {
+    Request {
+        log_n,
+        chain: Chain::Widths { q, p },
+        method: Method::Hybrid { omega },
+        gadget: Gadget::Idempotent,
+        second: None,
+        limbs: None,
+        error_multiple: ERROR_MULTIPLE.to_owned(),
+        shape: Shape { op: Op::Relin, ..Shape::ROTATION },
+        unfolded: false,
+    }
+}
+
+/// An object as a row.
+pub(super) fn row(value: Value) -> Row {
+    match value {
+        Value::Object(object) => object,
+        other => Row::from_iter([("value".to_owned(), other)]),
+    }
+}
+
+/// What identifies a set in every row.
+pub(super) fn head(prepared: &Prepared) -> Row {
+    let params = prepared.params();
+    let log = |set| params.ring().log2(set).ceil() as u32;
+    row(json!({
+        "log_n": params.ring().log_n(),
+        "log_q": log(params.q()),
+        "log_p": log(params.p()),
+        "omega": prepared.plan().digits.len(),
+        "security_bits": (10.0 * params.security_bits()).round() / 10.0,
+    }))
+}
+
+/// Puts a number of milliseconds, rounded to a microsecond.
+pub(super) fn put_ms(row: &mut Row, key: &str, ms: f64) {
+    row.insert(key.to_owned(), json!((1e3 * ms).round() / 1e3));
+}
+
+/// Puts `(first / second - 1)` in per cent.
+pub(super) fn put_percent(row: &mut Row, key: &str, first: f64, second: f64) {
+    row.insert(key.to_owned(), json!((1e3 * (first / second - 1.0)).round() / 10.0));
+}

@@ -1,0 +1,194 @@
+//! Machine profiles: every operation of a backend measured by degree, class of primes and memory in use.
+//!
+//! Each operation runs in a few shapes (digits of a gadget product, sources and destinations of a conversion); its
+//! time is then fitted as a sum of what it is linear in ([`Work`]), with no negative part. Operands are cycled through,
+//! so that a working set of 256 KiB to 512 MiB is passed over again and again: small ones stay in a cache, and large
+//! ones show what memory allows.
+
+mod cases;
+mod fit;
+mod machine;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use synchromesh::cost::{Entry, Point, Profile};
+use synchromesh_ring::isa::Isa;
+use synchromesh_ring::kernels::IFMA_BITS;
+use synchromesh_ring::ledger::{Operation, Work};
+use synchromesh_ring::prime::ntt_primes;
+use synchromesh_ring::{Backend, Cpu, Ring};
+
+use self::cases::{Case, ROLES, cases};
+use crate::Error;
+
+pub use self::machine::date;
+
+/// Working sets, in bytes.
+const WORKING_SETS: [usize; 5] = [256 << 10, 2 << 20, 16 << 20, 128 << 20, 512 << 20];
+/// A working set is used at a degree if it holds this many rows.
+const ROWS: std::ops::RangeInclusive<usize> = 8..=1 << 11;
+/// Primes of a ring that is measured.
+const PRIMES: usize = 24;
+/// The widths that stand for the two classes of primes.
+const WIDTHS: [u32; 2] = [IFMA_BITS, 60];
+
+/// How much is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Degrees, as log2.
+    pub log_n: Vec<u32>,
+    /// Least time spent on one shape.
+    pub least: Duration,
+    /// Largest working set in bytes; about four times as much memory is taken.
+    pub most_bytes: usize,
+}
+
+impl Plan {
+    /// Every degree from 2^10 to 2^17; minutes.
+    #[must_use]
+    pub fn full() -> Self {
+        Self { log_n: (10..=17).collect(), least: Duration::from_millis(12), most_bytes: 512 << 20 }
+    }
+
+    /// Every other degree from 2^10 to 2^16, seconds.
+    #[must_use]
+    pub fn quick() -> Self {
+        Self { log_n: vec![10, 12, 14, 16], least: Duration::from_millis(2), most_bytes: 128 << 20 }
+    }
+
+    /// Number of times that progress is reported.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        self.log_n.iter().map(|&log_n| WIDTHS.len() * self.working_sets(log_n).count()).sum()
+    }
+
+    /// The working sets measured at this degree.
+    fn working_sets(&self, log_n: u32) -> impl Iterator<Item = usize> {
+        let most = self.most_bytes;
+        WORKING_SETS.into_iter().filter(move |bytes| *bytes <= most && ROWS.contains(&(bytes >> (log_n + 3))))
+    }
+}
+
+/// Measures this machine's CPU; `progress` hears what comes next.
+///
+/// # Errors
+/// [`Error`] when the CPU lacks the instruction set that the environment asks for, or memory is short.
+pub fn measure(plan: &Plan, mut progress: impl FnMut(&str)) -> Result<Profile, Error> {
+    let isa = Isa::detect().map_err(|e| Error::Request { reason: e.to_string() })?;
+    let device = format!("cpu/{}", isa.name());
+    let streaming = machine::streaming();
+    let mut profile = Profile::new(machine::name(), device, isa.name().to_owned(), date(), streaming);
+    for &log_n in &plan.log_n {
+        for bits in WIDTHS {
+            let ring = Ring::new(log_n, &ntt_primes(bits, log_n, PRIMES)?)?;
+            let backend = Cpu::with_isa(Arc::new(ring), isa)?;
+            let mut entries: Vec<Entry> = Vec::new();
+            for bytes in plan.working_sets(log_n) {
+                progress(&format!("N = 2^{log_n}, {bits}-bit primes, {} KiB", bytes >> 10));
+                for (operation, point) in measure_set(&backend, bytes, plan.least)? {
+                    add(&mut entries, operation, log_n, bits, point);
+                }
+            }
+            profile.entries.extend(entries);
+        }
+    }
+    Ok(profile)
+}
+
+/// Adds a point, unless its working set is no larger than the one before.
+fn add(entries: &mut Vec<Entry>, operation: Operation, log_n: u32, prime_bits: u32, point: Point) {
+    let name = operation.name();
+    match entries.iter_mut().find(|e| e.operation == name) {
+        None => entries.push(Entry { operation: name.to_owned(), log_n, prime_bits, points: vec![point] }),
+        Some(e) if e.points.last().is_none_or(|p| p.working_set_bytes < point.working_set_bytes) => {
+            e.points.push(point);
+        }
+        Some(_) => {}
+    }
+}
+
+/// An operation, how long how much of it took, and the bytes that each case went through.
+type Samples = (Operation, Vec<(Work, f64)>, Vec<usize>);
+
+/// Every operation with about `bytes` of operands.
+fn measure_set<B: Backend>(backend: &B, bytes: usize, least: Duration) -> Result<Vec<(Operation, Point)>, Error> {
+    let mut samples: Vec<Samples> = Vec::new();
+    let n = backend.ring().n();
+    let cases = cases(backend, bytes)?;
+    let mut buffers = Vec::with_capacity(ROLES);
+    for role in 0..ROLES {
+        let most = cases.iter().map(|case| case.rows[role] * case.sets(n, bytes)).max().unwrap_or(0);
+        buffers.push(cases::filled(backend, most)?);
+    }
+    for case in &cases {
+        let (seconds, used) = time(backend, case, &mut buffers, bytes, least)?;
+        match samples.iter_mut().find(|s| s.0 == case.operation) {
+            None => samples.push((case.operation, vec![(case.work, seconds)], vec![used])),
+            Some((_, times, sets)) => {
+                times.push((case.work, seconds));
+                sets.push(used);
+            }
+        }
+    }
+    let point = |(operation, times, sets): Samples| {
+        let working_set_bytes = (sets.iter().sum::<usize>() / sets.len()) as u64;
+        (operation, Point { working_set_bytes, ns: fit::nonnegative(&times).map(|s| 1e9 * s) })
+    };
+    Ok(samples.into_iter().map(point).collect())
+}
+
+/// Median seconds of one call of `case`, and the bytes that were cycled through.
+fn time<B: Backend>(
+    backend: &B,
+    case: &Case<B>,
+    buffers: &mut [B::Buffer],
+    bytes: usize,
+    least: Duration,
+) -> Result<(f64, usize), Error> {
+    let n = backend.ring().n();
+    let sets = case.sets(n, bytes);
+    let mut cycle = |repeats: usize| -> Result<f64, Error> {
+        let start = Instant::now();
+        for _ in 0..repeats {
+            for set in 0..sets {
+                (case.run)(backend, buffers, set)?;
+            }
+        }
+        Ok(start.elapsed().as_secs_f64() / repeats as f64)
+    };
+    let repeats = (2e-4 / cycle(1)?).ceil().max(1.0) as usize;
+    let begin = Instant::now();
+    let mut times = Vec::new();
+    while times.len() < 3 || (begin.elapsed() < least && times.len() < 101) {
+        times.push(cycle(repeats)?);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok((times[times.len() / 2] / sets as f64, sets * case.bytes(n) + case.tables(n)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_prices_every_operation() {
+        let plan = Plan { log_n: vec![10], least: Duration::ZERO, most_bytes: 2 << 20 };
+        let mut steps = 0;
+        let profile = measure(&plan, |_| steps += 1).unwrap();
+        assert_eq!(steps, plan.steps());
+        for operation in Operation::ALL {
+            for narrow in [false, true] {
+                let work = Work { primes: 2, rows: 3, terms: 4, extra: 1 };
+                let tally = synchromesh_ring::ledger::Tally { work, seconds: 0.0 };
+                let entries = [((operation, narrow), tally)].into();
+                for working_set in [0, 1 << 20, 1 << 40] {
+                    let seconds = profile.seconds(&entries, 11, working_set).unwrap();
+                    assert!(seconds > 0.0 && seconds < 1.0, "{operation:?} {narrow} {seconds}");
+                }
+            }
+        }
+        let text = profile.to_json().unwrap();
+        assert_eq!(Profile::from_json(&text).unwrap().entries.len(), profile.entries.len());
+    }
+}
