@@ -2,6 +2,7 @@
 """usage:
     bench.py key-switch --log-n 16 --bits 56 --limbs 20 --omega 2
     bench.py scheme --scheme ckks|bgv|bfv
+    bench.py circuit --scheme bgv|bfv --circuit product|polynomial|inner-product --k 16
 
 OpenFHE chooses its own special primes (60 bits) and, in BFV, its own ciphertext modulus. Its decryption includes
 decoding, which no option separates.
@@ -133,18 +134,81 @@ def bench_scheme(args):
     line("rotate", lambda: cc.EvalRotate(x, 1))
 
 
+def circuit_context(scheme, depth):
+    """128 bits of security at t = 65537 for this depth, by OpenFHE's own choice of degree and modulus."""
+    params = {"bgv": fhe.CCParamsBGVRNS, "bfv": fhe.CCParamsBFVRNS}[scheme]()
+    params.SetPlaintextModulus(65537)
+    params.SetMultiplicativeDepth(depth)
+    params.SetSecurityLevel(fhe.HEStd_128_classic)
+    params.SetKeySwitchTechnique(fhe.HYBRID)
+    if scheme == "bfv":
+        params.SetMultiplicationTechnique(fhe.HPSPOVERQ)
+    return context(params)
+
+
+def tree(cc, factors):
+    """The product of a list, pair by pair."""
+    while len(factors) > 1:
+        pairs = zip(factors[::2], factors[1::2])
+        factors = [cc.EvalMult(x, y) for x, y in pairs] + factors[len(factors) // 2 * 2 :]
+    return factors[0]
+
+
+def polynomial(cc, x, coefficients):
+    """All powers by halving their exponent, then the weighted sum (ePrint 2021/204, appendix G.2)."""
+    powers = [None, x]
+    for i in range(2, len(coefficients)):
+        powers.append(cc.EvalMult(powers[i - i // 2], powers[i // 2]))
+    total = cc.EvalMult(powers[1], coefficients[1])
+    for power, coefficient in zip(powers[2:], coefficients[2:]):
+        total = cc.EvalAdd(total, cc.EvalMult(power, coefficient))
+    return cc.EvalAdd(total, coefficients[0])
+
+
+def inner_product(cc, xs, ys):
+    """Products without key switches, summed, then one relinearisation."""
+    total = cc.EvalMultNoRelin(xs[0], ys[0])
+    for x, y in zip(xs[1:], ys[1:]):
+        total = cc.EvalAdd(total, cc.EvalMultNoRelin(x, y))
+    return cc.Relinearize(total)
+
+
+def bench_circuit(args):
+    """One circuit at parameters for its depth."""
+    k = args.k
+    depth = {"product": k, "polynomial": max(1, math.ceil(math.log2(k))), "inner-product": 1}[args.circuit]
+    cc = circuit_context(args.scheme, depth)
+    pair = cc.KeyGen()
+    cc.EvalMultKeyGen(pair.secretKey)
+    plain = cc.MakePackedPlaintext([i * i % 251 - 125 for i in range(4096)])
+    count = {"product": 1 << k, "polynomial": 1, "inner-product": 2 * k}[args.circuit]
+    xs = [cc.Encrypt(pair.publicKey, plain) for _ in range(count)]
+    numbers = [cc.MakePackedPlaintext([i * 7 % 15 + 1] * cc.GetRingDimension()) for i in range(k + 1)]
+    run = {
+        "product": lambda: tree(cc, xs),
+        "polynomial": lambda: polynomial(cc, xs[0], numbers),
+        "inner-product": lambda: inner_product(cc, xs[:k], xs[k:]),
+    }[args.circuit]
+    log_q = math.ceil(math.log2(cc.GetModulus()))
+    fields = {"bench": "circuit", "scheme": args.scheme, "circuit": args.circuit, "k": k}
+    fields |= {"log_n": int(math.log2(cc.GetRingDimension())), "log_q": log_q}
+    emit(fields, args.circuit, args.min_time, run)
+
+
 def main():
     """Reads the command line and runs the case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bench", choices=["key-switch", "scheme"])
+    parser.add_argument("bench", choices=["key-switch", "scheme", "circuit"])
     parser.add_argument("--log-n", type=int, default=16)
     parser.add_argument("--bits", type=int, default=56)
     parser.add_argument("--limbs", type=int, default=20)
     parser.add_argument("--omega", type=int, default=2)
     parser.add_argument("--scheme", choices=["ckks", "bgv", "bfv"], default="ckks")
+    parser.add_argument("--circuit", choices=["product", "polynomial", "inner-product"], default="product")
+    parser.add_argument("--k", type=int, default=4)
     parser.add_argument("--min-time", type=lambda text: float(text.rstrip("s")), default=1.0)
     args = parser.parse_args()
-    (bench_key_switch if args.bench == "key-switch" else bench_scheme)(args)
+    {"key-switch": bench_key_switch, "scheme": bench_scheme, "circuit": bench_circuit}[args.bench](args)
 
 
 if __name__ == "__main__":

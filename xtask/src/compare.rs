@@ -16,7 +16,7 @@ use programs::{OURS, Programs};
 use report::{About, Row};
 
 const USAGE: &str =
-    "usage: cargo xtask compare [ntt|key-switch|scheme] [--rounds 3] [--core N] [--min-time 1] [--peers-only]";
+    "usage: cargo xtask compare [ntt|key-switch|scheme|circuits] [--rounds 3] [--core N] [--min-time 1] [--peers-only]";
 
 /// What the command line asks for.
 struct Options {
@@ -160,7 +160,7 @@ mod tests {
         let parse = |text: &str| parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
         let options = parse("ntt --rounds 5 --core 0").expect("good arguments");
         assert_eq!((options.groups.as_slice(), options.rounds, options.core), (&[Group::Ntt][..], 5, 0));
-        assert_eq!(parse("").expect("no arguments").groups.len(), 3);
+        assert_eq!(parse("").expect("no arguments").groups.len(), 4);
         assert!(parse("--rounds").is_err());
         assert!(parse("--rounds many").is_err());
         assert!(parse("fft").is_err());

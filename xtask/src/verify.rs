@@ -9,7 +9,19 @@ use crate::checks::{ISA, sensitive};
 use crate::steps::{Invocation, Step, run_all};
 use crate::{digests, machine, workspace};
 
-/// Runs every test, the ignored ones included, on every instruction set, and writes `docs/verify.md`.
+/// Measures this machine, then how well its profile predicts and chooses; tables and figures go to `docs/planner`.
+fn cost_model() -> Vec<Step> {
+    const PROGRAM: &str = "run --quiet --release -p synchromesh-cli --bin synchromesh --";
+    const PROFILE: &str = "target/profile.json";
+    let step = |name: String, args: String| Step::run(name, Invocation::cargo(&format!("{PROGRAM} {args}")));
+    let tune = step("machine profile".to_owned(), format!("tune --out {PROFILE}"));
+    let items = ["planner-predictions", "planner-choices"];
+    let judged = items.map(|i| step(i.to_owned(), format!("reproduce {i} --profile {PROFILE} --out docs/planner")));
+    std::iter::once(tune).chain(judged).collect()
+}
+
+/// Runs every test, the ignored ones included, on every instruction set, judges the cost model, and writes
+/// `docs/verify.md`.
 ///
 /// # Errors
 /// On arguments, of which there are none, or when the record cannot be written.
@@ -29,6 +41,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
             steps.push(Step::run(format!("all tests, isa {isa}"), tests));
         }
     }
+    steps.extend(cost_model());
     steps.push(Step::check("digests on every isa", digests::check, "cargo xtask verify"));
     let record = run_all(&root, &steps);
     let text = format!(

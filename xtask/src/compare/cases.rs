@@ -6,16 +6,18 @@ pub(crate) enum Group {
     Ntt,
     KeySwitch,
     Scheme,
+    Circuits,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 3] = [Self::Ntt, Self::KeySwitch, Self::Scheme];
+    pub(crate) const ALL: [Self; 4] = [Self::Ntt, Self::KeySwitch, Self::Scheme, Self::Circuits];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ntt => "ntt",
             Self::KeySwitch => "key-switch",
             Self::Scheme => "scheme",
+            Self::Circuits => "circuits",
         }
     }
 }
@@ -79,6 +81,11 @@ pub(crate) fn all() -> Vec<Case> {
         key_switch(17, 2242, 56, 40, 20, 0.13),
     ]);
     cases.extend([scheme("ckks", 15, 12), scheme("bgv", 14, 5), scheme("bfv", 14, 5)]);
+    for name in ["bgv", "bfv"] {
+        cases.extend((1..=7).map(|k| circuit(name, "product", k)));
+        cases.extend([2, 4, 8, 16, 32, 48, 64].map(|k| circuit(name, "polynomial", k)));
+        cases.push(circuit(name, "inner-product", 128));
+    }
     cases
 }
 
@@ -163,6 +170,23 @@ fn scheme(name: &'static str, log_n: u32, depth: u32) -> Case {
         ours,
         peers: vec![peer(LATTIGO), peer(OPENFHE)],
         limits,
+    }
+}
+
+/// A circuit of ePrint 2021/204, appendix G, at t = 65537 and 128 bits of security, each library at the degree and
+/// modulus that it chooses for it: at most a quarter of OpenFHE's time.
+fn circuit(name: &'static str, op: &'static str, k: u32) -> Case {
+    let args = format!("--scheme {name} --circuit {op} --k {k}");
+    Case {
+        group: Group::Circuits,
+        label: format!("{name}, {op}, k {k}"),
+        ops: vec![op],
+        ours: vec![OurCall {
+            args: format!("bench circuit {args} --json"),
+            fields: vec![Field { op, key: "median_ms", to_ns: 1e6 }],
+        }],
+        peers: vec![PeerCall { peer: OPENFHE, args: format!("circuit {args}"), lacks: Vec::new() }],
+        limits: vec![Limit { op, peer: OPENFHE, ratio: 0.25, only_isa: None }],
     }
 }
 
