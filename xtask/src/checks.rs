@@ -21,7 +21,10 @@ const THREADS_TEST: &str = "test --quiet --package synchromesh-ring --features r
 const ALL_TESTS: &str = "test --quiet --workspace --lib --bins --tests";
 
 /// Packages whose results could depend on the instruction set.
-const ISA_SENSITIVE: &[&str] = &["synchromesh-ring", "synchromesh-rlwe", "synchromesh"];
+const ISA_SENSITIVE: &[&str] = &["synchromesh-ring", "synchromesh-rlwe", "synchromesh", "synchromesh-testing"];
+
+/// The command of this program by which cargo starts a test program on a lower instruction set.
+pub(crate) const RUN_IF_SENSITIVE: &str = "run-if-sensitive";
 
 /// Runs all steps; `--fast` leaves out the repeats on lower instruction sets and the documentation.
 ///
@@ -72,10 +75,38 @@ fn test_steps(fast: bool) -> Vec<Step> {
         } else if isa != best && fast {
             steps.push(Step::skip(format!("isa {isa}"), "--fast"));
         } else if isa != best {
-            steps.push(Step::run(format!("tests, isa {isa}"), Invocation::cargo(ALL_TESTS).env(ISA, isa)));
+            steps.push(Step::run(format!("tests, isa {isa}"), sensitive_tests(isa)));
         }
     }
     steps
+}
+
+/// The tests of sensitive packages on an instruction set: the whole workspace as it is compiled already, each test
+/// program started through [`run_if_sensitive`].
+fn sensitive_tests(isa: &str) -> Invocation {
+    let tests = Invocation::cargo(ALL_TESTS).env(ISA, isa);
+    match std::env::current_exe() {
+        Ok(this) => {
+            let runner = format!("target.'cfg(all())'.runner = ['{}', '{RUN_IF_SENSITIVE}']", this.display());
+            tests.args(&["--config".to_owned(), runner])
+        }
+        Err(_) => tests,
+    }
+}
+
+/// Runs the test program in `args` if cargo says that it belongs to a sensitive package; passes otherwise.
+///
+/// # Errors
+/// When the program cannot be started.
+pub(crate) fn run_if_sensitive(args: &[String]) -> Result<ExitCode> {
+    let (Some((program, args)), Ok(package)) = (args.split_first(), std::env::var("CARGO_PKG_NAME")) else {
+        bail!("{RUN_IF_SENSITIVE} is for cargo to call");
+    };
+    if !ISA_SENSITIVE.contains(&package.as_str()) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let status = Command::new(program).args(args).status()?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// `--package NAME` for every package whose results could depend on the instruction set.

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         "compare" => compare::run(rest),
         "verify" => verify::run(rest),
         "layers" => workspace::root().and_then(|root| print_check(layers::check(&root))),
+        checks::RUN_IF_SENSITIVE => checks::run_if_sensitive(rest),
         "tidy" => workspace::root().and_then(|root| print_check(tidy::check(&root))),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");
