@@ -1,0 +1,166 @@
+//! What can go wrong: bad input, files that do not match, and other parties that misbehave.
+
+use std::path::PathBuf;
+
+use synchromesh::rlwe::entropy::EntropyError;
+use synchromesh::rlwe::file::FileError;
+
+/// Result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Whose fault an abort is, as far as an honest party can tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// This party sent something that no honest party sends, or nothing.
+    Party(usize),
+    /// Some party cheated; the protocol does not say which.
+    Somebody,
+}
+
+impl std::fmt::Display for Blame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Party(party) => write!(f, "party {party}"),
+            Self::Somebody => write!(f, "an unknown party"),
+        }
+    }
+}
+
+/// Errors of this crate.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No field.
+    #[error("a modulus of {bits} bits was refused: {reason}")]
+    NotAField {
+        /// Bits of the number.
+        bits: u64,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A number is no residue.
+    #[error("a number of {bits} bits is not in [0, p) for a prime of {prime_bits} bits")]
+    NotAnElement {
+        /// Bits of the number.
+        bits: u64,
+        /// Bits of p.
+        prime_bits: u64,
+    },
+    /// Shapes do not fit together.
+    #[error("{} x {} and {} x {} do not make {what}", left.0, left.1, right.0, right.1)]
+    Shape {
+        /// Rows and columns of one.
+        left: (usize, usize),
+        /// Rows and columns of the other, or the number of entries given.
+        right: (usize, usize),
+        /// What was to be made of them.
+        what: &'static str,
+    },
+    /// No such number of parties.
+    #[error("{parties} parties, and this is number {party}; there must be 2 to {most}")]
+    Parties {
+        /// Number of this party, from 0.
+        party: usize,
+        /// Parties in all.
+        parties: usize,
+        /// Most parties supported.
+        most: usize,
+    },
+    /// The prime is too small for the statistical security asked for.
+    #[error("a prime of {bits} bits gives MACs of {bits} bits of security, {wanted} were asked for")]
+    WeakMac {
+        /// Bits of p.
+        bits: u64,
+        /// Bits asked for.
+        wanted: u64,
+    },
+    /// A file is not what it should be.
+    #[error("{}: {reason}", path.display())]
+    Format {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A triple was given out before.
+    #[error("{}: triple {index} of shape {shape} was given out before", path.display())]
+    Spent {
+        /// The journal.
+        path: PathBuf,
+        /// The shape.
+        shape: String,
+        /// Which triple.
+        index: u64,
+    },
+    /// Opened triples do not satisfy C = A B, or a MAC is wrong.
+    #[error("triple {index} of {count} is wrong: {reason}")]
+    WrongTriple {
+        /// Which triple.
+        index: usize,
+        /// Triples checked.
+        count: usize,
+        /// What does not hold.
+        reason: &'static str,
+    },
+    /// The protocol was aborted.
+    #[error("aborted in {phase}: {blame} {deed}")]
+    Abort {
+        /// What the parties were doing.
+        phase: String,
+        /// Whose fault it is.
+        blame: Blame,
+        /// What was wrong.
+        deed: String,
+    },
+    /// A session that aborted is used again.
+    #[error("this session has aborted and stays so")]
+    Aborted,
+    /// A file could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The system gave no randomness.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+}
+
+impl Error {
+    /// A stable name of the kind of error.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NotAField { .. } => "not_a_field",
+            Self::NotAnElement { .. } => "not_an_element",
+            Self::Shape { .. } => "shape",
+            Self::Parties { .. } => "parties",
+            Self::WeakMac { .. } => "weak_mac",
+            Self::Format { .. } => "format",
+            Self::Spent { .. } => "spent_triple",
+            Self::WrongTriple { .. } => "wrong_triple",
+            Self::Abort { .. } => "abort",
+            Self::Aborted => "aborted",
+            Self::File(error) => error.kind(),
+            Self::Entropy(error) => error.kind(),
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NotAField { .. } => {
+                "use a prime of 64 to 256 bits, such as 0xffffffffffffffffffffffffff820001".into()
+            }
+            Self::NotAnElement { .. } => "reduce the numbers modulo p, or choose a larger prime".into(),
+            Self::Shape { .. } => "check rows and columns of the operands".into(),
+            Self::Parties { most, .. } => format!("number the parties from 0 and use 2 to {most} of them"),
+            Self::WeakMac { wanted, .. } => format!("choose a prime of at least {wanted} bits"),
+            Self::Format { .. } => "write the file again; nothing of it was used".into(),
+            Self::Spent { .. } => "make new triples: a triple used twice reveals what it was to hide".into(),
+            Self::WrongTriple { .. } => "do not use any triple of this batch; make a new one".into(),
+            Self::Abort { .. } => "do not retry with the same material: start a new session with fresh triples".into(),
+            Self::Aborted => "start a new session with fresh triples".into(),
+            Self::File(error) => error.remedy().into(),
+            Self::Entropy(error) => error.remedy().into(),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod codec;
+pub mod dealer;
+pub mod error;
+pub mod field;
+pub mod journal;
+pub mod matrix;
+pub mod mp_spdz;
+pub mod online;
+pub mod opening;
+pub mod session;
+pub mod share;
+pub mod transport;
+
+pub use error::{Blame, Error, Result};
+pub use field::{Element, Field};
+pub use matrix::Matrix;
+pub use share::{MacKeyShare, MatrixTriple, Shape, Shared};

@@ -1,0 +1,162 @@
+//! The preprocessing files that MP-SPDZ reads: `Params-Data`, `Player-MAC-Keys-p-P<i>`, `Matrix-<r>x<k>x<c>-P<i>`, `Triples-p-P<i>`.
+//!
+//! A directory is `<n>-p-<bits>`, for n parties and a prime of so many bits. A file of triples is a header (a length in
+//! eight bytes, the tag `SPDZ gfp`, the prime, big-endian, the Montgomery flag, the own share of the MAC key) and then the
+//! shares: of each triple all of A, row by row, then B, then C, and of each element the share of its value and the share of its MAC.
+//! An element x is written as x R mod p with R = 2^(64 words), least significant word first.
+
+use std::path::{Path, PathBuf};
+
+use num_bigint::BigUint;
+use synchromesh::rlwe::file::{self, Access, Existing};
+use zeroize::Zeroizing;
+
+use crate::codec::Codec;
+use crate::error::{Error, Result};
+use crate::field::Field;
+use crate::share::{MOST_PARTIES, MacKeyShare, MatrixTriple, Shape};
+
+/// Name and type of domain, without a terminator.
+const TAG: &[u8] = b"SPDZ gfp";
+
+/// Largest file read, in bytes.
+const LARGEST: u64 = 1 << 36;
+
+/// One party's directory of preprocessing files.
+#[derive(Clone, Debug)]
+pub struct Preprocessing {
+    directory: PathBuf,
+    field: Field,
+    party: usize,
+    parties: usize,
+}
+
+impl Preprocessing {
+    /// The directory `<root>/<parties>-p-<bits>` of this party; `root` is `Player-Data` where MP-SPDZ runs.
+    ///
+    /// # Errors
+    /// [`Error::Parties`] unless there are 2 to 64 parties and this is one of them.
+    pub fn new(root: &Path, field: &Field, party: usize, parties: usize) -> Result<Self> {
+        if !(2..=MOST_PARTIES).contains(&parties) || party >= parties {
+            return Err(Error::Parties { party, parties, most: MOST_PARTIES });
+        }
+        let directory = root.join(format!("{parties}-p-{}", field.bits()));
+        Ok(Self { directory, field: field.clone(), party, parties })
+    }
+
+    /// Where the files are.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Where triples of a shape are: `Triples-p-P<i>` for single products, else `Matrix-<r>x<k>x<c>-P<i>`.
+    #[must_use]
+    pub fn triples_path(&self, shape: Shape) -> PathBuf {
+        let party = self.party;
+        self.directory.join(match (shape.a(), shape.c()) {
+            ((1, 1), (1, 1)) => format!("Triples-p-P{party}"),
+            _ => format!("Matrix-{shape}-P{party}"),
+        })
+    }
+
+    /// Writes the prime and this party's share of the MAC key (mode 0600).
+    ///
+    /// # Errors
+    /// [`Error::File`] if a file cannot be written; [`Error::Format`] if the directory holds another prime or key.
+    pub fn write_key(&self, key: &MacKeyShare) -> Result<()> {
+        std::fs::create_dir_all(&self.directory).map_err(|e| self.format(&self.directory, e.to_string()))?;
+        self.write_once("Params-Data", format!("{}\n1\n", self.field.prime()).as_bytes(), Access::Public)?;
+        let text = Zeroizing::new(format!("{}\n{}\n", self.parties, key.secret().to_biguint()));
+        self.write_once(&format!("Player-MAC-Keys-p-P{}", self.party), text.as_bytes(), Access::Secret)
+    }
+
+    /// Writes triples of one shape; they are consumed, and an existing file stays, so that no triple is given out twice.
+    /// MP-SPDZ itself begins every run at the start of the file: remove a file once a program has run on it.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file exists or cannot be written, [`Error::Shape`] for a triple of another shape.
+    pub fn write_triples(&self, key: &MacKeyShare, shape: Shape, triples: Vec<MatrixTriple>) -> Result<PathBuf> {
+        let (codec, header) = (Codec::montgomery(&self.field), self.header(key));
+        let mut bytes = Zeroizing::new(Vec::with_capacity(header.len() + codec.triple_bytes(shape) * triples.len()));
+        bytes.extend_from_slice(&header);
+        codec.write_triples(shape, &triples, &mut bytes)?;
+        std::fs::create_dir_all(&self.directory).map_err(|e| self.format(&self.directory, e.to_string()))?;
+        let path = self.triples_path(shape);
+        file::write(&path, &bytes, Access::Secret, Existing::Keep)?;
+        Ok(path)
+    }
+
+    /// This party's share of the MAC key.
+    ///
+    /// # Errors
+    /// [`Error::File`] if there is no such file, [`Error::Format`] if it is not one of this prime and number of parties.
+    pub fn read_key(&self) -> Result<MacKeyShare> {
+        let params = self.directory.join("Params-Data");
+        let expected = format!("{}\n1\n", self.field.prime());
+        if file::read(&params, 4096)? != expected.as_bytes() {
+            return Err(self.format(&params, "it is of another prime".into()));
+        }
+        let path = self.directory.join(format!("Player-MAC-Keys-p-P{}", self.party));
+        let bytes = Zeroizing::new(file::read(&path, 4096)?);
+        let text = std::str::from_utf8(&bytes).map_err(|_| self.format(&path, "it is not text".into()))?;
+        let mut words = text.split_whitespace();
+        let parties = words.next().and_then(|word| word.parse::<usize>().ok());
+        let share = words.next().and_then(|word| BigUint::parse_bytes(word.as_bytes(), 10));
+        match (parties, share, words.next()) {
+            (Some(parties), Some(share), None) if parties == self.parties => {
+                self.field.element(&share).map(MacKeyShare::new)
+            }
+            _ => Err(self.format(&path, format!("it is not a number {} and a share modulo p", self.parties))),
+        }
+    }
+
+    /// All triples of a shape.
+    ///
+    /// # Errors
+    /// [`Error::File`] if there is no such file, [`Error::Format`] if header, length or elements are not as written.
+    pub fn read_triples(&self, key: &MacKeyShare, shape: Shape) -> Result<Vec<MatrixTriple>> {
+        let path = self.triples_path(shape);
+        let bytes = Zeroizing::new(file::read(&path, LARGEST)?);
+        let header = self.header(key);
+        let body = bytes.strip_prefix(&header[..]);
+        let body = body.ok_or_else(|| self.format(&path, "its header has another prime or MAC key".into()))?;
+        let codec = Codec::montgomery(&self.field);
+        let triple = codec.triple_bytes(shape);
+        if body.len() % triple != 0 {
+            return Err(self.format(&path, format!("{} bytes of shares are not whole triples of {triple}", body.len())));
+        }
+        body.chunks_exact(triple).map(|bytes| codec.read_triple(shape, bytes)).collect()
+    }
+
+    /// What a file of shares begins with.
+    fn header(&self, key: &MacKeyShare) -> Zeroizing<Vec<u8>> {
+        let prime = self.field.prime().to_bytes_be();
+        let length = TAG.len() + 1 + 4 + prime.len() + 4 + self.field.element_bytes();
+        let mut bytes = Zeroizing::new(Vec::with_capacity(8 + length));
+        bytes.extend_from_slice(&(length as u64).to_le_bytes());
+        bytes.extend_from_slice(TAG);
+        bytes.push(0);
+        bytes.extend_from_slice(&(prime.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&prime);
+        bytes.extend_from_slice(&1u32.to_le_bytes());
+        Codec::montgomery(&self.field).write(key.secret(), &mut bytes);
+        bytes
+    }
+
+    /// Writes a file, or accepts the one that is there if it is the same.
+    fn write_once(&self, name: &str, bytes: &[u8], access: Access) -> Result<()> {
+        let path = self.directory.join(name);
+        match file::write(&path, bytes, access, Existing::Keep) {
+            Err(file::FileError::Exists { .. }) => {
+                let same = *Zeroizing::new(file::read(&path, 4096)?) == bytes;
+                if same { Ok(()) } else { Err(self.format(&path, "it exists and is of another session".into())) }
+            }
+            other => Ok(other?),
+        }
+    }
+
+    fn format(&self, path: &Path, reason: String) -> Error {
+        Error::Format { path: path.to_owned(), reason }
+    }
+}

@@ -1,0 +1,95 @@
+//! Opening shared matrices, and the check that what was opened is what the MACs say (SPDZ, ePrint 2012/642, section 3).
+
+use zeroize::Zeroize;
+
+use crate::error::{Blame, Result};
+use crate::field::Element;
+use crate::matrix::Matrix;
+use crate::session::{Kind, Session};
+use crate::share::{MacKeyShare, Shared};
+use crate::transport::Transport;
+
+/// Opened matrices whose MACs nobody has looked at yet. Nothing computed from them may be revealed before the check.
+#[derive(Debug, Default)]
+pub struct Unchecked {
+    /// The opened values and the own shares of their MACs.
+    opened: Vec<(Matrix, Matrix)>,
+}
+
+impl Unchecked {
+    /// Nothing opened so far.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The matrices that these shares add up to, opened to everyone in one round.
+    ///
+    /// # Errors
+    /// As [`Session::broadcast`]; a residue that is none is the sender's fault.
+    pub fn open<T: Transport>(&mut self, session: &mut Session<T>, shares: &[&Shared]) -> Result<Vec<Matrix>> {
+        let field = session.field().clone();
+        let mut payload = Vec::new();
+        for share in shares {
+            share.value().entries().iter().for_each(|&entry| field.write(entry, &mut payload));
+        }
+        let received = session.broadcast(Kind::Opening, &payload, payload.len())?;
+        let mut sums: Vec<Matrix> = Vec::with_capacity(shares.len());
+        for share in shares {
+            sums.push(Matrix::zero(share.value().rows(), share.value().columns())?);
+        }
+        for (party, bytes) in received.iter().enumerate() {
+            let mut elements = bytes.chunks_exact(field.element_bytes()).map(|bytes| field.read(bytes));
+            for sum in &mut sums {
+                for entry in sum.entries_mut() {
+                    let Some(Ok(element)) = elements.next() else {
+                        return Err(session.abort(Blame::Party(party), "sent a share that is not below p"));
+                    };
+                    *entry = field.add(*entry, element);
+                }
+            }
+        }
+        for (sum, share) in sums.iter().zip(shares) {
+            self.opened.push((sum.clone(), share.mac().clone()));
+        }
+        Ok(sums)
+    }
+
+    /// Checks everything opened so far: that all parties saw the same, and that a random combination of the values fits its
+    /// MAC. A wrong value passes with probability at most 2/p.
+    ///
+    /// # Errors
+    /// [`Error::Abort`](crate::Error::Abort) if something does not fit; who cheated is not known then.
+    pub fn check<T: Transport>(&mut self, session: &mut Session<T>, key: &MacKeyShare) -> Result<()> {
+        session.agree()?;
+        let field = session.field().clone();
+        let opened = std::mem::take(&mut self.opened);
+        let count = opened.iter().map(|(value, _)| value.entries().len()).sum();
+        let mut coefficients = session.toss(count)?.into_iter();
+        let (mut value, mut mac) = (Element::ZERO, Element::ZERO);
+        for (values, macs) in &opened {
+            for ((&x, &share), coefficient) in values.entries().iter().zip(macs.entries()).zip(&mut coefficients) {
+                value = field.add(value, field.mul(x, coefficient));
+                mac = field.add(mac, field.mul(share, coefficient));
+            }
+        }
+        let mut difference = field.sub(mac, field.mul(key.secret(), value));
+        let mut bytes = Vec::new();
+        field.write(difference, &mut bytes);
+        mac.zeroize();
+        difference.zeroize();
+        let mut sum = Element::ZERO;
+        for (party, bytes) in session.commit_and_open(&bytes)?.iter().enumerate() {
+            let Ok(share) = field.read(bytes) else {
+                return Err(session.abort(Blame::Party(party), "sent a share that is not below p"));
+            };
+            sum = field.add(sum, share);
+        }
+        session.agree()?;
+        if sum == Element::ZERO {
+            Ok(())
+        } else {
+            Err(session.abort(Blame::Somebody, "opened a value that its MAC does not fit"))
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A run of the protocol among fixed parties: numbered rounds, bound to one session, aborted for good at the first fault.
+
+use synchromesh::rlwe::entropy;
+
+use crate::error::{Blame, Error, Result};
+use crate::field::{Element, Field};
+use crate::share::MOST_PARTIES;
+use crate::transport::Transport;
+
+/// Bytes before the payload of a frame: session, round, sender, kind of message.
+const HEADER: usize = 32 + 8 + 4 + 4;
+
+/// Bytes of a commitment's opening besides the value.
+const NONCE: usize = 32;
+
+/// What a message is, so that none can stand for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// The session's hello: what is to be computed.
+    Hello = 1,
+    /// Shares of values that are opened.
+    Opening = 2,
+    /// Commitments.
+    Commitment = 3,
+    /// Values committed to.
+    Decommitment = 4,
+    /// The hash of everything that was broadcast.
+    Agreement = 5,
+}
+
+/// One party's side of a session.
+#[derive(Debug)]
+pub struct Session<T> {
+    transport: T,
+    field: Field,
+    id: [u8; 32],
+    round: u64,
+    /// Hash of what every party broadcast, in order of rounds and parties.
+    transcript: blake3::Hasher,
+    phase: String,
+    aborted: bool,
+    sent: u64,
+}
+
+impl<T: Transport> Session<T> {
+    /// Begins a session. All parties must give the same description of what they will do; the session's number comes from
+    /// it and from a seed of each party, so that no message of another session fits.
+    ///
+    /// # Errors
+    /// [`Error::Parties`] unless there are 2 to 64 parties; [`Error::WeakMac`] if p has fewer than `statistical_security`
+    /// bits; [`Error::Abort`] if a party says something else.
+    pub fn new(transport: T, field: &Field, statistical_security: u32, description: &str) -> Result<Self> {
+        let (party, parties) = (transport.party(), transport.parties());
+        if !(2..=MOST_PARTIES).contains(&parties) || party >= parties {
+            return Err(Error::Parties { party, parties, most: MOST_PARTIES });
+        }
+        if field.bits() <= u64::from(statistical_security) {
+            return Err(Error::WeakMac { bits: field.bits(), wanted: u64::from(statistical_security) + 1 });
+        }
+        let mut setup = blake3::Hasher::new_derive_key("synchromesh 1 triples, session");
+        setup.update(&field.prime().to_bytes_le());
+        setup.update(&(parties as u64).to_le_bytes());
+        setup.update(&u64::from(statistical_security).to_le_bytes());
+        setup.update(description.as_bytes());
+        let id = *setup.finalize().as_bytes();
+        let phase = "the hello".to_owned();
+        let mut session =
+            Self { transport, field: field.clone(), id, round: 0, transcript: setup, phase, aborted: false, sent: 0 };
+        let seeds = session.broadcast(Kind::Hello, &entropy::random_bytes::<32>()?, 32)?;
+        let mut fresh = blake3::Hasher::new_derive_key("synchromesh 1 triples, session number");
+        fresh.update(&id);
+        fresh.update(&seeds.concat());
+        session.id = *fresh.finalize().as_bytes();
+        Ok(session)
+    }
+
+    /// The field.
+    #[must_use]
+    pub fn field(&self) -> &Field {
+        &self.field
+    }
+
+    /// Number of this party, from 0.
+    #[must_use]
+    pub fn party(&self) -> usize {
+        self.transport.party()
+    }
+
+    /// Parties in all.
+    #[must_use]
+    pub fn parties(&self) -> usize {
+        self.transport.parties()
+    }
+
+    /// Rounds so far, and bytes that this party sent.
+    #[must_use]
+    pub fn traffic(&self) -> (u64, u64) {
+        (self.round, self.sent)
+    }
+
+    /// Names what happens from now on, for errors.
+    pub fn enter(&mut self, phase: &str) {
+        phase.clone_into(&mut self.phase);
+    }
+
+    /// Sends the same bytes to everyone and returns what each party sent, the own among them, each of exactly `length` bytes.
+    /// That everyone got the same is not known before [`agree`](Self::agree).
+    ///
+    /// # Errors
+    /// [`Error::Abort`] with the blame if a party is silent or sends what does not belong here; [`Error::Aborted`] ever after.
+    pub fn broadcast(&mut self, kind: Kind, payload: &[u8], length: usize) -> Result<Vec<Vec<u8>>> {
+        if self.aborted {
+            return Err(Error::Aborted);
+        }
+        let own = self.party();
+        let mut received = Vec::with_capacity(self.parties());
+        for peer in 0..self.parties() {
+            if peer == own {
+                received.push(payload.to_vec());
+                continue;
+            }
+            let frame = [&self.header(kind, own)[..], payload].concat();
+            self.sent += frame.len() as u64;
+            let answer = self.transport.exchange(peer, frame, HEADER + length);
+            let answer = answer.map_err(|fault| self.abort(Blame::Party(peer), &fault.to_string()))?;
+            received.push(self.payload_of(&answer, kind, peer, length)?);
+        }
+        self.transcript.update(&self.header(kind, 0));
+        for bytes in &received {
+            self.transcript.update(&(bytes.len() as u64).to_le_bytes());
+            self.transcript.update(bytes);
+        }
+        self.round += 1;
+        Ok(received)
+    }
+
+    /// Checks that all parties received the same in every broadcast so far.
+    ///
+    /// # Errors
+    /// [`Error::Abort`] if they did not: some party told different things to different parties.
+    pub fn agree(&mut self) -> Result<()> {
+        let digest = *self.transcript.finalize().as_bytes();
+        let digests = self.broadcast(Kind::Agreement, &digest, 32)?;
+        if digests.iter().all(|other| other[..] == digest) {
+            Ok(())
+        } else {
+            Err(self.abort(Blame::Somebody, "told different things to different parties"))
+        }
+    }
+
+    /// Every party's value, all chosen before any is seen: a round of commitments, agreement on them, and one of openings.
+    ///
+    /// # Errors
+    /// [`Error::Abort`] if a party opens something other than it committed to, and as [`broadcast`](Self::broadcast).
+    pub fn commit_and_open(&mut self, value: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let opening = [&entropy::random_bytes::<NONCE>()?[..], value].concat();
+        let commitment = self.commitment(self.party(), &opening);
+        let commitments = self.broadcast(Kind::Commitment, &commitment, 32)?;
+        self.agree()?;
+        let openings = self.broadcast(Kind::Decommitment, &opening, NONCE + value.len())?;
+        for (party, (opening, commitment)) in openings.iter().zip(&commitments).enumerate() {
+            if self.commitment(party, opening)[..] != commitment[..] {
+                return Err(self.abort(Blame::Party(party), "opened something other than it committed to"));
+            }
+        }
+        Ok(openings.into_iter().map(|opening| opening[NONCE..].to_vec()).collect())
+    }
+
+    /// Uniform elements that no party could influence or foresee.
+    ///
+    /// # Errors
+    /// As [`commit_and_open`](Self::commit_and_open).
+    pub fn toss(&mut self, count: usize) -> Result<Vec<Element>> {
+        let seeds = self.commit_and_open(&entropy::random_bytes::<32>()?)?;
+        let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 triples, common randomness");
+        hasher.update(&self.id);
+        hasher.update(&seeds.concat());
+        let mut stream = hasher.finalize_xof();
+        let draw = |_| {
+            let mut bytes = [0; 48];
+            stream.fill(&mut bytes);
+            self.field.reduce_bytes(&bytes)
+        };
+        Ok((0..count).map(draw).collect())
+    }
+
+    /// Ends the session and returns the error that says why.
+    pub fn abort(&mut self, blame: Blame, deed: &str) -> Error {
+        self.aborted = true;
+        Error::Abort { phase: self.phase.clone(), blame, deed: deed.to_owned() }
+    }
+
+    fn header(&self, kind: Kind, sender: usize) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
+        header[..32].copy_from_slice(&self.id);
+        header[32..40].copy_from_slice(&self.round.to_le_bytes());
+        header[40..44].copy_from_slice(&(sender as u32).to_le_bytes());
+        header[44..].copy_from_slice(&(kind as u32).to_le_bytes());
+        header
+    }
+
+    fn payload_of(&mut self, frame: &[u8], kind: Kind, peer: usize, length: usize) -> Result<Vec<u8>> {
+        match frame.split_at_checked(HEADER) {
+            Some((header, payload)) if header == self.header(kind, peer) && payload.len() == length => {
+                Ok(payload.to_vec())
+            }
+            Some((header, _)) if header != self.header(kind, peer) => {
+                Err(self.abort(Blame::Party(peer), "sent a message of another session, round, sender or kind"))
+            }
+            _ => {
+                let deed = format!("sent {} bytes where {} belong", frame.len(), HEADER + length);
+                Err(self.abort(Blame::Party(peer), &deed))
+            }
+        }
+    }
+
+    fn commitment(&self, party: usize, opening: &[u8]) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 triples, commitment");
+        hasher.update(&self.id);
+        hasher.update(&(party as u64).to_le_bytes());
+        hasher.update(opening);
+        *hasher.finalize().as_bytes()
+    }
+}

@@ -1,0 +1,100 @@
+//! How parties reach each other: one exchange of frames with one peer at a time, over any means.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// Why a frame did not come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The peer is gone.
+    Disconnected,
+    /// Nothing came in time.
+    TimedOut,
+    /// The peer announced more bytes than any honest one sends here. Nothing was read.
+    TooLong {
+        /// Bytes announced.
+        bytes: u64,
+        /// Most bytes allowed.
+        limit: u64,
+    },
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Disconnected => f.write_str("disconnected"),
+            Self::TimedOut => f.write_str("did not answer in time"),
+            Self::TooLong { bytes, limit } => write!(f, "announced a message of {bytes} bytes, {limit} are allowed"),
+        }
+    }
+}
+
+/// Authenticated channels between all parties. Frames arrive whole and in order; who may read them is the transport's affair.
+pub trait Transport: Send {
+    /// Number of this party, from 0.
+    fn party(&self) -> usize;
+
+    /// Parties in all.
+    fn parties(&self) -> usize;
+
+    /// Sends a frame to a peer and returns the one it sends, of at most `limit` bytes.
+    ///
+    /// A session calls this for pairs of parties in one order known to all, so that an implementation without buffers may
+    /// let the lower number send first.
+    ///
+    /// # Errors
+    /// [`Fault`] when none comes.
+    fn exchange(&mut self, peer: usize, frame: Vec<u8>, limit: usize) -> Result<Vec<u8>, Fault>;
+}
+
+/// Threads of one process, joined by queues.
+#[derive(Debug)]
+pub struct InProcess {
+    party: usize,
+    timeout: Duration,
+    /// For each party a queue to it and one from it; the own pair is a loop that nobody uses.
+    queues: Vec<(Sender<Frame>, Receiver<Frame>)>,
+}
+
+type Frame = Vec<u8>;
+
+impl InProcess {
+    /// A transport for each of `parties` threads; one waits at most `timeout` for a frame.
+    #[must_use]
+    pub fn mesh(parties: usize, timeout: Duration) -> Vec<Self> {
+        let mut to: Vec<Vec<Sender<Frame>>> = (0..parties).map(|_| Vec::new()).collect();
+        let mut from: Vec<Vec<Receiver<Frame>>> = (0..parties).map(|_| Vec::new()).collect();
+        for sender in &mut to {
+            for receiver in &mut from {
+                let (send, receive) = channel();
+                sender.push(send);
+                receiver.push(receive);
+            }
+        }
+        let ends = to.into_iter().zip(from).map(|(to, from)| to.into_iter().zip(from).collect());
+        ends.enumerate().map(|(party, queues)| Self { party, timeout, queues }).collect()
+    }
+}
+
+impl Transport for InProcess {
+    fn party(&self) -> usize {
+        self.party
+    }
+
+    fn parties(&self) -> usize {
+        self.queues.len()
+    }
+
+    fn exchange(&mut self, peer: usize, frame: Vec<u8>, limit: usize) -> Result<Vec<u8>, Fault> {
+        let (to, from) = &self.queues[peer];
+        to.send(frame).map_err(|_| Fault::Disconnected)?;
+        let frame = from.recv_timeout(self.timeout).map_err(|error| match error {
+            RecvTimeoutError::Timeout => Fault::TimedOut,
+            RecvTimeoutError::Disconnected => Fault::Disconnected,
+        })?;
+        if frame.len() > limit {
+            return Err(Fault::TooLong { bytes: frame.len() as u64, limit: limit as u64 });
+        }
+        Ok(frame)
+    }
+}
