@@ -46,12 +46,7 @@ impl<'a> Codec<'a> {
             if triple.shape() != shape {
                 return Err(Error::Shape { left: shape.a(), right: triple.shape().a(), what: "triples of one file" });
             }
-            for part in &triple.parts {
-                for (&value, &mac) in part.value().entries().iter().zip(part.mac().entries()) {
-                    self.write(value, bytes);
-                    self.write(mac, bytes);
-                }
-            }
+            triple.parts.iter().for_each(|part| self.write_shared(part, bytes));
         }
         Ok(())
     }
@@ -61,13 +56,26 @@ impl<'a> Codec<'a> {
         let width = self.field.element_bytes();
         let (a, rest) = bytes.split_at(shape.a().0 * shape.a().1 * 2 * width);
         let (b, c) = rest.split_at(shape.b().0 * shape.b().1 * 2 * width);
-        let part = |(rows, columns): (usize, usize), own: &[u8]| {
-            let half = |offset: usize| {
-                let entries = own.chunks_exact(2 * width).map(|pair| self.read(&pair[offset..offset + width]));
-                Matrix::new(rows, columns, entries.collect::<Result<_>>()?)
-            };
-            Shared::new(half(0)?, half(width)?)
-        };
+        let part = |(rows, columns), own| self.read_shared(rows, columns, own);
         MatrixTriple::new(part(shape.a(), a)?, part(shape.b(), b)?, part(shape.c(), c)?)
+    }
+
+    /// Appends a shared matrix.
+    pub(crate) fn write_shared(&self, shared: &Shared, bytes: &mut Vec<u8>) {
+        for (&value, &mac) in shared.value().entries().iter().zip(shared.mac().entries()) {
+            self.write(value, bytes);
+            self.write(mac, bytes);
+        }
+    }
+
+    /// The shared matrix in these bytes.
+    pub(crate) fn read_shared(&self, rows: usize, columns: usize, bytes: &[u8]) -> Result<Shared> {
+        let width = self.field.element_bytes();
+        let half = |offset: usize| {
+            let entries =
+                bytes.chunks(2 * width).map(|pair| self.read(pair.get(offset..offset + width).unwrap_or(&[])));
+            Matrix::new(rows, columns, entries.collect::<Result<_>>()?)
+        };
+        Shared::new(half(0)?, half(width)?)
     }
 }

@@ -112,6 +112,12 @@ pub enum Error {
         /// What was wrong.
         deed: String,
     },
+    /// A certificate or a connection could not be set up on this side.
+    #[error("TLS: {reason}")]
+    Tls {
+        /// What is wrong.
+        reason: String,
+    },
     /// A session that aborted is used again.
     #[error("this session has aborted and stays so")]
     Aborted,
@@ -137,6 +143,7 @@ impl Error {
             Self::Spent { .. } => "spent_triple",
             Self::WrongTriple { .. } => "wrong_triple",
             Self::Abort { .. } => "abort",
+            Self::Tls { .. } => "tls",
             Self::Aborted => "aborted",
             Self::File(error) => error.kind(),
             Self::Entropy(error) => error.kind(),
@@ -158,6 +165,9 @@ impl Error {
             Self::Spent { .. } => "make new triples: a triple used twice reveals what it was to hide".into(),
             Self::WrongTriple { .. } => "do not use any triple of this batch; make a new one".into(),
             Self::Abort { .. } => "do not retry with the same material: start a new session with fresh triples".into(),
+            Self::Tls { .. } => {
+                "check the list of parties: each with its address and the fingerprint it printed".into()
+            }
             Self::Aborted => "start a new session with fresh triples".into(),
             Self::File(error) => error.remedy().into(),
             Self::Entropy(error) => error.remedy().into(),

@@ -12,6 +12,7 @@ pub mod online;
 pub mod opening;
 pub mod session;
 pub mod share;
+pub mod tls;
 pub mod transport;
 
 pub use error::{Blame, Error, Result};
