@@ -179,8 +179,8 @@ pub struct SlotSum<'a, B: Backend> {
 pub struct TensorMode {
     /// Adds to the output, in slots, instead of overwriting it.
     pub accumulate: bool,
-    /// Leaves the output in coefficients; otherwise in slots.
-    pub finish: bool,
+    /// Which components leave in coefficients; the others leave in slots.
+    pub finish: [bool; 3],
 }
 
 /// A device that computes on RNS polynomials of one [`Ring`].
@@ -486,7 +486,8 @@ pub trait Backend: Sized + Send + Sync + 'static {
             self.ntt_forward(primes, ViewMut::new(&mut slots, rows))?;
         }
         let [a0, a1, b0, b1] = [0, 1, 2, 3].map(|i| View::new(&slots, &rows[i]));
-        for (mut out, pairs) in out.into_iter().zip([vec![(a0, b0)], vec![(a0, b1), (a1, b0)], vec![(a1, b1)]]) {
+        let terms = [vec![(a0, b0)], vec![(a0, b1), (a1, b0)], vec![(a1, b1)]];
+        for ((mut out, pairs), finish) in out.into_iter().zip(terms).zip(mode.finish) {
             for (i, (x, y)) in pairs.into_iter().enumerate() {
                 if mode.accumulate || i > 0 {
                     self.mul_acc(primes, x, y, out.reborrow())?;
@@ -494,7 +495,7 @@ pub trait Backend: Sized + Send + Sync + 'static {
                     self.mul_into(primes, x, y, out.reborrow())?;
                 }
             }
-            if mode.finish {
+            if finish {
                 self.ntt_inverse(primes, out)?;
             }
         }
@@ -539,5 +540,28 @@ pub trait Backend: Sized + Send + Sync + 'static {
             SlotSum { x, ys, out }
         };
         self.slot_sums(primes, sums.into_iter().zip(parts).map(add).collect(), g)
+    }
+
+    /// x_c = the coefficients of x_c plus the gadget product of key column c; x_c is given in slots.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn gadget_product_onto(
+        &self,
+        primes: &[usize],
+        gadget: GadgetDigits<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        x: [ViewMut<'_, Self>; 2],
+    ) -> Result<(), BackendError> {
+        let limbs = primes.len();
+        let mut product = self.alloc(2 * limbs)?;
+        let rows: Vec<usize> = (0..2 * limbs).collect();
+        let both = ViewMut { buffer: &mut product, batch: 2, batch_stride: limbs, rows: &rows[..limbs] };
+        self.gadget_product(primes, gadget, keys, both, false)?;
+        for (mut x, rows) in x.into_iter().zip(rows.chunks(limbs.max(1))) {
+            self.add_assign(primes, x.reborrow(), View::new(&product, rows))?;
+            self.ntt_inverse(primes, x)?;
+        }
+        Ok(())
     }
 }

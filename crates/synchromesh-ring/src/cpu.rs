@@ -455,6 +455,16 @@ impl Backend for Cpu {
         self.sums(primes, Some((&gadget, keys)), sums, g)
     }
 
+    fn gadget_product_onto(
+        &self,
+        primes: &[usize],
+        gadget: GadgetDigits<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        x: [ViewMut<'_, Self>; 2],
+    ) -> Result<(), BackendError> {
+        self.products_onto(primes, (&gadget, keys), x)
+    }
+
     fn sum_into(
         &self,
         primes: &[usize],

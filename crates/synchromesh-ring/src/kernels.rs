@@ -5,6 +5,7 @@ pub mod convert;
 pub(crate) mod lanes;
 mod pointwise;
 mod radix;
+mod tensor;
 
 use crate::isa::Isa;
 use crate::modulus::{Modulus, Scalar};
@@ -14,7 +15,7 @@ use pointwise::{
     Add, FromSigned, InnerProduct2, Map, Mul, MulAcc, MulScalar, MulScalarAcc, Neg, Op, Permute, PermuteBlocks, Reduce,
     Sub, SubMulScalar,
 };
-pub use radix::RadixDigit;
+pub use radix::{RadixCut, RadixDigit};
 use std::marker::PhantomData;
 use std::ops::Range;
 

@@ -180,8 +180,25 @@ pub type Entries = BTreeMap<(Operation, bool), Tally>;
 /// Wraps a backend; see the module's text.
 pub struct Ledger<B> {
     inner: B,
-    entries: Mutex<Entries>,
+    entries: Arc<Mutex<Entries>>,
     live: Arc<Live>,
+}
+
+/// Reads a ledger apart from the backend that keeps it, which a context owns.
+#[derive(Clone)]
+pub struct LedgerReader {
+    entries: Arc<Mutex<Entries>>,
+    live: Arc<Live>,
+}
+
+impl LedgerReader {
+    /// As [`Ledger::take`].
+    pub fn take(&self) -> (Entries, usize) {
+        let now = self.live.now.load(Ordering::Relaxed);
+        let peak = self.live.peak.swap(now, Ordering::Relaxed);
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        (std::mem::take(&mut *entries), peak.max(now))
+    }
 }
 
 /// Bytes of buffers that exist now, and the most there were.
@@ -222,14 +239,17 @@ type Done = Result<(), BackendError>;
 impl<B: Backend> Ledger<B> {
     /// Writes down what `inner` does.
     pub fn new(inner: B) -> Self {
-        Self { inner, entries: Mutex::default(), live: Arc::default() }
+        Self { inner, entries: Arc::default(), live: Arc::default() }
+    }
+
+    /// A reader of this ledger.
+    pub fn reader(&self) -> LedgerReader {
+        LedgerReader { entries: Arc::clone(&self.entries), live: Arc::clone(&self.live) }
     }
 
     /// Everything since the last call, and the most bytes of buffers that existed meanwhile.
     pub fn take(&self) -> (Entries, usize) {
-        let now = self.live.now.load(Ordering::Relaxed);
-        let peak = self.live.peak.swap(now, Ordering::Relaxed);
-        (std::mem::take(&mut *self.lock()), peak.max(now))
+        self.reader().take()
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -530,7 +550,7 @@ impl<B: Backend> Backend for Ledger<B> {
         out: [ViewMut<'_, Self>; 3],
         mode: TensorMode,
     ) -> Done {
-        let each = Work { primes: 1, rows: 4, terms: 4, extra: if mode.finish { 3 } else { 0 } };
+        let each = Work { primes: 1, rows: 4, terms: 4, extra: mode.finish.iter().map(|&f| u64::from(f)).sum() };
         let (a, b) = (a.map(Self::view), b.map(Self::view));
         let call = || self.inner.tensor(primes, a, b, out.map(Self::view_mut), mode);
         self.record(Operation::Tensor, primes, |_| each, call)

@@ -275,6 +275,12 @@ impl<B: Backend> Poly<B, Coeff> {
 }
 
 impl<B: Backend> Poly<B, Ntt> {
+    /// The same rows taken for coefficients, by a caller that has transformed them row by row.
+    #[must_use]
+    pub fn assume_coeff(self) -> Poly<B, Coeff> {
+        self.recast()
+    }
+
     /// To coefficients.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ pub use gaussian::GAUSSIAN_BOUND;
 pub use small::{
     ErrorDistribution, SecretDistribution, SmallPoly, cbd21, cbd21_into, gaussian, gaussian_into, ternary, ternary_into,
 };
-pub use stream::Stream;
+pub use stream::{Stream, stream_key};
 
 use std::fmt;
 use thiserror::Error;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use synchromesh_ring::backend::{DigitLimb, GadgetDigits, SlotSum};
+use synchromesh_ring::backend::{DigitLimb, GadgetDigits, SlotSum, TensorMode};
 use synchromesh_ring::cpu::CpuBuffer;
 use synchromesh_ring::isa::Isa;
 use synchromesh_ring::sampler::{Purpose, Seed};
@@ -37,14 +37,15 @@ fn random<B: Backend>(backend: &B, count: usize, which: u32) -> B::Buffer {
     buffer
 }
 
-/// The product brought to coefficients, a sum that is rotated, one in place, and coefficients put elsewhere.
-fn results<B: Backend<Buffer = CpuBuffer>>(backend: &B) -> [Vec<u64>; 4] {
+/// The product brought to coefficients, a sum that is rotated, one in place, the product on top of slots, coefficients put
+/// elsewhere, and two tensor products added, some components in slots.
+fn results<B: Backend<Buffer = CpuBuffer>>(backend: &B) -> [Vec<u64>; 6] {
     let (states, input) = (states(), random(backend, 1, 30));
     let (k0, k1) = (random(backend, DIGITS, 10), random(backend, DIGITS, 20));
     let many = |buffer| View { buffer, batch: DIGITS, batch_stride: LIMBS, rows: &PRIMES };
     let keys = [many(&k0), many(&k1)];
-    let mut matrices = [random(backend, DIGITS, 0), random(backend, DIGITS, 0), random(backend, DIGITS, 0)];
-    let [mut first, mut second, mut third] = matrices
+    let mut matrices: [_; 4] = std::array::from_fn(|_| random(backend, DIGITS, 0));
+    let [mut first, mut second, mut third, mut fourth] = matrices
         .each_mut()
         .map(|buffer| GadgetDigits {
             digits: ViewMut { buffer, batch: DIGITS, batch_stride: LIMBS, rows: &PRIMES },
@@ -71,9 +72,31 @@ fn results<B: Backend<Buffer = CpuBuffer>>(backend: &B) -> [Vec<u64>; 4] {
         [from[0].words(), from[1].words()].concat()
     };
     let (rotated, in_place) = (sums(second.take().unwrap(), 5), sums(third.take().unwrap(), 1));
+    let mut x = [random(backend, 1, 50), random(backend, 1, 51)];
+    let both = x.each_mut().map(|x| ViewMut::new(x, &PRIMES));
+    backend.gadget_product_onto(&PRIMES, fourth.take().unwrap(), keys, both).unwrap();
+    let coefficients = [x[0].words(), x[1].words()].concat();
     let (src, mut dst) = (random(backend, 1, 70), random(backend, 1, 71));
     backend.ntt_inverse_into(&PRIMES, View::new(&src, &PRIMES), ViewMut::new(&mut dst, &PRIMES)).unwrap();
-    [product.words().to_vec(), rotated, in_place, dst.words().to_vec()]
+    let tensor = tensor_products(backend);
+    [product.words().to_vec(), rotated, in_place, coefficients, dst.words().to_vec(), tensor]
+}
+
+/// Two tensor products added, with every choice of components that leave in coefficients.
+fn tensor_products<B: Backend<Buffer = CpuBuffer>>(backend: &B) -> Vec<u64> {
+    let operands = [80, 81, 82, 83].map(|which| random(backend, 1, which));
+    let [a, b, c, d] = operands.each_ref().map(|buffer| View::new(buffer, &PRIMES));
+    let mut words = Vec::new();
+    for choice in 0..8 {
+        let mut out = [84, 85, 86].map(|which| random(backend, 1, which));
+        for last in [false, true] {
+            let finish = [0, 1, 2].map(|i| last && choice >> i & 1 == 1);
+            let views = out.each_mut().map(|buffer| ViewMut::new(buffer, &PRIMES));
+            backend.tensor(&PRIMES, [a, b], [c, d], views, TensorMode { accumulate: last, finish }).unwrap();
+        }
+        out.iter().for_each(|buffer| words.extend_from_slice(buffer.words()));
+    }
+    words
 }
 
 #[test]

@@ -283,7 +283,7 @@ fn tensor_product<B: Backend>(bench: &mut Bench<'_, B>) -> Vec<u64> {
     for (accumulate, finish) in [(false, false), (true, true)] {
         let [a0, a1, b0, b1] = operands.each_ref().map(|x| View::new(x.buffer(), &rows));
         let views = out.each_mut().map(|x| ViewMut::new(x.buffer_mut(), &rows));
-        let mode = TensorMode { accumulate, finish };
+        let mode = TensorMode { accumulate, finish: [finish; 3] };
         backend.tensor(all.as_slice(), [a0, a1], [b0, b1], views, mode).expect("a tensor product");
     }
     out.iter().flat_map(|x| x.to_words(backend).expect("download")).collect()

@@ -147,6 +147,26 @@ impl Cpu {
         })
     }
 
+    /// Gadget products, limb by limb, added to slots that are then brought to coefficients.
+    pub(super) fn products_onto(
+        &self,
+        primes: &[usize],
+        gadget: Gadget<'_, '_>,
+        x: [ViewMut<'_, Self>; 2],
+    ) -> Result<(), BackendError> {
+        let n = self.ring.n();
+        let [x0, x1] = x.map(|x| self.rows_mut(x));
+        let items: Vec<_> = x0.into_iter().zip(x1).enumerate().collect();
+        self.try_for_each(items, |(r, (x0, x1))| {
+            let mut scratch = self.scratch(pending(gadget.0, r) * n)?;
+            let mut free = scratch.words_mut().chunks_exact_mut(n);
+            let mut product = self.limb_product(primes[r], r, &gadget, &mut free);
+            product.all([&mut *x0, &mut *x1], true, false);
+            [x0, x1].into_iter().for_each(|x| self.tables[primes[r]].inverse(x));
+            Ok(())
+        })
+    }
+
     /// Sums in slots, limb by limb; with a gadget, the first two sums each have one column of its product added.
     pub(super) fn sums(
         &self,

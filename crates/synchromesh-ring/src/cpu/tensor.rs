@@ -17,34 +17,29 @@ impl Cpu {
         let [low, middle, high] = out.map(|view| self.rows_mut(view));
         let items: Vec<_> = low.into_iter().zip(middle).zip(high).enumerate().collect();
         // Where nothing is to be added to, the operand a is transformed into the outputs it is multiplied in.
-        let rows = if mode.accumulate { 4 } else { 2 };
+        let count = if mode.accumulate { 4 } else { 2 };
         self.try_for_each(items, |(r, ((low, middle), high))| {
             let (table, kernels) = (&self.tables[primes[r]], &self.kernels[primes[r]]);
-            let mut scratch = self.scratch(rows * n)?;
-            let mut free = scratch.words_mut().chunks_exact_mut(n);
-            let mut slots = |view: &View<'_, Self>| {
-                let row = free.next().expect("invariant: a scratch row for each transform");
-                table.forward_into(self.row(view, 0, r), row);
-                &*row
-            };
-            let (b0, b1) = (slots(&b[0]), slots(&b[1]));
-            if mode.accumulate {
-                let (a0, a1) = (slots(&a[0]), slots(&a[1]));
-                kernels.mul_acc(a0, b0, low);
-                kernels.mul_acc(a0, b1, middle);
-                kernels.mul_acc(a1, b0, middle);
-                kernels.mul_acc(a1, b1, high);
+            let mut scratch = self.scratch(count * n)?;
+            let mut rows: Vec<&mut [u64]> = scratch.words_mut().chunks_exact_mut(n).take(count).collect();
+            let [a, b] = [&a, &b].map(|x| [self.row(&x[0], 0, r), self.row(&x[1], 0, r)]);
+            // One whole transform after another: a row and the factors stay in the second-level cache.
+            let (of_b, of_a) = rows.split_at_mut(2);
+            for (src, slots) in b.into_iter().zip(of_b.iter_mut()) {
+                table.forward_into(src, slots);
+            }
+            let given = if let [a0, a1] = of_a {
+                table.forward_into(a[0], a0);
+                table.forward_into(a[1], a1);
+                Some([&**a0, &**a1])
             } else {
-                table.forward_into(self.row(&a[0], 0, r), low);
-                table.forward_into(self.row(&a[1], 0, r), high);
-                kernels.mul_into(low, b1, middle);
-                kernels.mul_acc(high, b0, middle);
-                kernels.mul_assign(low, b0);
-                kernels.mul_assign(high, b1);
-            }
-            if mode.finish {
-                [low, middle, high].into_iter().for_each(|row| table.inverse(row));
-            }
+                table.forward_into(a[0], low);
+                table.forward_into(a[1], high);
+                None
+            };
+            kernels.tensor(given, [&*of_b[0], &*of_b[1]], [&mut *low, &mut *middle, &mut *high]);
+            let rows = [low, middle, high].into_iter().zip(mode.finish);
+            rows.filter(|(_, finish)| *finish).for_each(|(row, _)| table.inverse(row));
             Ok(())
         })
     }

@@ -196,19 +196,25 @@ impl ConvertMatrix {
         for start in (0..n).step_by(stride) {
             let len = stride.min(n - start);
             let (y, u) = scratch.split_at_mut(stride * src.len());
-            self.load_tile(src, start, len, stride, y);
-            let counted = self.count(y, stride, u);
+            // What needs no factors is read where it is.
+            let rows: Vec<&[u64]> = if self.prescale.is_none() && len == stride {
+                src.iter().map(|x| &x[start..start + len]).collect()
+            } else {
+                self.load_tile(src, start, len, stride, y);
+                y.chunks_exact(stride).collect()
+            };
+            let counted = self.count(&rows, u);
             let u = if counted { u.as_ptr() } else { std::ptr::null() };
             if len.is_multiple_of(TILE_STEP) {
                 for (i, out) in dst.iter_mut().enumerate() {
-                    self.row(i, y, stride, u, &mut out[start..start + len], mode);
+                    self.row(i, &rows, u, &mut out[start..start + len], mode);
                 }
             } else {
                 let padded = len.next_multiple_of(TILE_STEP);
                 for (i, out) in dst.iter_mut().enumerate() {
                     let mut copy = [0u64; TILE];
                     copy[..len].copy_from_slice(&out[start..start + len]);
-                    self.row(i, y, stride, u, &mut copy[..padded], mode);
+                    self.row(i, &rows, u, &mut copy[..padded], mode);
                     out[start..start + len].copy_from_slice(&copy[..len]);
                 }
             }
@@ -229,35 +235,37 @@ impl ConvertMatrix {
     }
 
     /// The overflow counts of a tile; whether there are any.
-    fn count(&self, y: &[u64], stride: usize, u: &mut [u64]) -> bool {
-        let (len, out, y_words) = (stride, u.as_mut_ptr(), y.as_ptr());
-        assert!(y.len() == stride * self.src.len() && u.len() >= stride);
+    fn count(&self, y: &[&[u64]], u: &mut [u64]) -> bool {
+        let len = y[0].len();
+        assert!(y.len() == self.src.len() && y.iter().all(|y| y.len() == len) && u.len() >= len);
+        let out = u.as_mut_ptr();
         match &self.overflow {
             Overflow::None => return false,
             Overflow::Fixed { half } => {
                 let offset = if *half { 1 << 49 } else { 0 };
-                dispatch(self.isa, FixedCount { y: y_words, stride, terms: &self.fixed, offset, u: out, len });
+                dispatch(self.isa, FixedCount { y, terms: &self.fixed, offset, u: out, len });
             }
             Overflow::Montgomery32 { weights } => {
-                dispatch(self.isa, MontgomeryCount { y: y_words, stride, weights, u: out, len });
+                dispatch(self.isa, MontgomeryCount { y, weights, u: out, len });
             }
             Overflow::Double { half } => {
                 let mut sum = [0f64; TILE];
-                for (p, y) in self.src.iter().zip(y.chunks_exact(stride)) {
+                for (p, y) in self.src.iter().zip(y) {
                     let inverse = 1.0 / p.value() as f64;
-                    sum.iter_mut().zip(y).for_each(|(sum, &y)| *sum += y as f64 * inverse);
+                    sum.iter_mut().zip(y.iter()).for_each(|(sum, &y)| *sum += y as f64 * inverse);
                 }
                 let offset = if *half { 0.5 } else { 0.0 };
-                u.iter_mut().zip(sum).take(stride).for_each(|(u, sum)| *u = (sum + offset).floor() as u64);
+                u.iter_mut().zip(sum).take(len).for_each(|(u, sum)| *u = (sum + offset).floor() as u64);
             }
         }
         true
     }
 
     /// One destination limb on one tile, on the best instruction set its width and those of the sources allow.
-    fn row(&self, i: usize, y: &[u64], stride: usize, u: *const u64, out: &mut [u64], mode: Mode) {
+    fn row(&self, i: usize, y: &[&[u64]], u: *const u64, out: &mut [u64], mode: Mode) {
         let q = &self.dst[i];
-        assert!(out.len() <= stride && y.len() == stride * self.src.len() && out.len().is_multiple_of(TILE_STEP));
+        assert!(y.len() == self.src.len() && out.len().is_multiple_of(TILE_STEP));
+        assert!(y.iter().all(|y| y.len() >= out.len()), "tile shorter than its destination");
         debug_assert!(
             matches!(mode, Mode::Replace | Mode::Stream) || out.iter().all(|&x| x < q.value()),
             "residues not below q"
@@ -265,7 +273,7 @@ impl ConvertMatrix {
         let isa = if self.narrow && q.bits() <= IFMA_BITS { self.isa } else { self.isa.min(Isa::Avx512) };
         let (m, correction, bias) = (&self.matrix[i][..], self.correction[i], self.bias[i]);
         let (len, out) = (out.len(), out.as_mut_ptr());
-        dispatch(isa, Row { q, y: y.as_ptr(), stride, m, u, correction, bias, out, len, mode });
+        dispatch(isa, Row { q, y, m, u, correction, bias, out, len, mode });
     }
 }
 

@@ -21,20 +21,32 @@ impl RadixDigit {
     pub const fn count(modulus_bits: u32, bits: u32) -> u32 {
         if bits == 0 { modulus_bits } else { modulus_bits.div_ceil(bits) }
     }
+
+    /// How to read this digit of residues modulo `from`.
+    #[must_use]
+    pub fn cut(self, from: &Modulus) -> RadixCut {
+        RadixCut::new(from, self)
+    }
 }
 
-/// How to read the digit: d = (((x + half mod p) + add) >> shift & mask) - offset.
-#[derive(Debug, Clone, Copy)]
-struct Cut {
-    p: u64,
-    half: u64,
-    add: u64,
-    shift: u32,
-    mask: u64,
-    offset: u64,
+/// How to read a digit of x mod p: d = (((x + half mod p) + add) >> shift & mask) - offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RadixCut {
+    /// p.
+    pub p: u64,
+    /// (p - 1) / 2.
+    pub half: u64,
+    /// What makes every digit non-negative.
+    pub add: u64,
+    /// Bits below the digit.
+    pub shift: u32,
+    /// Bits of the digit.
+    pub mask: u64,
+    /// What was added to the digit.
+    pub offset: u64,
 }
 
-impl Cut {
+impl RadixCut {
     fn new(from: &Modulus, digit: RadixDigit) -> Self {
         let (p, w) = (from.value(), digit.bits.clamp(1, 61));
         let (half, last) = ((p - 1) / 2, RadixDigit::count(from.bits(), w) - 1);
@@ -54,7 +66,7 @@ impl Cut {
 /// out = digit of src mod q, on n words; src < p.
 pub(super) struct Radix<'a> {
     modulus: &'a Modulus,
-    cut: Cut,
+    cut: RadixCut,
     /// 2^63 mod q, where a digit may exceed q.
     wide: Option<Scalar>,
     src: *const u64,
@@ -74,14 +86,14 @@ impl<'a> Radix<'a> {
     ) -> Self {
         let fits = 1u64 << (digit.bits.clamp(1, 61) - 1) < modulus.value();
         let wide = (!fits).then(|| modulus.scalar(modulus.reduce(1 << 63)));
-        Self { modulus, cut: Cut::new(from, digit), wide, src, out, n }
+        Self { modulus, cut: RadixCut::new(from, digit), wide, src, out, n }
     }
 
     #[inline(always)]
     unsafe fn range<L: Lanes>(&self, from: usize, to: usize) {
         // SAFETY: from and to are at most n, and WIDTH divides their difference.
         unsafe {
-            let Cut { p, half, add, shift, mask, offset } = self.cut;
+            let RadixCut { p, half, add, shift, mask, offset } = self.cut;
             let (k, sign) = (L::consts(self.modulus), L::splat(1 << 63));
             let [p, half, add, mask, offset] = [p, half, add, mask, offset].map(|x| L::splat(x));
             for i in (from..to).step_by(L::WIDTH) {

@@ -18,6 +18,24 @@ const STREAM_CONTEXT: &str = "synchromesh v1 random stream";
 /// 64-bit words in one ChaCha20 block.
 const BLOCK_WORDS: usize = 8;
 
+/// The ChaCha20 key of a stream, as eight little-endian words; see [`Stream::new`].
+#[must_use]
+pub fn stream_key(seed: &Seed, purpose: Purpose, digit: u32, prime: u64) -> Zeroizing<[u32; 8]> {
+    let mut hasher = blake3::Hasher::new_derive_key(STREAM_CONTEXT);
+    hasher.update(seed.as_bytes());
+    hasher.update(&purpose.id().to_le_bytes());
+    hasher.update(&digit.to_le_bytes());
+    hasher.update(&prime.to_le_bytes());
+    let mut bytes = Zeroizing::new([0u8; 32]);
+    hasher.finalize_xof().fill(&mut *bytes);
+    hasher.zeroize();
+    let mut words = Zeroizing::new([0; 8]);
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    words
+}
+
 /// Random words addressed by position: 2^35 of them for each (seed, purpose, digit, prime).
 ///
 /// Zeroised on drop. The words are the same on every [`Isa`].
@@ -32,22 +50,14 @@ impl Stream {
     /// modulus for uniform residues and 0 for small integer polynomials.
     #[must_use]
     pub fn new(seed: &Seed, purpose: Purpose, digit: u32, prime: u64) -> Self {
-        let mut hasher = blake3::Hasher::new_derive_key(STREAM_CONTEXT);
-        hasher.update(seed.as_bytes());
-        hasher.update(&purpose.id().to_le_bytes());
-        hasher.update(&digit.to_le_bytes());
-        hasher.update(&prime.to_le_bytes());
-        let mut key = [0u8; 32];
-        hasher.finalize_xof().fill(&mut key);
-        hasher.zeroize();
-        let core = ChaChaCore::new(&Array(key), &Array([0; 12]));
-        let mut words = Zeroizing::new([0; 8]);
-        for (word, bytes) in words.iter_mut().zip(key.as_chunks().0) {
-            *word = u32::from_le_bytes(*bytes);
+        let key = stream_key(seed, purpose, digit, prime);
+        let mut bytes = Zeroizing::new([0u8; 32]);
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(key.iter()) {
+            *bytes = word.to_le_bytes();
         }
-        key.zeroize();
+        let core = ChaChaCore::new(&Array(*bytes), &Array([0; 12]));
         // A bad request in the environment is reported where tables are built; here it only costs speed.
-        Self { core, key: words, isa: Isa::detect().unwrap_or(Isa::Scalar) }
+        Self { core, key, isa: Isa::detect().unwrap_or(Isa::Scalar) }
     }
 
     /// Writes words `start .. start + out.len()` of the stream. Positions are taken modulo 2^35.

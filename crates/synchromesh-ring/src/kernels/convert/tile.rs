@@ -8,9 +8,8 @@ use crate::modulus::Modulus;
 /// One destination row: out (=, +=) bias + u c + sum_j y_j m_j mod q on `len` words, a multiple of 64.
 pub(super) struct Row<'a> {
     pub(super) q: &'a Modulus,
-    /// The tile: y_j begins at j stride.
-    pub(super) y: *const u64,
-    pub(super) stride: usize,
+    /// The sources y_j, of at least `len` words.
+    pub(super) y: &'a [&'a [u64]],
     /// m_j < q, one per source.
     pub(super) m: &'a [u64],
     /// Overflow counts below 2^33, or null for none.
@@ -61,7 +60,7 @@ impl Row<'_> {
                     let until = self.m.len().min(done + free);
                     for j in done..until {
                         let m = L::splat(*self.m.get_unchecked(j));
-                        let y = self.y.add(j * self.stride + i);
+                        let y = self.y.get_unchecked(j).as_ptr().add(i);
                         for (c, acc) in acc.iter_mut().enumerate() {
                             L::acc_mul(acc, L::load(y.add(c * L::WIDTH)), m);
                         }
@@ -94,8 +93,7 @@ pub(super) struct FixedTerm {
 
 /// u = floor((sum_j floor(h_j F_j / 2^52) + offset) / 2^50) on `len` words, a multiple of 64.
 pub(super) struct FixedCount<'a> {
-    pub(super) y: *const u64,
-    pub(super) stride: usize,
+    pub(super) y: &'a [&'a [u64]],
     pub(super) terms: &'a [FixedTerm],
     /// 2^49 to round to nearest, else 0.
     pub(super) offset: u64,
@@ -112,7 +110,7 @@ impl Kernel for FixedCount<'_> {
                 let mut sum = [L::splat(self.offset); COLUMNS];
                 for (j, term) in self.terms.iter().enumerate() {
                     let factor = L::splat(term.factor);
-                    let y = self.y.add(j * self.stride + i);
+                    let y = self.y.get_unchecked(j).as_ptr().add(i);
                     for (c, sum) in sum.iter_mut().enumerate() {
                         let y = L::load(y.add(c * L::WIDTH));
                         let h = if term.bits > 51 { L::shr(y, term.bits - 51) } else { L::shl(y, 51 - term.bits) };
@@ -129,8 +127,7 @@ impl Kernel for FixedCount<'_> {
 
 /// u = (2^31 - sum_j y_j w_j) mod 2^32 on `len` words: 2^31 plus the centred value of -sum_j y_j w_j.
 pub(super) struct MontgomeryCount<'a> {
-    pub(super) y: *const u64,
-    pub(super) stride: usize,
+    pub(super) y: &'a [&'a [u64]],
     pub(super) weights: &'a [u32],
     pub(super) u: *mut u64,
     pub(super) len: usize,
@@ -144,7 +141,7 @@ impl Kernel for MontgomeryCount<'_> {
             for i in (0..self.len).step_by(L::WIDTH) {
                 let mut sum = L::splat(0);
                 for (j, &w) in self.weights.iter().enumerate() {
-                    let y = L::load(self.y.add(j * self.stride + i));
+                    let y = L::load(self.y.get_unchecked(j).as_ptr().add(i));
                     sum = L::add(sum, L::mul_lo(y, L::splat(u64::from(w))));
                 }
                 let u = L::and(L::sub(L::splat(1 << 31), sum), L::splat(0xffff_ffff));
