@@ -134,7 +134,7 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
             }
             self.parts.push(y);
         }
-        self.noise = self.noise.plus(other.noise);
+        self.noise = self.noise.sum(other.noise);
         Ok(())
     }
 

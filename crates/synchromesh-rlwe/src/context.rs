@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use synchromesh_ring::scale::{Scale, ScaleSpec};
@@ -9,6 +10,7 @@ use synchromesh_ring::{Backend, Cpu, IndexSet};
 
 use crate::error::Error;
 use crate::key_switch::Switcher;
+use crate::noise::Origins;
 use crate::params::Params;
 use crate::switch_plan::SwitchPlan;
 
@@ -39,6 +41,8 @@ pub struct Context<B: Backend = Cpu> {
     backend: B,
     scales: Cache<ScaleSpec, Scale<B>>,
     switchers: Cache<(SwitchPlan, IndexSet, IndexSet), Switcher<B>>,
+    /// Encryptions made so far.
+    encryptions: AtomicU64,
 }
 
 impl Context<Cpu> {
@@ -56,7 +60,8 @@ impl<B: Backend> Context<B> {
     /// The parameters on a device of the caller's choice, opened for the same ring.
     #[must_use]
     pub fn with_backend(params: Params, backend: B) -> Arc<Self> {
-        Arc::new(Self { params, backend, scales: Cache::default(), switchers: Cache::default() })
+        let (scales, switchers) = (Cache::default(), Cache::default());
+        Arc::new(Self { params, backend, scales, switchers, encryptions: AtomicU64::new(0) })
     }
 
     /// The parameters.
@@ -69,6 +74,12 @@ impl<B: Backend> Context<B> {
     #[must_use]
     pub const fn backend(&self) -> &B {
         &self.backend
+    }
+
+    /// The origin of one more encryption. Two contexts give the same origins to different encryptions, which makes their
+    /// ciphertexts count as dependent.
+    pub(crate) fn next_origin(&self) -> Origins {
+        Origins::one(self.encryptions.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The scaling `spec`, prepared.

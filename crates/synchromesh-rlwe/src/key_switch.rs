@@ -9,8 +9,10 @@
 mod digit;
 mod extended;
 mod finish;
+mod onto;
 mod rotated;
 mod runs;
+mod weighted;
 mod whole;
 
 use std::ops::Range;

@@ -1,9 +1,13 @@
-//! The noise certificate of a ciphertext: a bound that holds for any message within its declared bound.
+//! What is known of the error of a ciphertext: a certificate that holds for any message within its declared bound, the
+//! average case, and the models of the papers, all tracked by the same operations.
 //!
-//! The error e of a ciphertext (phase = message + t e) is written e = g + r. g is a sum of fresh errors and rounding
-//! errors such as tau s: each coefficient exceeds x sigma with probability at most 2 exp(-x^2 / 2). r is whatever is
-//! left, bounded in a norm that the scheme chooses. Nothing is assumed about how the errors of two ciphertexts depend
-//! on each other: standard deviations add, products of two errors use the bound N |a| |b|.
+//! **The certificate.** The error e of a ciphertext (phase = message + t e) is written e = g + f_2 + .. + f_6 + r. g is a
+//! sum of fresh errors and rounding errors such as tau s: each coefficient exceeds x sigma with probability at most
+//! 2 exp(-x^2 / 2). f_d is a sum of products of d such errors of ciphertexts that have no fresh encryption in common
+//! ([`Origins`]), with the tails of products of Gaussians. r is whatever is left, bounded in a norm that the scheme chooses.
+//! Nothing else is assumed about how the errors of two ciphertexts depend on each other: parameters and bounds add, and
+//! a product of errors that may have something in common takes the Cauchy-Schwarz bound |a|_2 |b|_2, which x times its
+//! own conjugate attains.
 //!
 //! A fixed polynomial p times g is another matter: a coefficient of p tau s is the inner product of tau with p s, whose
 //! length is itself random. With p on a single frequency it is |s(zeta)|, whose square has an exponential tail: for
@@ -11,16 +15,35 @@
 //! x = y^2/2, which exceeds the Gaussian bound by y/sqrt(2) at the smaller y; see [`Noise::times_poly`].
 //!
 //! What is assumed, and listed in SECURITY.md: rounding errors and digits of a ciphertext behave as uniform and
-//! independent of the keys, and the secret is the one the parameters name.
+//! independent of the keys, and the secret is the one the parameters name, drawn by this library.
+
+mod average;
+mod limit;
+mod origins;
+mod reference;
+mod tails;
 
 use serde::{Deserialize, Serialize};
 
 use synchromesh_ring::rns::Overflow;
 
+pub use average::Average;
+pub use limit::{FailureLimit, Model};
+pub use origins::Origins;
+pub use reference::Reference;
+pub use tails::DEGREES;
+
 use crate::error::Error;
+use crate::spectrum;
 
 /// Default failure probability of one decryption, as minus its log2.
 pub const DEFAULT_LOG2_FAILURE: u32 = 128;
+
+/// Failure probability of a bound that enters another: a million of them together stay below the default.
+const LOG2_FAILURE_INSIDE: u32 = DEFAULT_LOG2_FAILURE + 20;
+
+/// By how much the values of a key's errors at the roots, which nobody checks, may be less even than a secret's.
+const UNEVEN: f64 = 1.5;
 
 /// log2(2^a + 2^b).
 #[must_use]
@@ -33,46 +56,180 @@ pub fn log2_add(a: f64, b: f64) -> f64 {
     }
 }
 
-/// A bound on an error polynomial, as log2.
+/// What is known of an error polynomial; numbers are log2.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
-    /// log2 of the sub-Gaussian parameter of each coefficient of g.
+    /// Sub-Gaussian parameter of each coefficient of g.
     pub sigma: f64,
-    /// log2 of the bound on r.
+    /// Bound on r.
     pub remainder: f64,
+    /// Standard deviations of the products f_2, f_3, .. with N^((d-1)/2) for the products of polynomials.
+    products: [f64; DEGREES - 1],
+    /// Bound on |r|_2 / sqrt(N); at most `remainder`.
+    norm: f64,
+    /// The encryptions that g and the products descend from.
+    origins: Origins,
+    /// The average case.
+    pub average: Average,
+    /// The models of the papers.
+    pub reference: Reference,
 }
 
 impl Noise {
     /// No error.
-    pub const ZERO: Self = Self { sigma: f64::NEG_INFINITY, remainder: f64::NEG_INFINITY };
+    pub const ZERO: Self = Self {
+        sigma: f64::NEG_INFINITY,
+        remainder: f64::NEG_INFINITY,
+        products: [f64::NEG_INFINITY; DEGREES - 1],
+        norm: f64::NEG_INFINITY,
+        origins: Origins::NONE,
+        average: Average::ZERO,
+        reference: Reference::ZERO,
+    };
 
     /// An error of which nothing is known: read from a file without a reason to believe its certificate.
     ///
     /// Whatever is computed from it is unknown too, and [`require_room`] refuses it.
-    pub const UNKNOWN: Self = Self { sigma: f64::INFINITY, remainder: f64::INFINITY };
+    pub const UNKNOWN: Self = Self {
+        sigma: f64::INFINITY,
+        remainder: f64::INFINITY,
+        products: [f64::INFINITY; DEGREES - 1],
+        norm: f64::INFINITY,
+        origins: Origins::ANY,
+        average: Average::UNKNOWN,
+        reference: Reference::UNKNOWN,
+    };
 
     /// Whether there is no bound.
     #[must_use]
     pub fn is_unknown(self) -> bool {
-        !(self.sigma < f64::INFINITY && self.remainder < f64::INFINITY)
+        let finite = |x: &f64| *x < f64::INFINITY;
+        !(finite(&self.sigma) && finite(&self.remainder) && self.products.iter().all(finite))
     }
 
     /// A sub-Gaussian error with standard deviation `sigma` (not its log2).
     #[must_use]
     pub fn gaussian(sigma: f64) -> Self {
-        Self { sigma: sigma.log2(), remainder: f64::NEG_INFINITY }
+        let log2 = sigma.log2();
+        let (average, reference) = (Average::of(0, 2.0 * log2), Reference::gaussian(log2));
+        Self { sigma: log2, average, reference, ..Self::ZERO }
     }
 
-    /// An error of which only a bound is known (not its log2).
+    /// An error of which only a bound is known (not its log2); uniform in the average case.
     #[must_use]
     pub fn bounded(bound: f64) -> Self {
-        Self { sigma: f64::NEG_INFINITY, remainder: bound.log2() }
+        Self::at_most(bound.log2())
     }
 
-    /// The sum of two errors, however they depend on each other.
+    /// An error of which only a bound of 2^`log2` is known; uniform in the average case.
+    #[must_use]
+    pub fn at_most(log2: f64) -> Self {
+        let (average, reference) = (Average::of(0, 2.0 * log2 - 3f64.log2()), Reference::uniform(log2));
+        Self { remainder: log2, norm: log2, average, reference, ..Self::ZERO }
+    }
+
+    /// An error by the two numbers that files hold, with anything for origins.
+    #[must_use]
+    pub fn claimed(sigma: f64, remainder: f64) -> Self {
+        if sigma == f64::INFINITY || remainder == f64::INFINITY {
+            return Self::UNKNOWN;
+        }
+        let both = Self { sigma, average: Average::of(0, 2.0 * sigma), ..Self::ZERO };
+        let reference = Reference::gaussian(sigma);
+        Self { reference, ..both }.plus(Self::at_most(remainder)).with_origins(Origins::ANY)
+    }
+
+    /// The two numbers that files hold: products join the remainder.
+    #[must_use]
+    pub fn claim(self, log_n: u32) -> (f64, f64) {
+        (self.sigma, log2_add(self.remainder, self.products_bound(log_n, LOG2_FAILURE_INSIDE)))
+    }
+
+    /// The same with these origins.
+    #[must_use]
+    pub const fn with_origins(self, origins: Origins) -> Self {
+        Self { origins, ..self }
+    }
+
+    /// The encryptions it descends from.
+    #[must_use]
+    pub const fn origins(&self) -> &Origins {
+        &self.origins
+    }
+
+    /// The same certificate with another average case.
+    #[must_use]
+    pub const fn with_average(self, average: Average) -> Self {
+        Self { average, ..self }
+    }
+
+    /// The same certificate with other reference models.
+    #[must_use]
+    pub const fn with_reference(self, reference: Reference) -> Self {
+        Self { reference, ..self }
+    }
+
+    /// The same with these two numbers for a certificate.
+    #[must_use]
+    pub const fn with_certificate(self, sigma: f64, remainder: f64) -> Self {
+        Self { sigma, remainder, norm: remainder, products: Self::ZERO.products, ..self }
+    }
+
+    /// The certificate alone times 2^`log2`: for what is bounded in another norm from here on.
+    #[must_use]
+    pub fn with_larger_remainder(self, log2: f64) -> Self {
+        Self { remainder: self.remainder + log2, norm: self.norm + log2, ..self }
+    }
+
+    /// The sum with an error that an operation adds: however they depend on each other for the certificate, independent
+    /// in the average case.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { sigma: log2_add(self.sigma, other.sigma), remainder: log2_add(self.remainder, other.remainder) }
+        let mut products = self.products;
+        products.iter_mut().zip(other.products).for_each(|(x, y)| *x = log2_add(*x, y));
+        Self {
+            sigma: log2_add(self.sigma, other.sigma),
+            remainder: log2_add(self.remainder, other.remainder),
+            products,
+            norm: log2_add(self.norm, other.norm),
+            origins: self.origins.union(&other.origins),
+            average: self.average.plus(&other.average),
+            reference: self.reference.plus(&other.reference),
+        }
+    }
+
+    /// After X -> X^g and a switch back to the same secret.
+    #[must_use]
+    pub fn moved(self) -> Self {
+        Self { average: self.average.moved(), ..self }
+    }
+
+    /// The sum with the error of another ciphertext: variances add if both descend from different encryptions.
+    #[must_use]
+    pub fn sum(self, other: Self) -> Self {
+        let sum = self.plus(other);
+        if self.origins.disjoint(&other.origins) {
+            return Self { sigma: log2_add(2.0 * self.sigma, 2.0 * other.sigma) / 2.0, ..sum };
+        }
+        sum
+    }
+
+    /// The error m e + (1 - m) f where m is 0 or 1 at every root of X^N + 1, so that its value there is one of the two.
+    ///
+    /// The weights of a coefficient have squares that add up to 1, half a bit more than either error if the two are not
+    /// independent.
+    #[must_use]
+    pub fn either(self, other: Self) -> Self {
+        let mut products = self.products;
+        products.iter_mut().zip(other.products).for_each(|(x, y)| *x = x.max(y) + 0.5);
+        let remainder = self.remainder.max(other.remainder);
+        Self { sigma: self.sigma.max(other.sigma) + 0.5, remainder, products, norm: remainder, ..self.plus(other) }
+    }
+
+    /// The error of a ciphertext added to itself.
+    #[must_use]
+    pub fn doubled(self) -> Self {
+        Self { average: self.average.plus_same(&self.average), ..self.sum(self) }
     }
 
     /// The error times a public number, given as log2.
@@ -81,28 +238,124 @@ impl Noise {
         if self.is_unknown() {
             return Self::UNKNOWN;
         }
-        Self { sigma: self.sigma + log2_factor, remainder: self.remainder + log2_factor }
+        Self {
+            sigma: self.sigma + log2_factor,
+            remainder: self.remainder + log2_factor,
+            products: self.products.map(|x| x + log2_factor),
+            norm: self.norm + log2_factor,
+            origins: self.origins,
+            average: self.average.times(log2_factor),
+            reference: self.reference.times(log2_factor),
+        }
     }
 
     /// The error times a public polynomial p, of which |p|_2 and |p|_1 are given as log2; all of it becomes remainder.
     ///
     /// g is bounded by |p|_2 sigma sqrt(2/3) x with x = ln(2N 2^k), k the failure exponent and 20 bits for the number
-    /// of such products; r by |p|_1.
+    /// of such products; the products by |p|_2 times their 2-norm, r by |p|_1 or by |p|_2 and its own.
     #[must_use]
     pub fn times_poly(self, log_n: u32, log2_norm2: f64, log2_norm1: f64) -> Self {
+        self.times_polynomial(log_n, [log2_norm2, log2_norm1], 2.0 * log2_norm2 - f64::from(log_n))
+    }
+
+    /// As [`Self::times_poly`] for a polynomial of which only that its coefficients are at most 2^`log2_bound` is known:
+    /// any such for the certificate, a uniform one in the average case.
+    #[must_use]
+    pub fn times_message(self, log_n: u32, log2_bound: f64) -> Self {
+        let log2_n = f64::from(log_n);
+        // Mean square (t^2 + 2) / 12 of centred residues modulo t = 2^(log2_bound + 1).
+        let variance = log2_add(2.0 * log2_bound, -1.0) - 3f64.log2();
+        self.times_polynomial(log_n, [log2_bound + log2_n / 2.0, log2_bound + log2_n], variance)
+    }
+
+    fn times_polynomial(self, log_n: u32, [norm2, norm1]: [f64; 2], log2_variance: f64) -> Self {
         if self.is_unknown() {
             return Self::UNKNOWN;
         }
+        let half = f64::from(log_n) / 2.0;
         let x = std::f64::consts::LN_2 * f64::from(log_n + DEFAULT_LOG2_FAILURE + 21);
         let tail = ((2.0f64 / 3.0).sqrt() * x).log2();
-        let remainder = log2_add(self.sigma + log2_norm2 + tail, self.remainder + log2_norm1);
-        Self { sigma: f64::NEG_INFINITY, remainder }
+        let rest = (self.remainder + norm1).min(self.norm + half + norm2);
+        let products = (self.products_bound(log_n, LOG2_FAILURE_INSIDE) + norm1)
+            .min(self.products_norm(log_n, LOG2_FAILURE_INSIDE) + half + norm2);
+        let remainder = log2_add(self.sigma + norm2 + tail, log2_add(rest, products));
+        let poly = Reference::of(norm2 - half, log2_variance);
+        Self {
+            remainder,
+            norm: remainder,
+            origins: self.origins,
+            average: self.average.error().times_random(log_n, log2_variance),
+            reference: self.reference.product(&poly, log_n),
+            ..Self::ZERO
+        }
+    }
+
+    /// The product with another error, of one with itself if `same`.
+    ///
+    /// With disjoint origins the degrees of products add. Otherwise, and beyond the highest degree, a coefficient is at
+    /// most |a|_2 |b|_2; g r of such is at most sqrt(largest |h|^2) |r|_2 tail, if that is less.
+    #[must_use]
+    pub fn product(self, other: Self, log_n: u32, same: bool) -> Self {
+        if self.is_unknown() || other.is_unknown() {
+            return Self::UNKNOWN;
+        }
+        let log2_n = f64::from(log_n);
+        let mut out = Self {
+            origins: self.origins.union(&other.origins),
+            average: self.average.error().product(&other.average.error(), log_n, same),
+            reference: self.reference.product(&other.reference, log_n),
+            ..Self::ZERO
+        };
+        let [a, b] = [&self, &other].map(|x| x.graded());
+        let norms = tails::tails(log_n, LOG2_FAILURE_INSIDE).norm;
+        let apart = !same && self.origins.disjoint(&other.origins);
+        for (i, x) in a.iter().enumerate() {
+            for (j, y) in b.iter().enumerate() {
+                // Degrees i + 1 and j + 1 make i + j + 2.
+                match out.products.get_mut(i + j).filter(|_| apart) {
+                    Some(product) => *product = log2_add(*product, x + y + log2_n / 2.0),
+                    None => out.remainder = log2_add(out.remainder, x + norms[i] + y + norms[j] + log2_n),
+                }
+            }
+        }
+        let single = spectrum::log2_peak(log_n) / 2.0 + tail(log_n, LOG2_FAILURE_INSIDE).log2() - log2_n / 2.0;
+        for (grades, r) in [(a, other.norm), (b, self.norm)] {
+            for (i, x) in grades.iter().enumerate() {
+                let least = if apart && i == 0 { norms[0].min(single) } else { norms[i] };
+                out.remainder = log2_add(out.remainder, x + least + r + log2_n);
+            }
+        }
+        out.remainder = log2_add(out.remainder, self.norm + other.norm + log2_n);
+        out.norm = out.remainder;
+        out
+    }
+
+    /// Parameters of g and the products.
+    fn graded(&self) -> [f64; DEGREES] {
+        std::array::from_fn(|i| if i == 0 { self.sigma } else { self.products[i - 1] })
+    }
+
+    fn products_bound(&self, log_n: u32, log2_failure: u32) -> f64 {
+        if self.products.iter().all(|&x| x == f64::NEG_INFINITY) {
+            return f64::NEG_INFINITY;
+        }
+        let tails = tails::tails(log_n, log2_failure).largest;
+        self.products.iter().zip(&tails[1..]).map(|(x, tail)| x + tail).fold(f64::NEG_INFINITY, log2_add)
+    }
+
+    fn products_norm(&self, log_n: u32, log2_failure: u32) -> f64 {
+        if self.products.iter().all(|&x| x == f64::NEG_INFINITY) {
+            return f64::NEG_INFINITY;
+        }
+        let norms = tails::tails(log_n, log2_failure).norm;
+        self.products.iter().zip(&norms[1..]).map(|(x, norm)| x + norm).fold(f64::NEG_INFINITY, log2_add)
     }
 
     /// log2 of a bound that all N = 2^log_n coefficients keep except with probability 2^-log2_failure.
     #[must_use]
     pub fn bound(self, log_n: u32, log2_failure: u32) -> f64 {
-        log2_add(self.sigma + tail(log_n, log2_failure).log2(), self.remainder)
+        let linear = log2_add(self.sigma + tail(log_n, log2_failure).log2(), self.remainder);
+        log2_add(linear, self.products_bound(log_n, log2_failure))
     }
 }
 
@@ -116,14 +369,59 @@ pub fn tail(log_n: u32, log2_failure: u32) -> f64 {
 /// The standard deviation that rounding adds: tau_0 + tau_1 s (+ tau_2 s^2 is bounded apart) for a ternary s.
 #[must_use]
 pub fn rounding_sigma(n: usize) -> f64 {
-    ((1.0 + n as f64) / 12.0).sqrt()
+    ((1.0 + spectrum::POWER * n as f64) / 12.0).sqrt()
 }
 
-/// Rounding error of a ciphertext of `components` parts; the part that meets s^2 is bounded by N^2 / 2.
+/// tau_0 + tau_1 s with both uniform in +-`size`.
+#[must_use]
+pub fn uniform_components(n: usize, size: f64) -> Noise {
+    let log2_size = (2.0 * size).log2();
+    let average = rounding_average(n, 2).times(log2_size);
+    Noise { sigma: rounding_sigma(n).log2() + log2_size, average, ..Noise::ZERO }
+        .with_reference(Reference::rounding(n, 2).times(log2_size))
+}
+
+/// Variances of tau_0 + tau_1 s + ..
+fn rounding_average(n: usize, components: usize) -> Average {
+    let secret = (2.0 / 3.0 * n as f64).log2();
+    let part = |i: usize| Average::of(i, i as f64 * secret - 12f64.log2());
+    (0..components).map(part).fold(Average::ZERO, |sum, x| sum.plus(&x))
+}
+
+/// Rounding error of a ciphertext of `components` parts.
+///
+/// Given s, the part that meets s^2 is sub-Gaussian with |s^2|_2 / sqrt(12).
 #[must_use]
 pub fn rounding(n: usize, components: usize) -> Noise {
-    let two = Noise::gaussian(rounding_sigma(n));
-    if components < 3 { two } else { two.plus(Noise::bounded((n as f64).powi(2) / 2.0)) }
+    let two = uniform_components(n, 0.5);
+    if components < 3 {
+        return two;
+    }
+    let log_n = n.trailing_zeros();
+    let square = f64::from(log_n) + spectrum::POWER.log2() + (spectrum::log2_moment(log_n, 2) - 12f64.log2()) / 2.0;
+    let bound = Noise::at_most(square + tail(log_n, LOG2_FAILURE_INSIDE).log2());
+    two.plus(bound).with_average(rounding_average(n, components)).with_reference(Reference::rounding(n, components))
+}
+
+/// The error of a ciphertext under a public key with errors of standard deviation `sigma`: e u + e_0 + e_1 s.
+///
+/// In the average case e, which all encryptions share, and s are two secrets that errors meet; one of the power
+/// sqrt(1/2) stands for them, which is right for products of two such errors.
+#[must_use]
+pub fn public(n: usize, sigma: f64) -> Noise {
+    let (n, half) = (n as f64, 0.5f64.sqrt());
+    let variance = (sigma * sigma * (4.0 / 3.0 * n + 1.0)).log2();
+    let average = Average::of(0, variance + (1.0 - half).log2()).plus(&Average::of(1, variance + half.log2()));
+    let worst = (6.0 * sigma * (4.0 * n.sqrt() + 1.0)).log2();
+    Noise::gaussian(1.1 * sigma * (2.0 * n + 1.0).sqrt())
+        .with_average(average)
+        .with_reference(Reference::of(worst, variance))
+}
+
+/// The error of a ciphertext under the secret key.
+#[must_use]
+pub fn secret(sigma: f64) -> Noise {
+    Noise::gaussian(1.01 * sigma).with_average(Average::of(0, 2.0 * sigma.log2()))
 }
 
 /// One digit of a key switch, for its noise: log2 of the product of its primes, how many there are, and how many errors
@@ -140,20 +438,32 @@ pub struct DigitSize {
 
 /// The error that a key switch adds before rounding: sum_j d_j e_j / P.
 ///
-/// A centred digit is uniform in +-D/2; a fast one is up to (k + 1) D off and bounded by Cauchy-Schwarz.
+/// A centred digit is uniform in +-D/2; a fast one is up to (k + 1) D off and bounded by Cauchy-Schwarz. In the average
+/// case floors are uniform in \[0, D), and k of k residues that overflow are off by a sum of as many uniform values.
 #[must_use]
 pub fn gadget(n: usize, error_sigma: f64, digits: &[DigitSize], log2_p: f64, overflow: Overflow) -> Noise {
     digits.iter().fold(Noise::ZERO, |sum, digit| {
-        let norm = 1.1 * error_sigma * (digit.errors as f64 * n as f64).sqrt();
+        let exact = error_sigma * (digit.errors as f64 * n as f64).sqrt();
+        let norm = 1.1 * exact;
         let scale = digit.log2 - log2_p;
-        let uniform = Noise::gaussian(norm / 12f64.sqrt()).times(scale);
-        let extra = match overflow {
-            Overflow::Round | Overflow::HpsRound => Noise::ZERO,
-            Overflow::Behz => uniform,
-            Overflow::Floor | Overflow::HpsFloor => Noise::bounded(norm * (n as f64).sqrt()).times(scale),
-            Overflow::Fast => Noise::bounded((digit.primes as f64 + 1.0) * norm * (n as f64).sqrt()).times(scale),
+        let uniform = Noise::gaussian(norm * UNEVEN / 12f64.sqrt()).times(scale);
+        let k = digit.primes as f64;
+        // Mean squares of a digit over D^2.
+        let (extra, square) = match overflow {
+            Overflow::Round | Overflow::HpsRound => (Noise::ZERO, 1.0 / 12.0),
+            Overflow::Behz => (uniform, 1.0 / 12.0),
+            Overflow::Floor | Overflow::HpsFloor => (Noise::bounded(norm * (n as f64).sqrt()).times(scale), 1.0 / 3.0),
+            Overflow::Fast => {
+                let bound = Noise::bounded((k + 1.0) * norm * (n as f64).sqrt()).times(scale);
+                (bound, if digit.primes == 1 { 1.0 / 12.0 } else { k / 12.0 + k * k / 4.0 })
+            }
         };
-        sum.plus(uniform).plus(extra)
+        let variance = 2.0 * (exact.log2() + scale) + square.log2();
+        // alpha delta D B_err / (2 P), ePrint 2021/204, appendix B.
+        let worst = (n as f64).log2() / 2.0 + scale + (6.0 * error_sigma * k * digit.errors as f64).log2();
+        let reference = Reference::of(worst, variance);
+        let term = uniform.plus(extra).with_average(Average::of(1, variance)).with_reference(reference);
+        sum.plus(term)
     })
 }
 
@@ -199,5 +509,67 @@ mod tests {
             assert!(!known.is_unknown());
             require_room(known.bound(15, 128), 10.0, 3, 128).unwrap();
         }
+    }
+
+    fn fresh(number: u64) -> Noise {
+        rounding(1 << 13, 2).with_origins(Origins::one(number))
+    }
+
+    #[test]
+    fn products_of_unrelated_errors_are_bounded_by_moments_and_others_by_norms() {
+        let (x, y) = (fresh(1), fresh(2));
+        let apart = x.product(y, 13, false);
+        let together = x.product(x, 13, false);
+        let unknown = x.product(y.with_origins(Origins::ANY), 13, false);
+        assert_eq!(together.bound(13, 128), unknown.bound(13, 128));
+        // sqrt(N) times a few deviations, against N times the squares.
+        let typical = 2.0 * x.sigma + 13.0 / 2.0;
+        assert!((1.0..6.0).contains(&(apart.bound(13, 40) - typical)), "{apart:?}");
+        assert!(apart.bound(13, 40) < apart.bound(13, 128) && apart.bound(13, 128) + 2.0 < together.bound(13, 128));
+        assert!(together.bound(13, 128) >= 2.0 * x.sigma + 13.0, "x times its conjugate attains this");
+        assert!((x.product(x, 13, true).sigma_estimate() - apart.sigma_estimate() - 0.5).abs() < 1e-9);
+        // Origins nobody recorded are no reason to believe in independence.
+        let none = rounding(1 << 13, 2);
+        assert_eq!(none.product(none, 13, false).bound(13, 128), together.bound(13, 128));
+    }
+
+    #[test]
+    fn degrees_add_and_what_exceeds_the_highest_is_bounded_by_norms() {
+        let mut product = fresh(0);
+        let mut last = product.bound(13, 128);
+        for number in 1..9 {
+            product = product.product(fresh(number), 13, false);
+            let bound = product.bound(13, 128);
+            assert!(bound > last + 6.0, "{number}: {bound}");
+            assert_eq!(product.remainder > f64::NEG_INFINITY, number >= DEGREES as u64, "{product:?}");
+            last = bound;
+        }
+        let zero = Noise::ZERO.product(fresh(1), 13, false);
+        assert_eq!(zero.bound(13, 128), f64::NEG_INFINITY);
+    }
+
+    #[test]
+    fn sums_add_variances_only_of_different_encryptions() {
+        let (x, y) = (fresh(1), fresh(2));
+        assert!((x.sum(y).sigma - x.sigma - 0.5).abs() < 1e-9);
+        for other in [x, y.with_origins(Origins::ANY), rounding(1 << 13, 2)] {
+            assert!((x.sum(other).sigma - x.sigma - 1.0).abs() < 1e-9);
+        }
+        assert!((x.doubled().sigma_estimate() - x.sigma_estimate() - 1.0).abs() < 1e-9);
+        assert!((x.sum(y).sigma_estimate() - x.sigma_estimate() - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_certificate_that_was_written_and_read_is_no_smaller() {
+        let product = fresh(1).product(fresh(2), 13, false).plus(fresh(3));
+        let (sigma, remainder) = product.claim(13);
+        let read = Noise::claimed(sigma, remainder);
+        for log2_failure in [40, 64, 128] {
+            assert!(read.bound(13, log2_failure) >= product.bound(13, log2_failure));
+        }
+        assert_eq!(read.claim(13), (sigma, remainder));
+        let other = fresh(7);
+        let dependent = read.product(other, 13, false);
+        assert!(dependent.bound(13, 128) >= product.product(other, 13, false).bound(13, 128));
     }
 }

@@ -22,6 +22,12 @@ pub struct KeySwitching<B: Backend> {
     second: Option<SwitchPlan>,
 }
 
+impl<B: Backend> Clone for KeySwitching<B> {
+    fn clone(&self) -> Self {
+        Self { keys: Arc::clone(&self.keys), plans: self.plans.clone(), second: self.second.clone() }
+    }
+}
+
 impl<B: Backend> KeySwitching<B> {
     /// Uses `keys` by `plans`: one [`SwitchPlan`] for all levels, or [`LevelPlans`].
     #[must_use]
@@ -167,7 +173,8 @@ impl<B: Backend> KeySwitching<B> {
         let key = keys.prepared(context, Source::Galois(g), plan)?;
         let parts = switcher.switch(context, &ct.parts()[1], &key, [Some(&ct.parts()[0]), None], 1)?;
         let parts = parts.iter().map(|p| Ok(p.automorphism(context.backend(), g)?)).collect::<Result<_, Error>>()?;
-        Ciphertext::new(context.params(), parts, ct.level(), ct.key(), ct.noise().plus(switcher.noise()))
+        let noise = ct.noise().moved().plus(switcher.noise());
+        Ciphertext::new(context.params(), parts, ct.level(), ct.key(), noise)
     }
 
     /// The ciphertexts of m(X^g) for each g, decomposing once (hoisting).
@@ -195,7 +202,7 @@ impl<B: Backend> KeySwitching<B> {
             let addends = [Some(D::operand(&ct.parts()[0])), None];
             let output = Output { ntt: D::ntt_primes(switcher.target()), galois: g };
             let parts = switcher.mod_down(context, accumulator, addends, &output)?.map(D::take);
-            let noise = ct.noise().plus(switcher.noise());
+            let noise = ct.noise().moved().plus(switcher.noise());
             out.push(Ciphertext::new(context.params(), Vec::from(parts), ct.level(), ct.key(), noise)?);
         }
         Ok(out)

@@ -10,8 +10,9 @@ use synchromesh_ring::sampler::{ErrorDistribution, SecretDistribution};
 use synchromesh_ring::{IndexSet, Ring};
 
 use crate::error::Error;
+use crate::noise::FailureLimit;
 use crate::schedule::{Schedule, SecondSet};
-use crate::security::{self, SecurityLevel};
+use crate::security::{self, CostModel, SecurityError, SecurityLevel};
 
 /// How much security the parameters must have; less than 128 bits only by the word `insecure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
@@ -27,6 +28,15 @@ pub enum Security {
     /// At least 256 bits, classical.
     #[serde(rename = "256")]
     Bits256,
+    /// At least 128 bits against quantum computers, by [`CostModel::QuantumLaaMosPol14`].
+    #[serde(rename = "128q")]
+    Quantum128,
+    /// At least 192 bits against quantum computers, by the same model.
+    #[serde(rename = "192q")]
+    Quantum192,
+    /// At least 256 bits against quantum computers, by the same model.
+    #[serde(rename = "256q")]
+    Quantum256,
     /// No check at all: for tests and measurements.
     Insecure,
 }
@@ -36,11 +46,35 @@ impl Security {
     #[must_use]
     pub const fn level(self) -> Option<SecurityLevel> {
         match self {
-            Self::Bits128 => Some(SecurityLevel::Bits128),
-            Self::Bits192 => Some(SecurityLevel::Bits192),
-            Self::Bits256 => Some(SecurityLevel::Bits256),
+            Self::Bits128 | Self::Quantum128 => Some(SecurityLevel::Bits128),
+            Self::Bits192 | Self::Quantum192 => Some(SecurityLevel::Bits192),
+            Self::Bits256 | Self::Quantum256 => Some(SecurityLevel::Bits256),
             Self::Insecure => None,
         }
+    }
+
+    /// What an attacker's lattice reduction is assumed to cost.
+    #[must_use]
+    pub const fn model(self) -> CostModel {
+        match self {
+            Self::Quantum128 | Self::Quantum192 | Self::Quantum256 => CostModel::QuantumLaaMosPol14,
+            _ => CostModel::ClassicalMatzov,
+        }
+    }
+
+    /// Most bits of QP at N = 2^`log_n`: 0 where the table has no entry, no limit when nothing is checked.
+    #[must_use]
+    pub fn max_log_qp(self, log_n: u32) -> u32 {
+        let limit = |level| security::max_log_qp_for(log_n, level, self.model()).unwrap_or(0);
+        self.level().map_or(u32::MAX, limit)
+    }
+
+    /// Accepts a modulus of `log_qp` bits at N = 2^`log_n`.
+    ///
+    /// # Errors
+    /// [`SecurityError`] when the table gives less.
+    pub fn check(self, log_n: u32, log_qp: u32) -> Result<(), SecurityError> {
+        self.level().map_or(Ok(()), |level| security::check_for(log_n, log_qp, level, self.model()))
     }
 }
 
@@ -103,7 +137,7 @@ struct Inner {
 
 /// Checked, immutable parameters; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Params(Arc<Inner>);
+pub struct Params(Arc<Inner>, FailureLimit);
 
 impl PartialEq for Params {
     fn eq(&self, other: &Self) -> bool {
@@ -131,29 +165,30 @@ impl Params {
         let levels = literal.schedule.levels(&literal.level_limbs, [l, k], &ring)?;
         let keyed: Vec<u64> = literal.q.iter().chain(&literal.p).copied().collect();
         let log_qp = security::log_qp_bits(&keyed);
-        if let Some(level) = literal.security.level() {
-            security::check(literal.log_n, log_qp, level)?;
-        }
+        literal.security.check(literal.log_n, log_qp)?;
         let second = literal.schedule.second_set(&levels, &(0..l + k).collect(), table.len())?;
-        if let (Some(second), Some(level)) = (&second, literal.security.level()) {
+        if let Some(second) = &second {
             let values: Vec<u64> = second.keyed().iter().map(|i| table[i]).collect();
-            security::check(literal.log_n, security::log_qp_bits(&values), level)?;
+            literal.security.check(literal.log_n, security::log_qp_bits(&values))?;
         }
         let canonical = serde_json::to_vec(&literal).map_err(|e| Error::params(e.to_string()))?;
         let digest =
             *blake3::Hasher::new_derive_key("synchromesh v1 params digest").update(&canonical).finalize().as_bytes();
-        Ok(Self(Arc::new(Inner {
-            ring: Arc::new(ring),
-            q: (0..l).collect(),
-            p: (l..l + k).collect(),
-            aux: (l + k..table.len()).collect(),
-            levels,
-            second,
-            error_multiple,
-            log_qp,
-            digest,
-            literal,
-        })))
+        Ok(Self(
+            Arc::new(Inner {
+                ring: Arc::new(ring),
+                q: (0..l).collect(),
+                p: (l..l + k).collect(),
+                aux: (l + k..table.len()).collect(),
+                levels,
+                second,
+                error_multiple,
+                log_qp,
+                digest,
+                literal,
+            }),
+            FailureLimit::default(),
+        ))
     }
 
     /// The literal these parameters were made from.
@@ -209,10 +244,7 @@ impl Params {
             table.get(i).map(|q| q.value()).ok_or_else(missing)
         };
         let values = primes.iter().map(value).collect::<Result<Vec<u64>, _>>()?;
-        if let Some(level) = self.0.literal.security.level() {
-            security::check(self.0.ring.log_n(), security::log_qp_bits(&values), level)?;
-        }
-        Ok(())
+        Ok(self.0.literal.security.check(self.0.ring.log_n(), security::log_qp_bits(&values))?)
     }
 
     /// Level of a fresh ciphertext: how many rescales or modulus switches it has.
@@ -254,6 +286,20 @@ impl Params {
     #[must_use]
     pub fn secret(&self) -> SecretDistribution {
         SecretDistribution::Ternary
+    }
+
+    /// The same parameters with another largest probability of a wrong decryption. It decides what operations refuse and
+    /// is no part of the digest: ciphertexts carry bounds, not verdicts.
+    #[must_use]
+    pub const fn with_failure_limit(mut self, limit: FailureLimit) -> Self {
+        self.1 = limit;
+        self
+    }
+
+    /// The largest probability of a wrong decryption.
+    #[must_use]
+    pub const fn failure_limit(&self) -> FailureLimit {
+        self.1
     }
 
     /// Bits of the product of all primes a key uses.

@@ -125,19 +125,18 @@ impl<B: Backend> PublicKey<B> {
             error.zeroize();
         }
         u.zeroize();
-        Ciphertext::new(params, parts, level, self.id, fresh_noise(params, special))
+        let noise = fresh_noise(params, special).with_origins(context.next_origin());
+        Ciphertext::new(params, parts, level, self.id, noise)
     }
 }
 
 /// The certificate of a ciphertext fresh from a public key: (e u + e_0 + e_1 s) / P and its rounding.
 fn fresh_noise(params: &Params, special: &IndexSet) -> Noise {
-    let sigma = params.error().variance().sqrt();
-    let public = 1.1 * sigma * (2.0 * params.n() as f64 + 1.0).sqrt();
+    let public = noise::public(params.n(), params.error().variance().sqrt());
     if special.is_empty() {
-        return Noise::gaussian(public);
+        return public;
     }
-    let log2_p = params.ring().log2(special);
-    Noise::gaussian(public).times(-log2_p).plus(noise::rounding(params.n(), 2))
+    public.times(-params.ring().log2(special)).plus(noise::rounding(params.n(), 2))
 }
 
 /// u times the rows of `column` that `u` has.
@@ -229,7 +228,7 @@ impl<B: Backend> SecretKey<B> {
         let mut body = body.into_ntt(backend)?;
         body.sub_assign(backend, SecretPoly::new(self.times(context, &a)?).poly())?;
         let parts = vec![D::from_ntt(backend, body)?, D::from_ntt(backend, a)?];
-        let noise = Noise::gaussian(params.error().variance().sqrt() * 1.01);
+        let noise = noise::secret(params.error().variance().sqrt()).with_origins(context.next_origin());
         Ok((Ciphertext::new(params, parts, level, self.id(), noise)?, seed))
     }
 }

@@ -11,7 +11,11 @@ use crate::error::Error;
 use crate::params::hex;
 use crate::randomness::Randomness;
 use crate::second_key::{second_id, second_seed};
+use crate::spectrum;
 pub use crate::wire::KeyId;
+
+/// After so many secrets in a row that are not even, which one in a hundred is, the generator is at fault.
+const MOST_ATTEMPTS: u64 = 64;
 
 impl KeyId {
     /// Fails unless both are the same key.
@@ -88,9 +92,21 @@ impl<B: Backend> SecretKey<B> {
         let seed = randomness.next_seed()?;
         let mut id = [0; 16];
         id.copy_from_slice(&seed.derive("key id", 0).as_bytes()[..16]);
-        let secret = context.params().secret();
-        let small = secret.sample(&seed.derive("secret", 0), Purpose::SecretKey, 0, context.params().n());
+        let small = Self::even(context, |attempt| seed.derive("secret", attempt));
         Self::from_small(context, KeyId(id), small)
+    }
+
+    /// The first of the secrets from these seeds whose values at the roots of X^N + 1 are as even as certificates take
+    /// them to be; nearly always the first one.
+    fn even(context: &Context<B>, seed: impl Fn(u64) -> Seed) -> SmallPoly {
+        let params = context.params();
+        let draw = |attempt| params.secret().sample(&seed(attempt), Purpose::SecretKey, 0, params.n());
+        let (mut attempt, mut small) = (0, draw(0));
+        while attempt < MOST_ATTEMPTS && !spectrum::is_even(params.ring().log_n(), small.as_slice()) {
+            attempt += 1;
+            small = draw(attempt);
+        }
+        small
     }
 
     /// A secret key from its ternary coefficients.
@@ -108,7 +124,8 @@ impl<B: Backend> SecretKey<B> {
         let mut key = Self::on(context, id, small, &params.keyed())?;
         if let Some(second) = params.second() {
             let seed = second_seed(key.small.as_slice());
-            let small = params.secret().sample(&seed, Purpose::SecretKey, 0, params.n());
+            let again = |attempt| if attempt == 0 { seed.clone() } else { seed.derive("secret", attempt) };
+            let small = Self::even(context, again);
             key.second = Some(Box::new(Self::on(context, second_id(id), small, &second.keyed())?));
         }
         Ok(key)

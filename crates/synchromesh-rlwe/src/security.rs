@@ -4,7 +4,12 @@
 //! 3.19 or centred binomial 21: the same limits). Each entry is the largest integer b such that every attack of the
 //! estimator named by [`ESTIMATOR`] costs at least the level at q = 2^b (MATZOV reduction costs; attacks usvp, bdd and
 //! dual hybrid). The limits of ePrint 2024/463, table 5.2, are one bit looser at N = 2^16 and 2^17, and at
-//! (2^15, 192 bits).
+//! (2^15, 192 bits). Three entries were not run, which takes hours: (2^17, 192 bits) and those for 256 bits at 2^16 and
+//! 2^17 are that table's less two bits, twice of what the others differ by.
+//!
+//! Limits against quantum computers are those of the model behind earlier standards, Laarhoven-Mosca-van de Pol 2014,
+//! for the attacks usvp and dual: runs of the same estimator at 128 bits up to N = 2^15, which agree with the script of
+//! ePrint 2024/463 to the bit; elsewhere that script's values less one bit.
 //!
 //! What is compared is the bit length of the exact product of the primes, which for a product of odd primes equals
 //! ceil(log2 QP).
@@ -97,10 +102,12 @@ impl CostModel {
     const fn row(self, level: SecurityLevel) -> [u32; 8] {
         match (self, level) {
             (Self::ClassicalMatzov, SecurityLevel::Bits128) => [26, 53, 106, 214, 430, 868, 1746, 3522],
-            (Self::ClassicalMatzov, SecurityLevel::Bits192) => [0, 36, 73, 147, 297, 596, 1199, 0],
-            (Self::ClassicalMatzov, SecurityLevel::Bits256) => [0, 27, 56, 114, 230, 462, 0, 0],
+            (Self::ClassicalMatzov, SecurityLevel::Bits192) => [0, 36, 73, 147, 297, 596, 1199, 2409],
+            (Self::ClassicalMatzov, SecurityLevel::Bits256) => [0, 27, 56, 114, 230, 462, 927, 1864],
             (Self::QuantumChaLoy21, SecurityLevel::Bits128) => [0, 40, 80, 161, 0, 0, 0, 0],
-            (Self::QuantumLaaMosPol14, SecurityLevel::Bits128) => [0, 50, 101, 203, 409, 825, 0, 0],
+            (Self::QuantumLaaMosPol14, SecurityLevel::Bits128) => [0, 50, 101, 203, 409, 825, 1662, 3347],
+            (Self::QuantumLaaMosPol14, SecurityLevel::Bits192) => [0, 33, 68, 139, 282, 569, 1144, 2300],
+            (Self::QuantumLaaMosPol14, SecurityLevel::Bits256) => [0, 25, 52, 107, 218, 441, 887, 1783],
             (Self::ClassicalCoreSvp, SecurityLevel::Bits128) => [0, 44, 88, 176, 352, 705, 0, 0],
             _ => [0; 8],
         }
@@ -242,8 +249,12 @@ pub fn estimate_bits(log_n: u32, log_qp: u32) -> f64 {
     ((bits * 10.0 + 1e-6).floor() / 10.0).max(0.0)
 }
 
-/// ePrint 2022/706, section 4: -log2(alpha x) beta / x + gamma x^delta log2(1/x) with x = log2(q)/N, ternary secrets.
-fn closed_formula(log_n: u32, log_qp: u32) -> f64 {
+/// Bits of security by the closed formula of ePrint 2022/706, section 4:
+/// -log2(alpha x) beta / x + gamma x^delta log2(1/x) with x = log2(q)/N, for ternary secrets.
+///
+/// For comparison with papers that use it; no check here does.
+#[must_use]
+pub fn closed_formula(log_n: u32, log_qp: u32) -> f64 {
     let x = f64::from(log_qp.max(1)) / 2f64.powi(log_n.min(64) as i32);
     -(0.05 * x).log2() * 0.33 / x + 17.88 * x.powf(0.65) * x.recip().log2()
 }
@@ -279,24 +290,25 @@ mod tests {
     }
 
     #[test]
-    fn table_is_that_of_the_guidelines_or_one_bit_stricter() {
+    fn table_is_that_of_the_guidelines_or_a_bit_stricter() {
         // ePrint 2024/463, table 5.2, ternary secrets; N = 2^10 .. 2^17.
         let published = [
             (Bits128, [26, 53, 106, 214, 430, 868, 1747, 3523]),
-            (Bits192, [0, 36, 73, 147, 297, 597, 1199, 0]),
-            (Bits256, [0, 27, 56, 114, 230, 462, 0, 0]),
+            (Bits192, [0, 36, 73, 147, 297, 597, 1199, 2411]),
+            (Bits256, [0, 27, 56, 114, 230, 462, 929, 1866]),
         ];
         let mut stricter = Vec::new();
         for (level, row) in published {
             for (log_n, limit) in LOG_N.zip(row) {
                 let ours = max_log_qp(log_n, level).unwrap_or(0);
                 if ours != limit {
-                    assert_eq!(ours, limit - 1);
-                    stricter.push((level.bits(), log_n));
+                    stricter.push((level.bits(), log_n, limit - ours));
                 }
             }
         }
-        assert_eq!(stricter, [(128, 16), (128, 17), (192, 15)]);
+        let not_run = [(192, 17, 2), (256, 16, 2), (256, 17, 2)];
+        let run = [(128, 16, 1), (128, 17, 1), (192, 15, 1)];
+        assert_eq!(stricter, [&run[..], &not_run[..]].concat());
     }
 
     #[test]
@@ -328,6 +340,10 @@ mod tests {
             assert!(limit(Bits192, classical) < limit(Bits128, classical));
             for model in [CostModel::QuantumChaLoy21, CostModel::QuantumLaaMosPol14, CostModel::ClassicalCoreSvp] {
                 assert!(limit(Bits128, model) < limit(Bits128, classical), "{}", model.name());
+            }
+            for level in SecurityLevel::ALL {
+                let (quantum, none) = (limit(level, CostModel::QuantumLaaMosPol14), limit(level, classical) == 0);
+                assert!(quantum < limit(level, classical) || (quantum == 0 && none), "{level} at N = 2^{log_n}");
             }
         }
     }

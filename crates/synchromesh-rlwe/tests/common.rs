@@ -7,8 +7,11 @@ use num_bigint::{BigInt, BigUint};
 use num_traits::{Signed, Zero};
 use synchromesh_ring::prime::ntt_primes_excluding;
 use synchromesh_ring::rns::compose_vartime;
-use synchromesh_ring::{Backend, Coeff, Counting, Cpu, IndexSet, Poly};
-use synchromesh_rlwe::{Ciphertext, Context, Params, ParamsLiteral, Randomness, SecretKey, Security, SwitchDomain};
+use synchromesh_ring::{Backend, Coeff, Counting, Cpu, IndexSet, Ntt, Poly};
+use synchromesh_rlwe::operations::KeySwitching;
+use synchromesh_rlwe::{
+    Ciphertext, Context, Noise, Params, ParamsLiteral, Randomness, SecretKey, Security, SwitchDomain,
+};
 
 pub type Counted = Counting<Cpu>;
 
@@ -167,4 +170,42 @@ pub fn fixture(literal: ParamsLiteral, seed: u64) -> Fixture {
 
 pub fn set(indices: impl IntoIterator<Item = usize>) -> IndexSet {
     indices.into_iter().collect()
+}
+
+/// Tensor product of two slot ciphertexts, as the schemes above form it.
+pub fn tensor(f: &Fixture, a: &Ciphertext<Counted, Ntt>, b: &Ciphertext<Counted, Ntt>) -> Ciphertext<Counted, Ntt> {
+    let backend = f.context.backend();
+    let (a, b, level, key) = (a.parts(), b.parts(), a.level(), a.key());
+    let mut middle = a[0].mul(backend, &b[1]).unwrap();
+    middle.mul_acc(backend, &a[1], &b[0]).unwrap();
+    let parts = vec![a[0].mul(backend, &b[0]).unwrap(), middle, a[1].mul(backend, &b[1]).unwrap()];
+    Ciphertext::new(f.context.params(), parts, level, key, Noise::bounded(2f64.powi(60))).unwrap()
+}
+
+/// Relinearises a product at level 4 at once, merged with a modulus switch, and in a sum; what is relinearised may be
+/// off by `most` bits.
+pub fn judge_relinearisation(f: &mut Fixture, switching: &KeySwitching<Counted>, most: f64) {
+    let t = BigInt::from(f.context.params().error_multiple().clone());
+    let (ma, a) = message(&f.context, 4, 1);
+    let (mb, b) = message(&f.context, 4, 2);
+    let (ca, _) = f.secret.encrypt::<Ntt>(&f.context, &a, 4, &mut f.randomness).unwrap();
+    let (cb, _) = f.secret.encrypt::<Ntt>(&f.context, &b, 4, &mut f.randomness).unwrap();
+    let three = tensor(f, &ca, &cb);
+    let two = switching.relinearize(&f.context, &three).unwrap();
+    let expected = product(&ma, &mb);
+    let bits = error_bits(&f.context, &f.secret, &two, &expected);
+    assert!(bits < most, "relinearised product is off by 2^{bits}");
+    for level in [3, 2] {
+        let merged = switching.relinearize_to(&f.context, &three, level).unwrap();
+        let in_turn = two.mod_switch_to(&f.context, level).unwrap();
+        let merged = centred(&f.context, f.secret.phase(&f.context, &merged).unwrap().poly());
+        let in_turn = centred(&f.context, f.secret.phase(&f.context, &in_turn).unwrap().poly());
+        for (x, y) in merged.iter().zip(&in_turn) {
+            let d = x - y;
+            assert!((&d % &t).is_zero() && log2(&(&d * &d)) / 2.0 < 12.0 + log2(&t));
+        }
+    }
+    let lazy = switching.relinearize_sum(&f.context, &[three.duplicate(&f.context).unwrap(), three]).unwrap();
+    let doubled: Vec<BigInt> = expected.iter().map(|x| 2 * x).collect();
+    assert!(error_bits(&f.context, &f.secret, &lazy, &doubled) < most + 1.0);
 }

@@ -112,16 +112,6 @@ fn any_digit_borders_and_every_overflow_rule_decrypt() {
     }
 }
 
-/// Tensor product of two slot ciphertexts, as the schemes above form it.
-fn tensor(f: &Fixture, a: &Ciphertext<Counted, Ntt>, b: &Ciphertext<Counted, Ntt>) -> Ciphertext<Counted, Ntt> {
-    let backend = f.context.backend();
-    let (a, b, level, key) = (a.parts(), b.parts(), a.level(), a.key());
-    let mut middle = a[0].mul(backend, &b[1]).unwrap();
-    middle.mul_acc(backend, &a[1], &b[0]).unwrap();
-    let parts = vec![a[0].mul(backend, &b[0]).unwrap(), middle, a[1].mul(backend, &b[1]).unwrap()];
-    Ciphertext::new(f.context.params(), parts, level, key, synchromesh_rlwe::Noise::bounded(2f64.powi(60))).unwrap()
-}
-
 #[test]
 fn relinearisation_merged_with_a_modulus_switch_equals_both_in_turn() {
     for (t, folded) in [("1", true), ("65537", true), ("65537", false), ("2", true)] {
@@ -133,29 +123,7 @@ fn relinearisation_merged_with_a_modulus_switch_equals_both_in_turn() {
         let sources = [Source::Square];
         let keys = EvaluationKeys::generate(&f.context, &f.secret, sources, &plan, &mut f.randomness).unwrap();
         let switching = KeySwitching::new(keys.into(), plan);
-        let (ma, a) = message(&f.context, 4, 1);
-        let (mb, b) = message(&f.context, 4, 2);
-        let (ca, _) = f.secret.encrypt::<Ntt>(&f.context, &a, 4, &mut f.randomness).unwrap();
-        let (cb, _) = f.secret.encrypt::<Ntt>(&f.context, &b, 4, &mut f.randomness).unwrap();
-        let three = tensor(&f, &ca, &cb);
-        let two = switching.relinearize(&f.context, &three).unwrap();
-        let expected = common::product(&ma, &mb);
-        let bits = error_bits(&f.context, &f.secret, &two, &expected);
-        assert!(bits < 120.0, "relinearised product is off by 2^{bits}");
-        for level in [3, 2] {
-            let merged = switching.relinearize_to(&f.context, &three, level).unwrap();
-            let in_turn = two.mod_switch_to(&f.context, level).unwrap();
-            let merged = common::centred(&f.context, f.secret.phase(&f.context, &merged).unwrap().poly());
-            let in_turn = common::centred(&f.context, f.secret.phase(&f.context, &in_turn).unwrap().poly());
-            let t: BigInt = t.parse().unwrap();
-            for (x, y) in merged.iter().zip(&in_turn) {
-                let d = x - y;
-                assert!(&d % &t == BigInt::from(0) && common::log2(&(&d * &d)) / 2.0 < 12.0 + common::log2(&t));
-            }
-        }
-        let lazy = switching.relinearize_sum(&f.context, &[three.duplicate(&f.context).unwrap(), three]).unwrap();
-        let doubled: Vec<BigInt> = expected.iter().map(|x| 2 * x).collect();
-        assert!(error_bits(&f.context, &f.secret, &lazy, &doubled) < 121.0);
+        common::judge_relinearisation(&mut f, &switching, 120.0);
     }
 }
 

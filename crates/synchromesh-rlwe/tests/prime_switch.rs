@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Counted, Fixture, centred, error_bits, fixture, literal, message, set};
+use common::{Counted, Fixture, centred, error_bits, fixture, literal, message, set, tensor};
 use num_bigint::BigInt;
 use synchromesh_ring::{Coeff, Counts, IndexSet, Ntt, Poly};
 use synchromesh_rlwe::key_switch::Output;
@@ -204,16 +204,6 @@ fn primes_come_and_go_in_every_pair_of_domains_at_the_counts_of_the_paper() {
             }
         }
     }
-}
-
-/// Tensor product of two slot ciphertexts, as the schemes above form it.
-fn tensor(f: &Fixture, a: &Ciphertext<Counted, Ntt>, b: &Ciphertext<Counted, Ntt>) -> Ciphertext<Counted, Ntt> {
-    let backend = f.context.backend();
-    let (a, b, level, key) = (a.parts(), b.parts(), a.level(), a.key());
-    let mut middle = a[0].mul(backend, &b[1]).unwrap();
-    middle.mul_acc(backend, &a[1], &b[0]).unwrap();
-    let parts = vec![a[0].mul(backend, &b[0]).unwrap(), middle, a[1].mul(backend, &b[1]).unwrap()];
-    Ciphertext::new(f.context.params(), parts, level, key, Noise::bounded(2f64.powi(60))).unwrap()
 }
 
 #[test]

@@ -250,3 +250,110 @@ fn plain_polynomials_cost_the_same_as_mixed_ones() {
     let plain = backend.measure(|| switcher.switch(&context, &input, &key, [Some(&addend), None], 1).unwrap()).1;
     assert_eq!((plain.ntt, plain.mul, plain.convert_mac), (mixed.ntt, mixed.mul, mixed.convert_mac));
 }
+
+/// l primes of 40 bits and k special ones of 55, at degree 2^log_n.
+fn plain(log_n: u32, l: usize, k: usize, t: &str) -> Arc<Context<Device>> {
+    dry(literal(log_n, &vec![40; l], &vec![55; k], t))
+}
+
+fn pairs() -> impl Iterator<Item = [bool; 2]> {
+    DOMAINS.into_iter().flat_map(|i| DOMAINS.map(|o| [i, o]))
+}
+
+fn words(params: &Params, plan: &SwitchPlan) -> usize {
+    plan.prepared_bytes(params) as usize / 8 / params.n()
+}
+
+#[test]
+fn single_decomposition_costs_what_the_tables_say() {
+    let mut cases = 0;
+    for l in [1, 2, 4, 6, 9, 12] {
+        for omega in (1..=l).filter(|omega| l % omega == 0) {
+            let (a, mut ks) = (l / omega, vec![l / omega, 1, 3]);
+            ks.dedup();
+            for (k, t) in ks.into_iter().flat_map(|k| ["1", "65537"].map(|t| (k, t))) {
+                let context = plain(10, l, k, t);
+                let plan = SwitchPlan::hybrid(context.params(), omega).unwrap();
+                // ePrint 2023/1642, Table 2: 2 omega (l + k) words of key a coefficient.
+                assert_eq!(words(context.params(), &plan), 2 * omega * (l + k));
+                for (domains, relinearize) in pairs().flat_map(|p| [false, true].map(|r| (p, r))) {
+                    let folded = cost(&context, &plan, relinearize, domains);
+                    let unfolded = cost(&context, &plan.clone().unfolded(), relinearize, domains);
+                    assert_eq!([folded.ntt, unfolded.ntt], [((omega + 2) * (l + k)) as u64; 2], "{l} {k} {omega}");
+                    // ePrint 2021/204, appendix B.3, the BFV row with any P; folding saves 2l + 2k.
+                    let table = l * l + (3 * k + 2 * omega + 3) * l - a * l + 2 * omega * k + 2 * k;
+                    assert_eq!(multiplications(folded), table - 2 * l - 2 * k, "{l} {k} {omega} {t}");
+                    assert_eq!(multiplications(unfolded), table - 2 * k + down_prescale(k, t), "{l} {k} {omega} {t}");
+                    if k == a {
+                        // Table 2, its BFV row. The BGV row has t and 1/t apart: 2l + 2k more.
+                        assert_eq!(table, l * (l + 2 * omega + 2 * k + 5) + 2 * k);
+                        assert_eq!(table + 2 * l + 2 * k, l * (l + 2 * omega + 2 * k + 7) + 4 * k);
+                        // Section 4.1, folded.
+                        assert_eq!(multiplications(folded), l * (l + 2 * omega + 2 * l / omega + 3));
+                        assert_eq!(folded.ntt as usize, omega * l + 3 * l + 2 * l / omega);
+                        assert_eq!(words(context.params(), &plan), 2 * (omega * l + l));
+                    }
+                    cases += 1;
+                }
+            }
+        }
+    }
+    println!("{cases} cases");
+    assert!(cases > 400, "{cases} cases");
+}
+
+/// ePrint 2023/1642, section 4.1: one digit costs as many transforms as two, more digits more; the fewest products are
+/// at omega = sqrt(l).
+#[test]
+fn the_best_number_of_digits_is_that_of_the_paper() {
+    let l = 16;
+    let costs = [1, 2, 4, 8, 16].map(|omega| {
+        let context = plain(10, l, l / omega, "65537");
+        cost(&context, &SwitchPlan::hybrid(context.params(), omega).unwrap(), true, [true; 2])
+    });
+    let ntt = costs.map(|c| c.ntt as usize);
+    assert_eq!(ntt[..2], [6 * l, 6 * l]);
+    assert!(ntt[1..].windows(2).all(|w| w[0] < w[1]), "{ntt:?}");
+    let least = costs.map(multiplications).into_iter().enumerate().min_by_key(|(_, m)| *m).map(|(i, _)| i);
+    assert_eq!(least, Some(2));
+}
+
+/// ePrint 2023/1642, section 3.5: twice the degree with two digits takes fewer transforms, counted twice each, where
+/// omega^2 - 9 omega + 2 > 0, and a smaller key where omega > 5.
+#[test]
+fn a_larger_degree_pays_from_nine_digits_on() {
+    for omega in 1..=12 {
+        let l = 2 * omega;
+        let of = |log_n, omega: usize| {
+            let context = plain(log_n, l, l / omega, "1");
+            let plan = SwitchPlan::hybrid(context.params(), omega).unwrap();
+            let ntt = cost(&context, &plan, true, [true; 2]).ntt << (log_n - 10);
+            (ntt, plan.prepared_bytes(context.params()))
+        };
+        let (small, large) = (of(10, omega), of(11, 2));
+        assert_eq!(large.0 < small.0, omega * omega + 2 > 9 * omega, "{omega} digits: {small:?} {large:?}");
+        assert_eq!(large.1 < small.1, omega > 5, "{omega} digits: {small:?} {large:?}");
+    }
+}
+
+#[test]
+fn the_baseline_of_linear_key_switching_costs_what_its_algorithm_does() {
+    for l in [2, 4, 8, 16] {
+        let context = plain(10, l, 1, "65537");
+        let plan = SwitchPlan::hybrid(context.params(), l).unwrap();
+        // Its Table II has l^2 + 7l + 2 for slots, but a digit's own limb needs no transform, and only the limbs of P
+        // an inverse one; (l + 2)(l + 1) for coefficients is right.
+        for domains in pairs() {
+            let counts = cost(&context, &plan, true, domains);
+            assert_eq!(counts.ntt as usize, (l + 2) * (l + 1), "{domains:?}");
+            let conversions = l + l * l + 2 * l;
+            assert_eq!(multiplications(counts) - conversions, 2 * l * (l + 1), "products with the key");
+        }
+        // Linear keys are twice as large: 2 l (l + 1) words for each of the two primes of E.
+        let mut made = literal(10, &vec![40; l], &[55], "65537");
+        made.aux = common::chain(10, &[vec![40; l], vec![55, 60, 60]].concat()).split_off(l + 1);
+        let context = dry(made);
+        let linear = SwitchPlan::linear(context.params(), 1).unwrap();
+        assert_eq!(words(context.params(), &linear), 2 * l * (l + 1) * 2);
+    }
+}

@@ -17,19 +17,47 @@ use synchromesh_ring::sampler::{Purpose, Seed};
 use synchromesh_ring::{Backend, Coeff, IndexSet, Poly, ViewMut};
 use synchromesh_rlwe::key_switch::Output;
 use synchromesh_rlwe::{
-    Ciphertext, DigitSizes, Folding, MixedPoly, Noise, Operand, Params, PreparedKey, ProductRing, SecretKey, Source,
-    SwitchKey, SwitchPlan,
+    Ciphertext, DigitSizes, Gadget, MixedPoly, Noise, Operand, Params, PreparedKey, ProductRing, Schedule, SecretKey,
+    Source, SwitchKey, SwitchPlan,
 };
 
-const LOG_N: u32 = 10;
 const G: usize = 5;
 
-/// Widths of q, P and the auxiliary primes.
-const CHAINS: [(&[u32], &[u32], &[u32]); 4] = [
-    (&[45, 45, 45, 45, 45], &[50, 50], &[60; 9]),
-    (&[60, 30, 55, 40, 49, 61], &[61, 61, 60], &[61; 10]),
-    (&[36, 54, 45], &[], &[50; 5]),
-    (&[55], &[50], &[61; 3]),
+/// Widths of q, P and the auxiliary primes, and the primes of each level where they are not prefixes that end with q.
+struct Chain {
+    q: &'static [u32],
+    p: &'static [u32],
+    aux: &'static [u32],
+    levels: &'static [&'static [usize]],
+}
+
+const CHAINS: [Chain; 6] = [
+    Chain { q: &[45, 45, 45, 45, 45], p: &[50, 50], aux: &[60; 9], levels: &[] },
+    Chain { q: &[60, 30, 55, 40, 49, 61], p: &[61, 61, 60], aux: &[61; 10], levels: &[] },
+    Chain { q: &[36, 54, 45], p: &[], aux: &[50; 5], levels: &[] },
+    Chain { q: &[55], p: &[50], aux: &[61; 3], levels: &[] },
+    // The highest level lacks two primes, which P may borrow.
+    Chain {
+        q: &[50, 45, 58, 44, 55, 60, 49],
+        p: &[],
+        aux: &[60; 8],
+        levels: &[&[0, 1], &[0, 1, 2], &[0, 1, 2, 3], &[0, 1, 2, 3, 4]],
+    },
+    // Where two primes of 54 bits leave, two of 36 come in.
+    Chain {
+        q: &[36, 36, 55, 54, 54, 54, 54],
+        p: &[60, 61],
+        aux: &[60; 8],
+        levels: &[
+            &[0, 1, 2],
+            &[2, 3, 4],
+            &[0, 2, 3, 4],
+            &[0, 1, 2, 3, 4],
+            &[2, 3, 4, 5, 6],
+            &[0, 2, 3, 4, 5, 6],
+            &[0, 1, 2, 3, 4, 5, 6],
+        ],
+    },
 ];
 
 const MULTIPLES: [&str; 5] = [
@@ -52,6 +80,8 @@ enum Special {
     All,
     First,
     None,
+    /// What the highest level lacks, besides P.
+    Borrowed,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +100,7 @@ const DIGITS: [Digits; 7] = [
     Digits::Radix(22),
     Digits::Radix(61),
 ];
-const SPECIALS: [Special; 3] = [Special::All, Special::First, Special::None];
+const SPECIALS: [Special; 4] = [Special::All, Special::First, Special::None, Special::Borrowed];
 const PRODUCTS: [Product; 4] = [Product::Base, Product::Extended(1), Product::Extended(3), Product::Linear];
 const RULES: [Overflow; 6] =
     [Overflow::Round, Overflow::Fast, Overflow::Floor, Overflow::Behz, Overflow::HpsFloor, Overflow::HpsRound];
@@ -80,21 +110,42 @@ const SOURCES: [&str; 3] = ["square", "rotation", "other key"];
 const WAYS: [&str; 3] = ["once", "hoisted", "summed"];
 const TARGETS: [&str; 3] = ["same level", "merged", "merged and folded"];
 
-fn base_plan(params: &Params, digits: Digits, special: Special, product: Product) -> Option<SwitchPlan> {
-    let l = params.q().len();
-    let plan = match digits {
-        Digits::Omega(omega) => SwitchPlan::hybrid(params, omega.min(l)).ok()?,
-        Digits::Uneven => {
-            SwitchPlan::with_digits(params, &DigitSizes(vec![l.checked_sub(1).filter(|&n| n > 0)?, 1])).ok()?
-        }
-        Digits::Radix(bits) => SwitchPlan::hybrid(params, l).ok()?.with_radix(bits),
+/// A plan of this structure; digits are sums of stored ones, of one prime each, if `summed` and where they can be.
+fn base_plan(
+    params: &Params,
+    (digits, special, product): (Digits, Special, Product),
+    summed: bool,
+) -> Option<SwitchPlan> {
+    let q = params.q();
+    let kept = if matches!(special, Special::Borrowed) { params.level(params.top_level()).unwrap() } else { q };
+    let l = kept.len();
+    let sizes = match digits {
+        Digits::Omega(omega) => DigitSizes::equal(l, omega.min(l)).ok()?,
+        Digits::Uneven => DigitSizes(vec![l.checked_sub(1).filter(|&n| n > 0)?, 1]),
+        Digits::Radix(_) => DigitSizes::equal(l, l).ok()?,
     };
-    let plan = plan.with_special(match special {
-        Special::All => params.p().clone(),
-        Special::First => params.p().iter().take(1).collect(),
-        Special::None => IndexSet::empty(),
-    });
-    let keyed = l + plan.special.len();
+    let plan = match (digits, special) {
+        (Digits::Radix(bits), Special::All | Special::First | Special::None) => {
+            SwitchPlan::with_digits(params, &sizes).ok()?.with_radix(bits)
+        }
+        (Digits::Radix(_), Special::Borrowed) => return None,
+        (_, Special::Borrowed) if kept.len() == q.len() => return None,
+        (_, Special::Borrowed) => {
+            let (stored, digits) = (DigitSizes::single(q.len()), sizes.split(kept).ok()?);
+            SwitchPlan::coalesced(params, &stored, digits, &q.without(kept)).ok()?
+        }
+        (_, Special::All) if summed => {
+            let (stored, digits) = (DigitSizes::single(l), sizes.split(q).ok()?);
+            SwitchPlan::coalesced(params, &stored, digits, &IndexSet::empty()).ok()?
+        }
+        _ => SwitchPlan::with_digits(params, &sizes).ok()?,
+    };
+    let plan = match special {
+        Special::All | Special::Borrowed => plan,
+        Special::First => plan.with_special(params.p().iter().take(1).collect()),
+        Special::None => plan.with_special(IndexSet::empty()),
+    };
+    let keyed = plan.key_primes().len();
     match product {
         Product::Base => Some(plan),
         Product::Extended(omega2) => plan.in_extended_ring(params, omega2.min(keyed)).ok(),
@@ -232,7 +283,7 @@ fn check(f: &Fixture, other: &SecretKey<Counted>, case: &Case, key: &SwitchKey<C
     let noise = context.switcher(&case.plan, from, to).unwrap().noise();
     // A sum holds the error of one switch from each of two accumulated products and of the one taken off again.
     let noise = if case.way == 2 { noise.plus(noise).plus(noise) } else { noise };
-    let bound = noise.bound(LOG_N, 128);
+    let bound = noise.bound(params.ring().log_n(), 128);
     let t = BigInt::from(params.error_multiple().clone());
     let message = if t == BigInt::from(1) { 20.0 } else { log2(&t) };
     if (bound + log2(&t)).max(message) + 2.0 > params.ring().log2(to) {
@@ -240,11 +291,12 @@ fn check(f: &Fixture, other: &SecretKey<Counted>, case: &Case, key: &SwitchKey<C
     }
     let prepared = key.prepare(context, &case.plan).unwrap();
     let (phase, m) = run(f, other, &prepared, case, salt);
-    let dropped = BigInt::from(params.ring().product(&from.without(to)));
+    let product = |set: &IndexSet| BigInt::from(params.ring().product(set));
+    let (dropped, coming) = (product(&from.without(to)), product(&to.without(from)));
     let mut largest = BigInt::zero();
     for (x, m) in phase.iter().zip(&m) {
-        // The phase is (m + t e) / dropped.
-        let off = x * &dropped - m;
+        // The phase is (coming m + t e) / dropped.
+        let off = x * &dropped - m * &coming;
         assert!((&off % &t).is_zero(), "the error is no multiple of t: {case:?}");
         largest = largest.max((off / &t).abs());
     }
@@ -255,12 +307,28 @@ fn check(f: &Fixture, other: &SecretKey<Counted>, case: &Case, key: &SwitchKey<C
 
 #[test]
 fn every_legal_combination_decrypts_below_its_bound() {
+    go_through(10);
+}
+
+#[test]
+#[ignore = "a real degree; cargo xtask verify runs it"]
+fn every_legal_combination_decrypts_at_a_real_degree() {
+    go_through(14);
+}
+
+/// How a combination reaches its target.
+fn target_name(merge: usize, from: &IndexSet, to: &IndexSet) -> String {
+    let coming = if to.without(from).is_empty() { "" } else { ", primes come in" };
+    format!("{}{coming}", TARGETS[merge])
+}
+
+fn go_through(log_n: u32) {
     let mut seen: BTreeMap<(&str, String), usize> = BTreeMap::new();
     let (mut turn, mut done, mut no_room, mut illegal) = (0usize, 0usize, 0, 0);
     let mut widest = (0f64, String::new());
-    for (ci, (q, p, aux)) in CHAINS.into_iter().enumerate() {
+    for (ci, chain) in CHAINS.iter().enumerate() {
         for (ti, t) in MULTIPLES.iter().enumerate() {
-            let mut f = fixture(with_aux(q, p, aux, t), 40 + ti as u64);
+            let mut f = fixture(with_aux(log_n, chain, t), 40 + ti as u64);
             let other = SecretKey::generate(&f.context, &mut f.randomness).unwrap();
             for (i, (digits, special, product, folded)) in structures().enumerate() {
                 // Each structure at one of the multiples, another one in each chain.
@@ -268,7 +336,7 @@ fn every_legal_combination_decrypts_below_its_bound() {
                     continue;
                 }
                 let params = f.context.params().clone();
-                let Some(mut plan) = base_plan(&params, digits, special, product) else {
+                let Some(mut plan) = base_plan(&params, (digits, special, product), turn % 2 == 0) else {
                     illegal += 1;
                     continue;
                 };
@@ -277,7 +345,7 @@ fn every_legal_combination_decrypts_below_its_bound() {
                 let rule = RULES[turn % RULES.len()];
                 let down = if rule == Overflow::Behz { Overflow::Behz } else { Overflow::Round };
                 plan = plan.with_overflow(rule, down);
-                if plan.require_capacity(&params, params.q()).is_err() {
+                if plan.require_capacity(&params, params.level(top).unwrap()).is_err() {
                     // The aux primes were counted for centred digits.
                     plan = plan.with_overflow(Overflow::Round, down);
                 }
@@ -286,14 +354,15 @@ fn every_legal_combination_decrypts_below_its_bound() {
                     way_out = [Overflow::Round, Overflow::HpsRound, Overflow::Behz][turn % 3];
                     ring.overflow = way_out;
                 }
-                let level = top - if turn % 3 == 0 { turn / 3 % (top + 1) } else { 0 };
+                let lower = if chain.levels.is_empty() { turn % 3 == 0 } else { turn % 4 > 0 };
+                let level = top - if lower { turn / 3 % (top + 1) } else { 0 };
                 let merge = if level == 0 { 0 } else { turn % 4 % 3 };
                 let target = level - usize::from(merge > 0);
                 match (folded, merge) {
                     (false, _) => plan = plan.unfolded(),
                     (true, 2) => {
                         let [from, to] = [level, target].map(|l| params.level(l).unwrap());
-                        plan.folding = Folding::Folded { dropped: from.without(to), coming: IndexSet::empty() };
+                        plan = plan.folded_to(from, to);
                     }
                     _ => {}
                 }
@@ -323,7 +392,10 @@ fn every_legal_combination_decrypts_below_its_bound() {
                         count("P", format!("{special:?}"));
                         count("ring", format!("{product:?}"));
                         count("folded", folded.to_string());
-                        count("target", TARGETS[merge].to_owned());
+                        let [from, to] = [level, target].map(|l| params.level(l).unwrap());
+                        count("target", target_name(merge, from, to));
+                        let summed = matches!(case.plan.gadget, Gadget::Coalesced { .. });
+                        count("gadget", if summed { "coalesced" } else { "idempotent" }.to_owned());
                         count("input", DOMAINS[case.input].to_owned());
                         count("output", DOMAINS[case.output].to_owned());
                         count("domain pair", format!("{} to {}", DOMAINS[case.input], DOMAINS[case.output]));
@@ -352,23 +424,27 @@ fn every_legal_combination_decrypts_below_its_bound() {
         ("P", SPECIALS.len()),
         ("ring", PRODUCTS.len()),
         ("folded", 2),
-        ("target", TARGETS.len()),
+        ("gadget", 2),
+        // Without and with primes that come in.
+        ("target", 2 * TARGETS.len() - 1),
         ("domain pair", 9),
         ("source", SOURCES.len()),
         ("way", WAYS.len()),
         ("rule", RULES.len()),
         ("rule out of E", 3),
         ("multiple", MULTIPLES.len()),
-        ("method", 6),
+        // bv, rns_bv, ghs, hybrid, double, linear and level-aware.
+        ("method", 7),
     ] {
         assert_eq!(values(axis), expected, "not every value of {axis} was met");
     }
     assert!(widest < 8.0, "a bound exceeds its error by {widest} bits");
 }
 
-fn with_aux(q: &[u32], p: &[u32], aux: &[u32], t: &str) -> synchromesh_rlwe::ParamsLiteral {
-    let mut made = literal(LOG_N, q, &[p, aux].concat(), t);
-    made.aux = made.p.split_off(p.len());
+fn with_aux(log_n: u32, chain: &Chain, t: &str) -> synchromesh_rlwe::ParamsLiteral {
+    let mut made = literal(log_n, chain.q, &[chain.p, chain.aux].concat(), t);
+    made.aux = made.p.split_off(chain.p.len());
+    made.schedule = Schedule::of(chain.levels.iter().map(|level| level.to_vec()).collect());
     made
 }
 

@@ -35,9 +35,9 @@ fn from_fixed(units: i32) -> Option<f64> {
     }
 }
 
-/// Appends a certificate; half an unknown one is unknown.
-pub(super) fn write(writer: &mut Writer, noise: Noise) {
-    let mut units = [to_fixed(noise.sigma), to_fixed(noise.remainder)];
+/// Appends a certificate by its two numbers; half an unknown one is unknown.
+pub(super) fn write(writer: &mut Writer, (sigma, remainder): (f64, f64)) {
+    let mut units = [to_fixed(sigma), to_fixed(remainder)];
     if units.contains(&UNKNOWN) {
         units = [UNKNOWN; 2];
     }
@@ -50,7 +50,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Noise, WireError> {
     let refuse = || reader.refuse("no writer produces this certificate", 8);
     let half_known = units.contains(&UNKNOWN) && units != [UNKNOWN; 2];
     let [Some(sigma), Some(remainder)] = units.map(from_fixed) else { return Err(refuse()) };
-    if half_known { Err(refuse()) } else { Ok(Noise { sigma, remainder }) }
+    if half_known { Err(refuse()) } else { Ok(Noise::claimed(sigma, remainder)) }
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
 
     fn bytes(noise: Noise) -> Vec<u8> {
         let mut writer = Writer::new(HEADER, 8);
-        write(&mut writer, noise);
+        write(&mut writer, noise.claim(10));
         writer.finish(None)
     }
 
@@ -75,7 +75,7 @@ mod tests {
         let values = [f64::NEG_INFINITY, -2e6, -1048576.0, -33.33, -0.0, 1e-9, 0.7, 1.0, 61.0 + 1.0 / 1024.0, 1e6];
         for sigma in values {
             for remainder in values {
-                let noise = Noise { sigma, remainder };
+                let noise = Noise::claimed(sigma, remainder);
                 let read = parse(&bytes(noise)).unwrap();
                 for (before, after) in [(sigma, read.sigma), (remainder, read.remainder)] {
                     let floor = before.max(if before.is_finite() { -1048576.0 } else { before });
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_has_no_bound_is_unknown_in_both_parts() {
         for bad in [f64::INFINITY, f64::NAN, 1048576.1, f64::MAX] {
-            for noise in [Noise { sigma: bad, remainder: 1.0 }, Noise { sigma: 1.0, remainder: bad }] {
+            for noise in [Noise::claimed(bad, 1.0), Noise::claimed(1.0, bad)] {
                 assert_eq!(bytes(noise), bytes(Noise::UNKNOWN));
             }
         }

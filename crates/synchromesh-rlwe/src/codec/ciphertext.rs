@@ -120,7 +120,7 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
         write_u16(&mut writer, "level", self.level())?;
         writer.u8(self.parts().len() as u8);
         writer.bool(D::NTT);
-        certificate::write(&mut writer, self.noise());
+        certificate::write(&mut writer, self.noise().claim(params.ring().log_n()));
         writer.scheme_header(attached.scheme_header)?;
         let stored = if attached.seed.is_some() { 1 } else { self.parts().len() };
         self.parts()[..stored].iter().try_for_each(|part| write_poly(&mut writer, context, part))?;

@@ -58,14 +58,36 @@ impl<B: Backend> Switcher<B> {
         addends: &[Option<Operand<'a, B>>; 2],
         output: &Output,
     ) -> Option<[Option<&'a Poly<B, Ntt>>; 2]> {
-        let down = &self.down;
-        let plain = down.factors.is_none() && down.addend_factors.is_none() && down.conversion.is_some();
-        let plain = plain && self.way_out.is_none() && self.runs().len() == 1;
-        let slots = self.target.without(&output.ntt).is_empty() && self.target == self.active;
+        let slots = self.target.without(&output.ntt).is_empty();
         let of = |a: &Option<Operand<'a, B>>| a.and_then(|a| a.ntt()).filter(|p| p.primes() == &self.active);
         let [a, b] = addends.each_ref().map(of);
         let all = a.is_some() == addends[0].is_some() && b.is_some() == addends[1].is_some();
-        (plain && slots && all).then_some([a, b])
+        (self.is_plain() && slots && all).then_some([a, b])
+    }
+
+    /// Whether each limb of the target is its gadget product, the converted rest and addends, and nothing else.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        let down = &self.down;
+        let plain = down.factors.is_none() && down.addend_factors.is_none() && down.conversion.is_some();
+        plain && self.way_out.is_none() && self.runs().len() == 1 && self.target == self.active
+    }
+
+    /// The gadget product on the primes of P, in coefficients: a buffer, and the rows of each part in it.
+    pub(super) fn special_limbs(
+        &self,
+        context: &Context<B>,
+        digits: &mut Decomposed<'_, B>,
+        key: &PreparedKey<B>,
+    ) -> Result<(B::Buffer, [Vec<usize>; 2]), Error> {
+        let (backend, count) = (context.backend(), self.down.leaving.len());
+        let mut special = backend.alloc(2 * count).map_err(ring)?;
+        let rows = [(0..count).collect(), (count..2 * count).collect::<Vec<usize>>()];
+        let out = ViewMut { buffer: &mut special, batch: 2, batch_stride: count, rows: &rows[0] };
+        self.gadget_on(digits, key, &self.down.leaving_rows, |primes, gadget, keys| {
+            backend.gadget_product_coeff(primes, gadget, keys, out)
+        })?;
+        Ok((special, rows))
     }
 
     fn prime_by_prime(
@@ -77,16 +99,10 @@ impl<B: Backend> Switcher<B> {
         galois: usize,
     ) -> Result<[MixedPoly<B>; 2], Error> {
         let backend = context.backend();
-        let count = self.down.leaving.len();
-        let mut special = backend.alloc(2 * count).map_err(ring)?;
-        let rows: Vec<usize> = (0..2 * count).collect();
-        let out = ViewMut { buffer: &mut special, batch: 2, batch_stride: count, rows: &rows[..count] };
-        self.gadget_on(&mut digits, key, &self.down.leaving_rows, |primes, gadget, keys| {
-            backend.gadget_product_coeff(primes, gadget, keys, out)
-        })?;
+        let (special, rows) = self.special_limbs(context, &mut digits, key)?;
         let all: Vec<usize> = (0..self.target.len()).collect();
         let mut rest = [Poly::<B, Coeff>::new(backend, &self.target)?, Poly::new(backend, &self.target)?];
-        for (rest, rows) in rest.iter_mut().zip(rows.chunks(count.max(1))) {
+        for (rest, rows) in rest.iter_mut().zip(&rows) {
             let Some(conversion) = &self.down.conversion else { continue };
             let (src, dst) = (View::new(&special, rows), ViewMut::new(rest.buffer_mut(), &all));
             backend.convert(conversion, src, dst, ConvertMode::Replace).map_err(ring)?;
@@ -109,7 +125,7 @@ impl<B: Backend> Switcher<B> {
     }
 
     /// Runs `product` on some limbs of the digits and of the key.
-    fn gadget_on(
+    pub(super) fn gadget_on(
         &self,
         digits: &mut Decomposed<'_, B>,
         key: &PreparedKey<B>,
