@@ -1,16 +1,21 @@
 //! Times CKKS circuits at 128 bits over different level schedules: small primes only or mostly large ones with prime
 //! switching, and one secret key or two. Every result is decrypted and compared.
 //!
-//! `level_schedules [rounds]`; medians in milliseconds, one thread.
+//! `level_schedules [rounds] [PROFILE]`; medians in milliseconds, one thread, beside what a machine profile predicts.
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use synchromesh::circuits::Steps;
 use synchromesh::ckks::{Context, Evaluator, Mode, Params, ParamsLiteral, Rotations};
+use synchromesh::cost::{Profile, predict_ckks};
 use synchromesh::rlwe::{DigitSizes, PrimeSwitching, Randomness, Schedule, Security};
 
-fn main() -> synchromesh::Result<()> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rounds = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(7);
+    let text = std::env::args().nth(2).map(std::fs::read_to_string).transpose()?;
+    let profile = text.map(|text| Profile::from_json(&text)).transpose()?;
+    let run = |name: &str, literal, rounds| run(name, literal, rounds, profile.as_ref());
     println!("depth 12, N = 2^15, three digits: squarings from the top level to the bottom");
     for log_scale in [36, 40] {
         let small = [vec![log_scale + 20], vec![log_scale; 12]].concat();
@@ -61,8 +66,15 @@ fn literal(
     Ok(ParamsLiteral { log_n, log_scale, q_bits, p_bits, level_limbs, schedule, omega, mode, security, primes: None })
 }
 
-fn run(name: &str, literal: ParamsLiteral, rounds: usize) -> synchromesh::Result<()> {
+fn run(name: &str, literal: ParamsLiteral, rounds: usize, profile: Option<&Profile>) -> synchromesh::Result<()> {
     let params = Params::new(literal)?;
+    let top = params.top_level();
+    let predicted = profile.map(|profile| {
+        predict_ckks(profile, &params, &Steps::default(), &[1.0], |evaluator, x| {
+            (1..top).try_fold(evaluator.square(&x[0])?, |y, _| evaluator.square(&y))
+        })
+    });
+    let predicted = predicted.transpose()?.map_or_else(String::new, |s| format!("{:8.2} predicted, ", 1e3 * s));
     let (digits, below) = (params.plan().digits.len(), params.second_plan().map(|plan| plan.digits.len()));
     let log_qp = params.rlwe().log_qp();
     let limbs = (params.rlwe().q().len(), params.rlwe().p().len());
@@ -95,7 +107,7 @@ fn run(name: &str, literal: ParamsLiteral, rounds: usize) -> synchromesh::Result
     let digits = below.map_or(format!("{digits} digits"), |below| format!("{digits} and {below} digits"));
     let (l, k) = limbs;
     println!(
-        "{name:>34}: {:8.2} ms, {l:2} + {k} primes, {digits}, log QP = {log_qp}, off by {off:.1e}",
+        "{name:>34}: {:8.2} ms, {predicted}{l:2} + {k} primes, {digits}, log QP = {log_qp}, off by {off:.1e}",
         times[rounds / 2]
     );
     Ok(())

@@ -19,6 +19,7 @@ use num_bigint::{BigInt, BigUint};
 use num_traits::One;
 use synchromesh_rlwe::SecretKey;
 use synchromesh_rlwe::noise::Noise;
+use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, Poly};
 
 pub use encrypt::{Encoding, Encryption};
@@ -150,8 +151,18 @@ impl Scheme for Bfv {
         context: &Context<B>,
         how: Multiplication,
         pairs: &[[&Ciphertext<B>; 2]],
+        keys: Option<&KeySwitching<B>>,
     ) -> Result<Ciphertext<B>> {
-        multiply::tensor(context, how, pairs)
+        multiply::tensor(context, how, pairs, keys)
+    }
+
+    fn multiply<B: Backend>(
+        context: &Context<B>,
+        how: Multiplication,
+        pairs: &[[&Ciphertext<B>; 2]],
+        keys: &KeySwitching<B>,
+    ) -> Result<Ciphertext<B>> {
+        multiply::relinearized(context, how, pairs, keys)
     }
 
     fn finish_product<B: Backend>(

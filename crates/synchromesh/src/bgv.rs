@@ -22,6 +22,7 @@ use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::One;
 use synchromesh_rlwe::noise::Noise;
+use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, Ntt, Poly};
 
 pub use bridge::{Bridge, bridged_literal};
@@ -148,7 +149,12 @@ impl Scheme for Bgv {
         Ok((header.over(&params.divisor_mod_t(from, to)?, params.t().value()), noise::message_switch()))
     }
 
-    fn tensor<B: Backend>(context: &Context<B>, (): (), pairs: &[[&Ciphertext<B>; 2]]) -> Result<Ciphertext<B>> {
+    fn tensor<B: Backend>(
+        context: &Context<B>,
+        (): (),
+        pairs: &[[&Ciphertext<B>; 2]],
+        _: Option<&KeySwitching<B>>,
+    ) -> Result<Ciphertext<B>> {
         switching::tensor(context, pairs)
     }
 }

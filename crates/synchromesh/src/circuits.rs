@@ -7,6 +7,7 @@
 
 mod coefficient;
 mod linear;
+mod matrix;
 mod polynomial;
 mod product;
 mod slots;
@@ -18,6 +19,7 @@ use synchromesh_rlwe::{Context, RotationSum};
 
 pub use coefficient::{Coefficient, Number};
 pub use linear::{LinearTransform, PreparedTransform};
+pub use matrix::{Levels, Matrix, MatrixArithmetic, MatrixChoices, MatrixPacking, MatrixPlan, Side, Slicing};
 pub use polynomial::{Polynomial, PolynomialPlan, chebyshev_coefficients};
 pub use product::{inner_product, product, product_depth};
 

@@ -6,7 +6,7 @@
 //! brings the scale back: S_(l-1) = S_l^2 / D_l, an exact number that is compared exactly. X -> X^(3^k) rotates the slots
 //! by k, X -> X^(2N-1) conjugates them. Results are approximate: [`Context::error_bound`] says how far they may be off.
 //!
-//! Decrypted values must not be published as they are; see [`Plaintext`].
+//! Decrypted values must not be published as they are, see [`Plaintext`]; [`Context::publish`] is for that.
 
 mod ciphertext;
 mod context;
@@ -16,6 +16,7 @@ mod evaluator;
 mod noise;
 mod params;
 mod plaintext;
+mod publish;
 mod scale;
 mod wire;
 
@@ -25,4 +26,5 @@ pub use embedding::Complex64;
 pub use evaluator::Evaluator;
 pub use params::{Mode, Params, ParamsLiteral, Primes};
 pub use plaintext::Plaintext;
+pub use publish::{LEAST_SECURITY, Published, Release};
 pub use scale::{Scale, ScaleLiteral};

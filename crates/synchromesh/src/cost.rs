@@ -6,11 +6,13 @@
 //! level-aware key switching, section 4.3).
 
 mod candidates;
+mod circuit;
 mod index_map;
 mod one_switch;
 mod profile;
 
 pub use self::candidates::{Candidate, candidates};
+pub use self::circuit::{predict_ckks, predict_exact};
 pub use self::index_map::{Choice, IndexMap};
 pub use self::one_switch::{OneSwitch, Op, Shape};
 pub use self::profile::{Entry, Point, Profile, Streaming};

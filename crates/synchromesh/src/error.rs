@@ -6,6 +6,7 @@ use synchromesh_rlwe::ring::prime::PrimeError;
 use crate::batch::BatchError;
 use crate::ckks::embedding::EmbeddingError;
 use crate::plain_modulus::PlainModulusError;
+use crate::plan::{Limit, Nearest};
 
 /// Result of a scheme's operation.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -108,12 +109,32 @@ pub enum Error {
         /// Whether the key that swaps rows (BFV, BGV) or conjugates (CKKS) is missing too.
         swap: bool,
     },
+    /// Decrypted values cannot be released as asked for.
+    #[error("no release: {reason}")]
+    Release {
+        /// What stands against it, with the numbers.
+        reason: String,
+    },
+    /// No parameters do what a description asks for.
+    #[error("no parameters up to N = 2^17 fit this description, by {limit}: {reason}{}", nearest_text(.nearest.as_ref()))]
+    NoPlan {
+        /// The limit that the largest degree ran into.
+        limit: Limit,
+        /// How, with the numbers.
+        reason: String,
+        /// A request that works.
+        nearest: Option<Nearest>,
+    },
     /// An operation needs keys and the evaluator has none.
     #[error("{operation} needs evaluation keys, and this evaluator has none")]
     NoKeys {
         /// What was asked for.
         operation: &'static str,
     },
+}
+
+fn nearest_text(nearest: Option<&Nearest>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!("; {nearest} would fit"))
 }
 
 impl From<synchromesh_rlwe::ring::Error> for Error {
@@ -158,6 +179,8 @@ impl Error {
             Self::SecondBase { .. } => "second_base",
             Self::Header { .. } => "header",
             Self::MissingRotations { .. } => "missing_key",
+            Self::Release { .. } => "release",
+            Self::NoPlan { limit, .. } => limit.kind(),
             Self::NoKeys { .. } => "no_keys",
         }
     }
@@ -193,6 +216,14 @@ impl Error {
                 "have the owner of the secret key generate keys for the rotations {steps:?}{}",
                 if *swap { " and for the swap" } else { "" }
             ),
+            Self::Release { .. } => {
+                "ask for fewer bits or fewer shares, or plan for a larger scale: every bit of it is a bit of precision"
+                    .to_owned()
+            }
+            Self::NoPlan { nearest: Some(nearest), .. } => {
+                format!("ask for {nearest}, or change the rest of the request")
+            }
+            Self::NoPlan { .. } => "ask for less security, a smaller plaintext modulus or fewer additions".to_owned(),
             Self::NoKeys { operation } => {
                 format!("make the evaluator with keys that the owner of the secret key generated for {operation}")
             }

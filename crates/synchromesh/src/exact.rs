@@ -11,6 +11,7 @@ mod ciphertext;
 mod combine;
 mod context;
 mod evaluator;
+mod hoisted;
 mod integers;
 mod lift;
 mod merged;
@@ -24,6 +25,7 @@ mod wire;
 
 use num_bigint::{BigInt, BigUint};
 use synchromesh_rlwe::noise::Noise;
+use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, Coeff, Poly};
 use synchromesh_rlwe::{SwitchDomain, ring};
 
@@ -164,7 +166,7 @@ pub trait Scheme: Copy + std::fmt::Debug + Send + Sync + 'static {
     fn lowered(params: &Params<Self>, header: &Self::Header, from: usize, to: usize) -> Result<(Self::Header, Noise)>;
 
     /// The sum of the products of `pairs` in three components, computed in the way `how` says, at the level that it
-    /// or the scheme chooses.
+    /// or the scheme chooses; `keys` are those that it will be relinearised with, if any.
     ///
     /// # Errors
     /// [`crate::Error::Params`] for an empty list, [`synchromesh_rlwe::Error::Noise`] when the result could decrypt
@@ -173,7 +175,23 @@ pub trait Scheme: Copy + std::fmt::Debug + Send + Sync + 'static {
         context: &Context<Self, B>,
         how: Self::Variant,
         pairs: &[[&Ciphertext<Self, B>; 2]],
+        keys: Option<&KeySwitching<B>>,
     ) -> Result<Ciphertext<Self, B>>;
+
+    /// As [`Self::tensor`], relinearised.
+    ///
+    /// # Errors
+    /// As [`Self::tensor`], and those of the relinearisation.
+    fn multiply<B: Backend>(
+        context: &Context<Self, B>,
+        how: Self::Variant,
+        pairs: &[[&Ciphertext<Self, B>; 2]],
+        keys: &KeySwitching<B>,
+    ) -> Result<Ciphertext<Self, B>> {
+        let product = Self::tensor(context, how, pairs, Some(keys))?.certified(context.params())?;
+        let inner = keys.relinearize(context.rlwe(), product.inner())?;
+        Ok(Ciphertext::new(inner, product.header().clone()))
+    }
 
     /// A product of operands at `level`, relinearised or not, as the caller gets it.
     ///

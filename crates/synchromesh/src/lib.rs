@@ -4,6 +4,7 @@
 pub mod batch;
 pub mod bfv;
 pub mod bgv;
+pub mod bundle;
 pub mod circuits;
 pub mod ckks;
 pub mod cost;
@@ -11,6 +12,7 @@ pub mod error;
 pub mod exact;
 pub mod plain_modulus;
 pub mod plan;
+pub mod rotations;
 
 pub use error::{Error, Result};
 pub use synchromesh_rlwe as rlwe;

@@ -5,13 +5,16 @@ mod judge_bfv;
 #[path = "exact/oracle.rs"]
 mod oracle;
 
+use std::sync::Arc;
+
 use num_bigint::BigInt;
 use oracle::{Ct, Device, Fixture, Model, T128, big, deep, fixture, literal};
 use synchromesh::Error;
 use synchromesh::bfv::{Bfv, Decryption, Dropping, Encoding, Encryption, Evaluator, Multiplication, Tensor};
-use synchromesh::exact::Rotations;
-use synchromesh::rlwe::ring::Counts;
+use synchromesh::exact::{Context, Params, Rotations};
+use synchromesh::rlwe::Randomness;
 use synchromesh::rlwe::ring::rns::Overflow;
+use synchromesh::rlwe::ring::{Counts, Cpu};
 
 type Ciphertext = Ct<Bfv>;
 
@@ -270,10 +273,80 @@ fn costs_are_those_of_table_1() {
     evaluator.sum_of_products_no_relin(&pairs).unwrap();
     let (lazy, _) = cost(&f, || evaluator.sum_of_products_no_relin(&pairs).unwrap());
     assert_eq!((lazy.ntt, lazy.convert_mac), (4 * 8 * k + 6 * k, 4 * 6 * k * k + 3 * k * k));
-    // Relinearised, ePrint 2021/204, section 5.2 and appendix B: 14 k + (2 + d)(k + k_P) transforms.
+    // Relinearised, ePrint 2021/204, section 5.2 and appendix B: 14 k + (2 + d)(k + k_P) transforms, less the 2 k of the
+    // first two components modulo Q, which go back with the key switch.
     f.evaluator.mul(&x, &y).unwrap();
     let (relinearised, _) = cost(&f, || f.evaluator.mul(&x, &y).unwrap());
-    assert_eq!(relinearised.ntt, 14 * k + (2 + 2) * (k + 3));
+    assert_eq!(relinearised.ntt, 12 * k + (2 + 2) * (k + 3));
+}
+
+#[test]
+fn products_relinearised_at_once_have_the_bits_of_those_relinearised_afterwards() {
+    // Special primes wider than the auxiliary ones, which therefore are the second base in both cases.
+    let literals = [
+        literal(10, "65537", &[50, 47, 30, 58], &[60, 61, 59], &[], 2),
+        literal(11, T128, &[60, 45, 50, 30, 33, 59, 60], &[61, 61, 60], &[], 7),
+    ];
+    for (seed, literal) in literals.into_iter().enumerate() {
+        let params = Params::<Bfv>::new(literal).unwrap();
+        let cpu = Cpu::open(Arc::clone(params.rlwe().ring())).unwrap();
+        // The fused stages of a device here, what they stand for in the other tests' counting device.
+        let context = Context::<Bfv, Cpu>::with_backend(params, cpu).unwrap();
+        let mut randomness = Randomness::insecure_from_number(seed as u64);
+        let (secret, public) = context.generate_keys(&mut randomness).unwrap();
+        let keys = context.generate_evaluation_keys(&secret, &Rotations::none(), &mut randomness).unwrap();
+        let keys = Arc::new(keys);
+        let message: Vec<i64> = (0..context.params().n() as i64).map(|i| i * i % 251 - 125).collect();
+        let message = context.encode_coefficients(&message).unwrap();
+        let x = context.encrypt(&public, &message, &mut randomness).unwrap();
+        let words = |ct: &synchromesh::bfv::Ciphertext| -> Vec<Vec<u64>> {
+            ct.inner().parts().iter().map(|p| p.to_words(context.backend()).unwrap()).collect()
+        };
+        for (name, how) in Multiplication::NAMED {
+            let evaluator = Evaluator::new(&context, Some(Arc::clone(&keys))).with_variant(how);
+            for terms in [1, 3] {
+                let pairs = vec![[&x, &x]; terms];
+                let at_once = evaluator.sum_of_products(&pairs).unwrap();
+                let three = evaluator.sum_of_products_no_relin(&pairs).unwrap();
+                let afterwards = evaluator.relinearize(&three).unwrap();
+                if at_once.level() == afterwards.level() && !how.raise || how.dropping == Dropping::Never {
+                    assert!(words(&at_once) == words(&afterwards), "{name}, {terms} terms");
+                }
+                let [a, b] = [&at_once, &afterwards].map(|ct| context.decrypt(&secret, ct).unwrap());
+                let [a, b] = [a, b].map(|plaintext| context.decode_coefficients_big(&plaintext).unwrap());
+                assert!(a == b, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn products_whose_second_base_begins_with_the_special_primes_decrypt() {
+    let bits = [58, 57, 56, 58, 47, 58, 50];
+    for (t, q_bits, p_bits, omega) in [
+        ("2", &[58, 47, 30, 50, 41][..], &[57, 56, 55][..], 2),
+        ("65537", &[58, 47, 50, 50, 41], &[57, 56, 55], 2),
+        ("1073479681", &bits, &[58], 7),
+        (T128, &bits, &[57, 58, 58, 50], 3),
+    ] {
+        let mut f: Fixture<Bfv> = fixture(literal(10, t, q_bits, p_bits, &[], omega), &Rotations::none(), 69);
+        let (a, b) = (f.random(), f.random());
+        let (x, y) = (f.encrypt(&a), f.encrypt(&b));
+        let product = f.mul(&a, &b);
+        let three = f.scale(&product, &3.into());
+        let overflows = OVERFLOWS.into_iter().map(|scale| Multiplication { scale, ..Multiplication::NEW });
+        for how in Multiplication::NAMED.into_iter().map(|(_, how)| how).chain(overflows) {
+            f = by(f, how);
+            f.judge(&f.evaluator.mul(&x, &y).unwrap(), &product);
+            f.judge(&f.evaluator.sum_of_products(&[[&x, &y]; 3]).unwrap(), &three);
+        }
+        // It is this way that ran: 2 k transforms fewer.
+        f = by(f, Multiplication::NEW);
+        let (k, p, d) =
+            (q_bits.len() as u64, p_bits.len() as u64, q_bits.len().div_ceil(q_bits.len().div_ceil(omega)) as u64);
+        let (counts, _) = cost(&f, || f.evaluator.mul(&x, &y).unwrap());
+        assert!(counts.ntt <= 12 * k + (2 + d) * (k + p) - 2 * p, "t = {t}: {counts:?}");
+    }
 }
 
 #[test]
@@ -307,7 +380,8 @@ fn leveled_costs_are_those_of_table_1() {
         f.evaluator.mul(&ct, &ct).unwrap();
         let (whole, _) = cost(&f, || f.evaluator.mul(&ct, &ct).unwrap());
         let digits = l.div_ceil(4);
-        assert_eq!(whole.ntt, 14 * l + (2 + digits) * (l + 4));
+        // The special primes are part of the second base, whose division by P is that of the key switch.
+        assert_eq!(whole.ntt, 12 * l + (2 + digits) * (l + 4) - 2 * 4);
     }
 }
 

@@ -1,5 +1,7 @@
 //! BFV and BGV into each other: messages and errors kept, one set of keys for both, mixed products.
 
+#[path = "exact/joined.rs"]
+mod joined;
 #[path = "exact/judge_bfv.rs"]
 mod judge_bfv;
 #[path = "exact/judge_bgv.rs"]
@@ -7,39 +9,18 @@ mod judge_bgv;
 #[path = "exact/oracle.rs"]
 mod oracle;
 
-use std::sync::Arc;
-
+use joined::joined;
 use num_bigint::BigInt;
-use oracle::{Ct, Device, Fixture, deep, fixture, literal};
+use oracle::{Ct, Fixture, fixture, literal};
 use synchromesh::bfv::Bfv;
-use synchromesh::bgv::{Bgv, Bridge, Factors, Levels, Management, Rotations, bridged_literal};
-use synchromesh::exact::{Context, Evaluator, Params};
-use synchromesh::rlwe::Randomness;
-use synchromesh::rlwe::ring::{Backend, Counting, Cpu, Domain, Poly};
-use synchromesh_testing::random::SplitMix;
+use synchromesh::bgv::{Bgv, Bridge, Factors, Rotations, bridged_literal};
+use synchromesh::exact::Evaluator;
+use synchromesh::rlwe::ring::{Backend, Domain, Poly};
 
 type Words = Vec<Vec<u64>>;
 
 fn words<B: Backend, D: Domain>(backend: &B, parts: &[Poly<B, D>]) -> Words {
     parts.iter().map(|p| p.to_words(backend).unwrap()).collect()
-}
-
-/// A BFV fixture, the BGV fixture of the same secret with keys of its own, and the bridge between them.
-fn joined(t: &str, factors: Factors, seed: u64) -> (Fixture<Bfv>, Fixture<Bgv>, Bridge<Device>) {
-    let bits = oracle::big(t).bits() as u32 + 28;
-    let bfv: Fixture<Bfv> = fixture(deep(10, t, bits + 20, bits, 2), &Rotations::none(), seed);
-    let params = Params::<Bgv>::new(bridged_literal(bfv.context.params())).unwrap();
-    let cpu = Cpu::open(Arc::clone(params.rlwe().ring())).unwrap();
-    let management = Management { factors, levels: Levels::Certified };
-    let context = Context::managed_on(params, Counting::new(cpu), management).unwrap();
-    let bridge = Bridge::new(&bfv.context, &context).unwrap();
-    let secret = bridge.secret_to_bgv(&bfv.secret).unwrap();
-    let mut randomness = Randomness::insecure_from_number(seed + 1000);
-    let public = synchromesh::rlwe::PublicKey::generate(context.rlwe(), &secret, &mut randomness).unwrap();
-    let keys = context.generate_evaluation_keys(&secret, &Rotations::none(), &mut randomness).unwrap();
-    let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
-    let bgv = Fixture { context, secret, public, evaluator, randomness, random: SplitMix::new(seed) };
-    (bfv, bgv, bridge)
 }
 
 /// The measured errors of two ciphertexts of one message, as log2.

@@ -195,7 +195,7 @@ fn headers_are_checked_when_a_ciphertext_is_put_together() {
     }
     assert_eq!(refused(with(Header { bound: 1e80, ..good.clone() })).kind(), "noise");
     let (inner, header) = cx.into_parts();
-    let broken = inner.with_noise(Noise { sigma: f64::NAN, remainder: 0.0 });
+    let broken = inner.with_noise(Noise::bounded(1.0).with_certificate(f64::NAN, 0.0));
     assert_eq!(refused(Ciphertext::from_parts(&f.context, broken, header)).kind(), "header");
 }
 

@@ -86,6 +86,50 @@ fn predictions_price_exactly_the_transforms_that_are_counted() {
     }
 }
 
+#[test]
+fn a_circuit_is_priced_with_all_its_levels_and_keys() {
+    use synchromesh::ckks;
+    let literal = |q_bits: Vec<u32>, schedule| ckks::ParamsLiteral {
+        log_n: 11,
+        log_scale: 36,
+        p_bits: vec![60, 60, 60],
+        level_limbs: vec![],
+        omega: 2,
+        mode: ckks::Mode::Auto,
+        security: Security::Insecure,
+        primes: None,
+        q_bits,
+        schedule,
+    };
+    let chain = synchromesh::rlwe::PrimeSwitching::new(2, 3).unwrap().chain(56, 36, 5, 54).unwrap();
+    let small = literal(vec![56, 36, 36, 36, 36, 36], Default::default());
+    let second = literal(vec![56, 36, 36, 36, 36, 36], synchromesh::rlwe::Schedule::default().with_second_key(1));
+    let mut seen = Vec::new();
+    for literal in [small, literal(chain.q_bits, chain.schedule), second] {
+        let params = ckks::Params::new(literal).unwrap();
+        let top = params.top_level();
+        let seconds =
+            synchromesh::cost::predict_ckks(&transforms_only(), &params, &Default::default(), &[1.0], |e, x| {
+                (1..top).try_fold(e.square(&x[0])?, |y, _| e.square(&y))
+            });
+        let context =
+            ckks::Context::with_backend(params.clone(), Counting::new(Dry::new(Arc::clone(params.rlwe().ring()))))
+                .unwrap();
+        let mut randomness = Randomness::insecure_from_number(0);
+        let (secret, public) = context.generate_keys(&mut randomness).unwrap();
+        let keys = context.generate_evaluation_keys(&secret, &ckks::Rotations::none(), &mut randomness).unwrap();
+        let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
+        let x = context.encrypt(&public, &context.encode_bounded(&[], 1.0).unwrap(), &mut randomness).unwrap();
+        let run = || (1..top).fold(evaluator.square(&x).unwrap(), |y, _| evaluator.square(&y).unwrap());
+        drop(run());
+        let (_, counts) = context.rlwe().backend().measure(run);
+        let counted = counts.ntt as f64;
+        assert!((1e6 * seconds.unwrap() - counted).abs() < 1e-6, "{counts:?}");
+        seen.push(counted);
+    }
+    assert!(seen[0] != seen[1] && seen[0] != seen[2], "{seen:?}");
+}
+
 /// The error of a rotation by `plan` at `level`, as log2.
 fn switch_error(params: &Params, plan: &SwitchPlan, level: usize) -> f64 {
     rotation_errors(params, &plan.clone().into(), &[level])[0]

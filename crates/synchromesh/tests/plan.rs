@@ -102,7 +102,7 @@ fn wide_moduli_key_budgets_and_impossible_requests() {
     let mut deep = Description::new(SchemeName::Bfv, 99);
     deep.t = Some("3".to_owned());
     deep.security = Security::Bits256;
-    assert_eq!(deep.plan().unwrap_err().kind(), "params");
+    assert_eq!(deep.plan().unwrap_err().kind(), "plan_security");
     let mut slots = Description::new(SchemeName::Ckks, 1);
     slots.min_slots = 1 << 14;
     assert!(slots.plan().unwrap().slots >= 1 << 14);
@@ -118,7 +118,7 @@ fn a_plan_file_that_was_tampered_with_is_refused() {
     };
     for (from, to) in [
         (prime.as_str(), "1125899906842625"),
-        ("\"version\": 1", "\"version\": 2"),
+        ("\"version\": 2", "\"version\": 3"),
         ("synchromesh plan", "another plan"),
         ("\"log_n\"", "\"log_m\""),
         ("{", ""),

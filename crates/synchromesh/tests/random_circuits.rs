@@ -14,12 +14,14 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::ToPrimitive;
 use oracle::{Ct, Device, Fixture, Judged, Model, T128, big, deep, fixture, fixture_in};
-use synchromesh::bfv::{Bfv, Dropping, Multiplication};
+use synchromesh::bfv::{Bfv, Dropping, Encryption, Multiplication, Tensor};
 use synchromesh::bgv::{Bgv, Context, Management, Params, original_primes};
 use synchromesh::exact::{Evaluator, ParamsLiteral, Rotations};
 use synchromesh::plain_modulus::PlainModulus;
+use synchromesh::plan::static_bgv::StaticRule;
 use synchromesh::rlwe::ring::rns::Overflow;
 use synchromesh::rlwe::ring::{Counting, Cpu};
+use synchromesh::rlwe::{PrimeSwitching, Security};
 use synchromesh::{Error, Result};
 use synchromesh_testing::random::SplitMix;
 
@@ -28,8 +30,10 @@ trait Ways: Judged {
     /// A fixture for each way, with its name.
     fn ways(literal: &ParamsLiteral, rotations: &Rotations, seed: u64) -> Vec<(String, Fixture<Self>)>;
 
-    /// The sum of products, relinearised once.
-    fn sum_of_products(e: &Evaluator<Self, Device>, pairs: &[[&Ct<Self>; 2]]) -> Result<Ct<Self>>;
+    /// A fresh ciphertext, in the way of the variant.
+    fn fresh(f: &mut Fixture<Self>, m: &Model, level: usize) -> Ct<Self> {
+        f.encrypt_at(m, level)
+    }
 
     /// Back to the top level, where the scheme can.
     fn raised(e: &Evaluator<Self, Device>, x: &Ct<Self>) -> Option<Result<Ct<Self>>>;
@@ -47,8 +51,17 @@ impl Ways for Bfv {
         Multiplication::NAMED.into_iter().chain(further).map(make).collect()
     }
 
-    fn sum_of_products(e: &Evaluator<Self, Device>, pairs: &[[&Ct<Self>; 2]]) -> Result<Ct<Self>> {
-        e.sum_of_products(pairs)
+    /// Algorithm 1 on ciphertexts of the original encoding, where those have room for a product.
+    fn fresh(f: &mut Fixture<Self>, m: &Model, level: usize) -> Ct<Self> {
+        if f.evaluator.variant().tensor == Tensor::Original {
+            let plaintext = f.encode(m);
+            let how = Encryption::ORIGINAL;
+            let ct = f.context.encrypt_by(how, &f.public, &plaintext, level, &mut f.randomness).unwrap();
+            if f.evaluator.square(&ct).is_ok() {
+                return ct;
+            }
+        }
+        f.encrypt_at(m, level)
     }
 
     fn raised(e: &Evaluator<Self, Device>, x: &Ct<Self>) -> Option<Result<Ct<Self>>> {
@@ -76,24 +89,24 @@ impl Ways for Bgv {
             let context = Context::managed_on(params, device, management).unwrap();
             Some((name.to_owned(), fixture_in(context, rotations, seed)))
         };
-        managements.into_iter().filter_map(make).collect()
-    }
-
-    fn sum_of_products(e: &Evaluator<Self, Device>, pairs: &[[&Ct<Self>; 2]]) -> Result<Ct<Self>> {
-        let mut sum: Option<Ct<Self>> = None;
-        for [x, y] in pairs {
-            let term = e.mul_no_relin(x, y)?;
-            sum = Some(match sum {
-                Some(sum) => e.add(&sum, &term)?,
-                None => term,
-            });
-        }
-        e.relinearize(&sum.expect("a sum has a term"))
+        managements.into_iter().filter_map(make).chain(packed(literal, seed)).collect()
     }
 
     fn raised(_: &Evaluator<Self, Device>, _: &Ct<Self>) -> Option<Result<Ct<Self>>> {
         None
     }
+}
+
+/// The static rule's levels, two to a prime, where t leaves levels as small (ePrint 2021/204, remark 5.1).
+fn packed(literal: &ParamsLiteral, seed: u64) -> Option<(String, Fixture<Bgv>)> {
+    let depth = literal.level_limbs.len() - 1;
+    let packing = Some(PrimeSwitching::new(1, 2).unwrap());
+    let (omega, security) = (Some(3), Security::Insecure);
+    let rule = StaticRule { packing, omega, security, additions: 3, ..StaticRule::new(literal.t.clone(), depth) };
+    let params = rule.plan_at(literal.log_n).ok()?.params;
+    let device = Counting::new(Cpu::open(Arc::clone(params.rlwe().ring())).unwrap());
+    let context = Context::managed_on(params, device, Management::STATIC).unwrap();
+    Some(("static packed".to_owned(), fixture_in(context, &Rotations::none(), seed)))
 }
 
 /// A ciphertext, what it must decrypt to, and its multiplicative depth.
@@ -157,7 +170,7 @@ fn step<S: Ways>(f: &Fixture<S>, pool: &[Value<S>], random: &mut SplitMix) -> Op
             let models =
                 [product(f, &x.model, &y.model), product(f, &z.model, &w.model), product(f, &y.model, &z.model)];
             let sum = models[1..].iter().fold(models[0].clone(), |sum, m| f.add(&sum, m));
-            (S::sum_of_products(e, &pairs), sum, depth.max(z.depth).max(w.depth) + 1)
+            (e.sum_of_products(&pairs), sum, depth.max(z.depth).max(w.depth) + 1)
         }
         12 => {
             let lazy = e.mul_no_relin(&x.ct, &y.ct).and_then(|p| e.relinearize(&e.sub(&p, &z.ct)?));
@@ -177,7 +190,7 @@ fn circuit<S: Ways>(name: &str, f: &mut Fixture<S>, steps: usize, random: &mut S
     for _ in 0..3 {
         let model = f.random();
         let level = f.context.params().top_level() - random.below(2) as usize;
-        pool.push(Value { ct: f.encrypt_at(&model, level), model, depth: 0 });
+        pool.push(Value { ct: S::fresh(f, &model, level), model, depth: 0 });
     }
     for _ in 0..steps {
         let Some((result, model, depth)) = step(f, &pool, random) else { continue };

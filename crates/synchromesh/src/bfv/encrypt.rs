@@ -56,7 +56,7 @@ pub(super) fn message<B: Backend>(
         }
         // (Q - [Q]_t) m / t.
         Encoding::Floor => {
-            let off = Noise { remainder: log2_biguint(&rest) - 1.0, ..Noise::ZERO };
+            let off = Noise::at_most(log2_biguint(&rest) - 1.0);
             (1u32.into(), ring.residues(primes, &delta), off)
         }
     };

@@ -3,36 +3,40 @@
 //!
 //! Each operand is brought to the primes Q and P and multiplied there in slots. The scaling's constants are multiplied
 //! into the second operand, where its conversions take them in for nothing, so that the scaling itself is a matrix
-//! product. 14 l transforms for l primes in Q and in P.
+//! product. 14 l transforms for l primes in Q and in P. A product that is relinearised at once saves those that the
+//! key switch does anyway: 2 l on Q, and 2 k on the k special primes where P begins with them.
+
+mod level;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use num_bigint::BigUint;
 use num_traits::One;
-use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, Noise};
+use synchromesh_rlwe::noise::Noise;
+use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::backend::TensorMode;
 use synchromesh_rlwe::ring::rns::{ConvertSpec, Overflow};
 use synchromesh_rlwe::ring::scale::{Scale, ScaleConstants, ScaleSpec};
 use synchromesh_rlwe::ring::{Backend, Coeff, ConvertMode, IndexSet, Poly, View, ViewMut};
+use synchromesh_rlwe::{Ciphertext as RlweCiphertext, Operand};
 
-use super::{Ciphertext, Context, Dropping, Multiplication, Params, Tensor, noise};
+use super::{Ciphertext, Context, Multiplication, Params, Tensor};
 use crate::error::{Error, Result};
 use crate::exact::log2_biguint;
-
-/// The most by which the certificate of a product may grow, in bits, when the product is computed at a lower level.
-const LOSS: f64 = 0.5;
+use level::Next;
 
 /// Two operands of a product.
 pub(super) type Pair<'a, B> = [&'a Ciphertext<B>; 2];
 
-/// What the constants of a product depend on: the levels of the operands and of the product, the second base's
-/// number of primes, and the choices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What the constants of a product depend on: the levels of the operands and of the product, the second base, and the
+/// choices.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     from: [usize; 2],
     level: usize,
-    second_primes: usize,
+    second: IndexSet,
     how: Multiplication,
 }
 
@@ -119,54 +123,22 @@ fn switch_spec(how: Multiplication, from: &IndexSet, to: &IndexSet) -> ScaleSpec
     ScaleSpec { overflow: how.scale, ..ScaleSpec::switch(from, to, &BigUint::one()) }
 }
 
-/// The second base of a product: auxiliary primes about Q, or for Algorithm 1 as many of the primes outside Q as it
-/// needs, `second_primes` of them.
-fn second_base(params: &Params, level: usize, second_primes: usize) -> Result<IndexSet> {
-    Ok(outside(params, level)?.take(second_primes).collect())
-}
-
-/// The primes outside Q: auxiliary, special, and ciphertext primes of higher levels.
-fn outside(params: &Params, level: usize) -> Result<impl Iterator<Item = usize>> {
-    let rlwe = params.rlwe();
-    let dropped = rlwe.q().without(rlwe.level(level)?);
-    let all: Vec<usize> = rlwe.aux().iter().chain(rlwe.p().iter()).chain(dropped.iter()).collect();
-    Ok(all.into_iter())
-}
-
-/// How many primes of [`outside`] a product of `terms` terms takes.
-fn second_primes(params: &Params, level: usize, how: Multiplication, terms: usize) -> Result<usize> {
-    let limbs = params.rlwe().level(level)?.len();
-    if how.tensor == Tensor::Switched {
-        return Ok(params.second_base(level)?.len());
-    }
-    let needed = params.log2_modulus(level)? + noise::excess(params, terms, noise::largest(how.extend, limbs));
-    let (mut bits, mut count) = (0.0, 0);
-    for prime in outside(params, level)? {
-        bits += (params.rlwe().ring().modulus(prime).value() as f64).log2();
-        count += 1;
-        if bits > needed {
-            return Ok(count);
-        }
-    }
-    Err(Error::SecondBase { needed, have: bits, level, terms })
-}
-
 impl<B: Backend> Products<B> {
-    fn get(&self, context: &Context<B>, key: Key) -> Result<Arc<Product<B>>> {
+    fn get(&self, context: &Context<B>, key: &Key) -> Result<Arc<Product<B>>> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(made) = lock().get(&key) {
+        if let Some(made) = lock().get(key) {
             return Ok(Arc::clone(made));
         }
         let made = Arc::new(Product::new(context, key)?);
-        Ok(Arc::clone(lock().entry(key).or_insert(made)))
+        Ok(Arc::clone(lock().entry(key.clone()).or_insert(made)))
     }
 }
 
 impl<B: Backend> Product<B> {
-    fn new(context: &Context<B>, key: Key) -> Result<Self> {
+    fn new(context: &Context<B>, key: &Key) -> Result<Self> {
         let (params, ring) = (context.params(), context.params().rlwe().ring());
         let q = params.rlwe().level(key.level)?;
-        let p = second_base(params, key.level, key.second_primes)?;
+        let p = key.second.clone();
         let spec = down_spec(params, key.how, q, &p);
         let mut down = spec.constants(ring)?;
         let (leaving, staying) = (down.leaving.clone(), down.staying.clone());
@@ -184,10 +156,10 @@ impl<B: Backend> Product<B> {
             }
         };
         let routes = [
-            Route::plain(context, &key, 0, (q, &p), None)?,
+            Route::plain(context, key, 0, (q, &p), None)?,
             match key.how.tensor {
-                Tensor::Original => Route::plain(context, &key, 1, (q, &p), Some(carried))?,
-                Tensor::Switched => Route::switched(context, &key, (q, &p), &carried)?,
+                Tensor::Original => Route::plain(context, key, 1, (q, &p), Some(carried))?,
+                Tensor::Switched => Route::switched(context, key, (q, &p), &carried)?,
             },
         ];
         let ScaleConstants { convert, .. } = down;
@@ -195,35 +167,31 @@ impl<B: Backend> Product<B> {
         Ok(Self { routes, down, back, q: q.clone(), p })
     }
 
-    /// The tensor product of expanded operands on one base; added to `out` in slots, or left in coefficients.
-    fn tensor(
-        backend: &B,
-        primes: &IndexSet,
-        [a, b]: [[&Poly<B, Coeff>; 2]; 2],
-        out: &mut [Poly<B, Coeff>; 3],
-        mode: TensorMode,
-    ) -> Result<()> {
-        let rows: Vec<usize> = (0..primes.len()).collect();
-        let [a, b] = [a, b].map(|operand| operand.map(|poly| View::new(poly.buffer(), &rows)));
-        // Until the last pair `out` holds slots, which nothing else sees.
-        let out = out.each_mut().map(|poly| ViewMut::new(poly.buffer_mut(), &rows));
-        Ok(backend.tensor(primes.as_slice(), a, b, out, mode)?)
-    }
-
-    /// The three components of the scaled sum of products, on Q.
-    fn run(&self, backend: &B, pairs: &[Pair<'_, B>]) -> Result<Vec<Poly<B, Coeff>>> {
+    /// The sum of the tensor products on both bases. Coefficients; with `split` the first two components are left in
+    /// slots on Q and on so many leading primes of P.
+    fn tensors(&self, backend: &B, pairs: &[Pair<'_, B>], split: Option<usize>) -> Result<[[Poly<B, Coeff>; 3]; 2]> {
         let three = |set| -> Result<[Poly<B, Coeff>; 3]> {
             Ok([Poly::new(backend, set)?, Poly::new(backend, set)?, Poly::new(backend, set)?])
         };
         let (mut on_q, mut on_p) = (three(&self.q)?, three(&self.p)?);
+        let count = split.unwrap_or(0);
         for (i, [a, b]) in pairs.iter().enumerate() {
-            let mode = TensorMode { accumulate: i > 0, finish: i + 1 == pairs.len() };
+            let (accumulate, last) = (i > 0, i + 1 == pairs.len());
+            let all = TensorMode { accumulate, finish: [last; 3] };
+            let some = TensorMode { accumulate, finish: [last && split.is_none(), last && split.is_none(), last] };
             let a = self.routes[0].expand(backend, a.inner().parts(), (&self.q, &self.p))?;
             let b = self.routes[1].expand(backend, b.inner().parts(), (&self.q, &self.p))?;
             let of_q = [&a, &b].map(|x| x.q.each_ref().map(|limbs| &**limbs));
-            Self::tensor(backend, &self.q, of_q, &mut on_q, mode)?;
-            Self::tensor(backend, &self.p, [a.p.each_ref(), b.p.each_ref()], &mut on_p, mode)?;
+            let of_p = [&a, &b].map(|x| x.p.each_ref());
+            tensor_rows(backend, 0..self.q.len(), of_q, &mut on_q, some)?;
+            tensor_rows(backend, 0..count, of_p, &mut on_p, some)?;
+            tensor_rows(backend, count..self.p.len(), of_p, &mut on_p, all)?;
         }
+        Ok([on_q, on_p])
+    }
+
+    /// The three components scaled to Q, of coefficients on both bases.
+    fn scaled(&self, backend: &B, [mut on_q, mut on_p]: [[Poly<B, Coeff>; 3]; 2]) -> Result<[Poly<B, Coeff>; 3]> {
         for (x, y) in on_q.iter_mut().zip(&mut on_p) {
             match &self.back {
                 None => convert(backend, &self.down, y, x, ConvertMode::Add)?,
@@ -233,8 +201,27 @@ impl<B: Backend> Product<B> {
                 }
             }
         }
-        Ok(Vec::from(on_q))
+        Ok(on_q)
     }
+}
+
+/// The tensor product of expanded operands on some of their limbs; see [`TensorMode`]. Slots that `out` holds until the
+/// last pair, or beyond it, are the caller's to know.
+fn tensor_rows<B: Backend>(
+    backend: &B,
+    rows: Range<usize>,
+    [a, b]: [[&Poly<B, Coeff>; 2]; 2],
+    out: &mut [Poly<B, Coeff>; 3],
+    mode: TensorMode,
+) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let primes: Vec<usize> = out[0].primes().as_slice()[rows.clone()].to_vec();
+    let rows: Vec<usize> = rows.collect();
+    let [a, b] = [a, b].map(|operand| operand.map(|poly| View::new(poly.buffer(), &rows)));
+    let out = out.each_mut().map(|poly| ViewMut::new(poly.buffer_mut(), &rows));
+    Ok(backend.tensor(&primes, a, b, out, mode)?)
 }
 
 /// Factors that the limbs of the second operand carry for the scaling at the end: those of the primes that leave then
@@ -333,78 +320,52 @@ fn lower<B: Backend>(context: &Context<B>, key: &Key, operand: usize, q: &IndexS
     Ok(Some(context.rlwe().scale(switch_spec(key.how, from, q))?))
 }
 
-/// The error of a sum of products at `level`, of three components.
-fn product_noise<B: Backend>(
-    context: &Context<B>,
-    level: usize,
-    how: Multiplication,
-    pairs: &[Pair<'_, B>],
-) -> Result<Noise> {
-    let (params, ring) = (context.params(), context.params().rlwe().ring());
-    let (q, log2_q) = (params.rlwe().level(level)?, params.log2_modulus(level)?);
-    let p = second_base(params, level, second_primes(params, level, how, pairs.len())?)?;
-    let size = noise::largest(how.extend, q.len().max(p.len()));
-    let scaling = |from: &IndexSet, to: &IndexSet, components| {
-        noise::scaling(params, components, from.without(to).len(), how.scale)
-    };
-    let lowered = |x: &Ciphertext<B>, rounds: bool| -> Result<Noise> {
-        let from = params.rlwe().level(x.level())?;
-        let noise = x.noise().times(log2_q - ring.log2(from));
-        Ok(if rounds && x.level() > level { noise.plus(scaling(from, q, 2)) } else { noise })
-    };
-    let switched = how.tensor == Tensor::Switched;
-    let mut sum = Noise::ZERO;
-    for [a, b] in pairs {
-        let first = lowered(a, true)?;
-        let mut second = lowered(b, !(switched && how.merged))?;
-        if switched {
-            // The switch rounds to 1, which is Q/P here.
-            let from = if how.merged { params.rlwe().level(b.level())? } else { q };
-            second = second.plus(scaling(from, &p, 2).times(log2_q - ring.log2(&p)));
-        }
-        sum = sum.plus(noise::cross_terms(params, log2_q, first, second, size));
-    }
-    let (leaving, staying) = if switched { (&p, q) } else { (q, &p) };
-    Ok(sum.plus(scaling(leaving, staying, 3)))
+/// What a sum of products is computed with, and what it comes to.
+struct Setting<B: Backend> {
+    constants: Arc<Product<B>>,
+    /// The error of the product in three components.
+    noise: Noise,
 }
 
-/// The level to multiply at.
-fn level<B: Backend>(context: &Context<B>, how: Multiplication, pairs: &[Pair<'_, B>]) -> Result<usize> {
-    let (params, lowest) = (context.params(), pairs.iter().flatten().map(|x| x.level()).min().unwrap_or(0));
-    let bound = |noise: Noise| noise.bound(params.log_n(), DEFAULT_LOG2_FAILURE);
-    match how.dropping {
-        Dropping::Never => Ok(lowest),
-        Dropping::Certified => {
-            // The error as a fraction of Q, key switching included.
-            let fraction = |level: usize| -> Result<f64> {
-                let primes = params.rlwe().level(level)?;
-                let switch = context.rlwe().switcher(params.plan(), primes, primes)?.noise();
-                let product = product_noise(context, level, how, pairs)?.plus(switch);
-                Ok(bound(product) - params.log2_modulus(level)?)
-            };
-            let most = fraction(lowest)? + LOSS;
-            let mut level = lowest;
-            while level > 0 && fraction(level - 1)? <= most {
-                level -= 1;
+/// Operands above the level of their side, brought down to it.
+struct Brought<B: Backend>(Vec<Option<Ciphertext<B>>>);
+
+impl<B: Backend> Brought<B> {
+    fn new(context: &Context<B>, pairs: &[Pair<'_, B>], from: [usize; 2]) -> Result<Self> {
+        let mut brought = Vec::with_capacity(2 * pairs.len());
+        for pair in pairs {
+            for (x, &to) in pair.iter().zip(&from) {
+                let lower = (x.level() > to)
+                    .then(|| Ok::<_, Error>(Ciphertext::new(x.inner().mod_switch_to(context.rlwe(), to)?, ())));
+                brought.push(lower.transpose()?);
             }
-            Ok(level)
         }
-        Dropping::Cushion(bits) => {
-            // (12): |v| > 8 Q delta / Q_l with delta = 2 sqrt(N), |v| the certificate less the cushion.
-            let least = pairs
-                .iter()
-                .flatten()
-                .map(|x| Ok(bound(x.noise()) - f64::from(bits) - params.log2_modulus(x.level())?));
-            let least = least.collect::<Result<Vec<f64>>>()?.into_iter().fold(f64::INFINITY, f64::min);
-            let needed = 4.0 + f64::from(params.log_n()) / 2.0 - least;
-            let enough = |level: usize| Ok::<bool, Error>(params.log2_modulus(level)? > needed);
-            let mut level = lowest;
-            while level > 0 && enough(level - 1)? {
-                level -= 1;
-            }
-            Ok(level)
-        }
+        Ok(Self(brought))
     }
+
+    fn pairs<'a>(&'a self, pairs: &[Pair<'a, B>]) -> Vec<Pair<'a, B>> {
+        let at = |pair: usize, side: usize| self.0[2 * pair + side].as_ref().unwrap_or(pairs[pair][side]);
+        (0..pairs.len()).map(|i| [at(i, 0), at(i, 1)]).collect()
+    }
+}
+
+/// The lowest level on each side: all pairs are brought to it, so that one set of constants serves them.
+fn sides<B: Backend>(pairs: &[Pair<'_, B>]) -> [usize; 2] {
+    [0, 1].map(|side| pairs.iter().map(|pair| pair[side].level()).min().unwrap_or(0))
+}
+
+/// The constants and the certificate of a sum of products of pairs that are at [`sides`] already.
+fn setting<B: Backend>(
+    context: &Context<B>,
+    how: Multiplication,
+    level: usize,
+    pairs: &[Pair<'_, B>],
+    next: Next<'_, B>,
+) -> Result<Setting<B>> {
+    let second = next.second_base(context, level, how, pairs)?;
+    let noise = level::product_noise(context, level, &second, how, pairs)?;
+    let constants = context.tables().products.get(context, &Key { from: sides(pairs), level, second, how })?;
+    Ok(Setting { constants, noise })
 }
 
 /// The sum of the pairs' products in three components, at the level that `how` chooses.
@@ -414,30 +375,66 @@ pub(super) fn tensor<B: Backend>(
     context: &Context<B>,
     how: Multiplication,
     pairs: &[Pair<'_, B>],
+    keys: Option<&KeySwitching<B>>,
 ) -> Result<Ciphertext<B>> {
-    let Some([first, _]) = pairs.first() else {
-        return Err(Error::params("a sum of products needs at least one pair"));
-    };
-    let params = context.params();
-    let level = level(context, how, pairs)?;
-    // One set of constants serves all pairs: they come to the levels of the lowest operand on each side.
-    let from = [0, 1].map(|side| pairs.iter().map(|pair| pair[side].level()).min().unwrap_or(level));
-    let mut brought = Vec::new();
-    for pair in pairs {
-        for (x, &to) in pair.iter().zip(&from) {
-            let lower = (x.level() > to)
-                .then(|| Ok::<_, Error>(Ciphertext::new(x.inner().mod_switch_to(context.rlwe(), to)?, ())));
-            brought.push(lower.transpose()?);
-        }
-    }
-    let at = |pair: usize, side: usize| brought[2 * pair + side].as_ref().unwrap_or(pairs[pair][side]);
-    let pairs: Vec<Pair<'_, B>> = (0..pairs.len()).map(|i| [at(i, 0), at(i, 1)]).collect();
-    let error = product_noise(context, level, how, &pairs)?;
-    let second_primes = second_primes(params, level, how, pairs.len())?;
-    let product = context.tables().products.get(context, Key { from, level, second_primes, how })?;
-    let parts = product.run(context.backend(), &pairs)?;
-    let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), parts, level, first.inner().key(), error)?;
+    let Some([first, _]) = pairs.first() else { return Err(no_pairs()) };
+    let next = Next { keys, joins: false };
+    let level = level::choose(context, how, pairs, next)?;
+    let brought = Brought::new(context, pairs, sides(pairs))?;
+    let pairs = brought.pairs(pairs);
+    let Setting { constants, noise } = setting(context, how, level, &pairs, next)?;
+    let parts = constants.scaled(context.backend(), constants.tensors(context.backend(), &pairs, None)?)?;
+    let inner = RlweCiphertext::new(context.params().rlwe(), Vec::from(parts), level, first.inner().key(), noise)?;
     Ok(Ciphertext::new(inner, ()))
+}
+
+fn no_pairs() -> Error {
+    Error::params("a sum of products needs at least one pair")
+}
+
+/// As [`tensor`], relinearised at the level it was computed at. In Algorithm 2 the first two components stay in slots
+/// until the key switch has added its own, and where the second base begins with the special primes, the division by P
+/// is that of the key switch, too.
+pub(super) fn relinearized<B: Backend>(
+    context: &Context<B>,
+    how: Multiplication,
+    pairs: &[Pair<'_, B>],
+    keys: &KeySwitching<B>,
+) -> Result<Ciphertext<B>> {
+    let Some([first, _]) = pairs.first() else { return Err(no_pairs()) };
+    if how.tensor == Tensor::Original {
+        let product = tensor(context, how, pairs, Some(keys))?.certified(context.params())?;
+        return Ok(Ciphertext::new(keys.relinearize(context.rlwe(), product.inner())?, ()));
+    }
+    let (backend, rlwe, key) = (context.backend(), context.rlwe(), first.inner().key());
+    let next = Next { keys: Some(keys), joins: true };
+    let level = level::choose(context, how, pairs, next)?;
+    let brought = Brought::new(context, pairs, sides(pairs))?;
+    let pairs = brought.pairs(pairs);
+    let Setting { constants, noise } = setting(context, how, level, &pairs, next)?;
+    let (switcher, prepared) = keys.square(rlwe, key, level)?;
+    let special = &keys.plan_under(key, level)?.special;
+    let joined = constants.p.as_slice().starts_with(special.as_slice());
+    let count = if joined { special.len() } else { 0 };
+    let [[q0, q1, mut square], [mut p0, mut p1, p2]] = constants.tensors(backend, &pairs, Some(count))?;
+    convert(backend, &constants.down, &p2, &mut square, ConvertMode::Add)?;
+    let mut out = if joined {
+        let mut digits = switcher.decompose(rlwe, Operand::Coeff(&square))?;
+        let (mut on_q, rows) = ([q0, q1], (0..constants.q.len()).collect::<Vec<_>>());
+        let views = on_q.each_mut().map(|x| ViewMut::new(x.buffer_mut(), &rows));
+        switcher.product_onto(rlwe, &mut digits, &prepared, &constants.q, views)?;
+        let rows: Vec<usize> = (0..count).collect();
+        let views = [&mut p0, &mut p1].map(|x| ViewMut::new(x.buffer_mut(), &rows));
+        switcher.product_onto(rlwe, &mut digits, &prepared, special, views)?;
+        on_q
+    } else {
+        switcher.switch_onto(rlwe, &square, &prepared, [q0.assume_ntt(), q1.assume_ntt()])?
+    };
+    for (x, y) in out.iter_mut().zip([&p0, &p1]) {
+        convert(backend, &constants.down, y, x, ConvertMode::Add)?;
+    }
+    let noise = noise.plus(switcher.noise());
+    Ok(Ciphertext::new(RlweCiphertext::new(context.params().rlwe(), Vec::from(out), level, key, noise)?, ()))
 }
 
 /// The ciphertext at a higher level: every residue times the product E of the primes that come in, which is exact; the

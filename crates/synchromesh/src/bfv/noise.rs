@@ -4,7 +4,7 @@
 //! [`synchromesh_rlwe::noise`]. What a product does is derived below (ePrint 2021/204, section 3.2, without its
 //! heuristics).
 
-use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, Noise, rounding, tail};
+use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, Noise, rounding, tail, uniform_components};
 use synchromesh_rlwe::ring::rns::Overflow;
 
 use super::Params;
@@ -16,6 +16,9 @@ pub(super) fn room(params: &Params, level: usize) -> Result<f64> {
     let limbs = params.rlwe().level(level)?.len();
     Ok(params.log2_modulus(level)? - log2_biguint(params.t().value()) + (0.5 - fixed_point_margin(limbs)).log2())
 }
+
+/// log2 of a size that components counted to nearest stay below, and others do not.
+const COUNTED: f64 = -0.9;
 
 /// log2 of the largest coefficient that a conversion from `primes` primes gives, as a multiple of their product.
 pub(super) fn largest(overflow: Overflow, primes: usize) -> f64 {
@@ -40,30 +43,49 @@ pub(super) fn scaling(params: &Params, components: usize, leaving: usize, overfl
     };
     let square = if components < 3 { 0.0 } else { n * n };
     let wild = off * (1.0 + tail(params.log_n(), DEFAULT_LOG2_FAILURE) * (2.0 * n / 3.0).sqrt() + square);
-    rounding(params.n(), components).plus(Noise::bounded(wild))
+    let rounding = rounding(params.n(), components);
+    if off == 0.0 {
+        return rounding;
+    }
+    rounding.plus(Noise::bounded(wild)).with_average(rounding.average.times(uneven(off)))
+}
+
+/// log2 of how far k uniform numbers of \[0, 1) that overflow are from 0, for one in +-1/2: the root of the quotient of
+/// mean squares.
+fn uneven(k: f64) -> f64 {
+    (k + 3.0 * k * k).log2() / 2.0
 }
 
 /// The error of a product before its last rounding, at a modulus Q with log2 `log2_q`; `first` and `second` are those
-/// of the operands at that modulus, `size` is [`largest`] of their components.
+/// of the operands at that modulus, one and the same if `same`; `size` is [`largest`] of their components.
 ///
-/// Over the integers the first phase is (Q/t) m_1 + e_1 + Q k_1, the second, switched to P, (P/t) m_2 + e_2' + P k_2
-/// with e_2' = (P/Q) e_2 + rounding. Their product times t/P is, modulo Q,
+/// Over the integers the first phase is (Q/t) K_1 with K_1 = m_1 + t k_1 + (t/Q) e_1, the second, switched to P, the same
+/// with P in place of Q and e_2' = (P/Q) e_2 + rounding. Their product times t/P is, modulo Q,
 /// ```text
-/// (Q/t) m_1 m_2 + e_1 (m_2 + t k_2) + (Q/P) e_2' (m_1 + t k_1) + (t/P) e_1 e_2' + rounding,
+/// (Q/t) m_1 m_2 + e_1 K_2 + (Q/P) e_2' K_1 - (t/P) e_1 e_2' + rounding,
 /// ```
 /// and the same with P = Q when neither is switched.
-/// m_i + t k_i is t / Q times a phase of components of size x Q less t e_i / Q, at most 1/2: with a ternary s that is
-/// independent of them, sum_j c_j s_j exceeds y x Q sqrt(2N/3) with probability at most 2 exp(-y^2/2).
-/// Polynomials of size a and b multiply to at most N a b.
-pub(super) fn cross_terms(params: &Params, log2_q: f64, first: Noise, second: Noise, size: f64) -> Noise {
-    let (n, log_n) = (params.n() as f64, f64::from(params.log_n()));
+/// K_i is t / Q times a sum of components times powers of s. Counted to nearest they are uniform and the sum is of the
+/// kind of a rounding error, t times as large. Otherwise they are at most x Q: with a ternary s that is independent of
+/// them, sum_j c_j s_j exceeds y x Q sqrt(2N/3) with probability at most 2 exp(-y^2/2).
+pub(super) fn cross_terms(params: &Params, log2_q: f64, [first, second]: [Noise; 2], size: f64, same: bool) -> Noise {
+    let (n, log_n) = (params.n(), params.log_n());
     let log2_t = log2_biguint(params.t().value());
-    let [first, second] = [first, second].map(|e| e.bound(params.log_n(), DEFAULT_LOG2_FAILURE));
-    // x for c_0, and 1 for t e / Q and the overflow count's tolerance.
-    let spread = 1.0 + tail(params.log_n(), DEFAULT_LOG2_FAILURE) * (2.0 * n / 3.0).sqrt();
-    let wraps = log2_t + (size.exp2() * spread + 1.0).log2();
-    let of = |log2: f64| Noise { sigma: f64::NEG_INFINITY, remainder: log2 + log_n };
-    of(first + wraps).plus(of(second + wraps)).plus(of(log2_t - log2_q + first + second))
+    let phase = |e: &Noise| {
+        let unit = if size < COUNTED {
+            uniform_components(n, size.exp2())
+        } else {
+            let spread = 1.0 + tail(log_n, DEFAULT_LOG2_FAILURE) * (2.0 * n as f64 / 3.0).sqrt();
+            let uneven = uniform_components(n, 0.5).average.times(uneven(size.exp2()));
+            Noise::bounded(size.exp2() * spread + 1.0).with_average(uneven)
+        };
+        unit.times(log2_t).with_origins(*e.origins())
+    };
+    let both = first.product(second, log_n, same).times(log2_t - log2_q);
+    if same {
+        return first.product(phase(&second), log_n, false).times(1.0).plus(both);
+    }
+    first.product(phase(&second), log_n, false).plus(second.product(phase(&first), log_n, false)).plus(both)
 }
 
 /// log2 of what P must exceed, beyond Q, for the sum of `terms` products of Algorithm 1 not to wrap around P: twice

@@ -12,7 +12,6 @@ use std::sync::OnceLock;
 use num_bigint::BigUint;
 use num_integer::Integer;
 use num_traits::One;
-use synchromesh_rlwe::noise::DEFAULT_LOG2_FAILURE;
 use synchromesh_rlwe::ring::rns::inverse_mod;
 use synchromesh_rlwe::ring::{Backend, Coeff, Poly};
 use zeroize::{Zeroize, Zeroizing};
@@ -184,7 +183,8 @@ fn choose(params: &Params, ciphertext: &Ciphertext<impl Backend>, asked: Option<
     let (k, bits) = (params.rlwe().level(level)?.len(), widest(params, level)?);
     let word = matches!(params.t().arithmetic(), Arithmetic::Word(_));
     let log2_t = log2_biguint(params.t().value());
-    let noise = ciphertext.noise().bound(params.log_n(), DEFAULT_LOG2_FAILURE) + log2_t - params.log2_modulus(level)?;
+    let bound = ciphertext.noise().bound(params.log_n(), params.failure_limit().log2_failure());
+    let noise = bound + log2_t - params.log2_modulus(level)?;
     let exact = |way: Decryption| way.error(k, bits, word).is_some_and(|error| noise.exp2() + error < 0.5);
     match asked {
         None => Ok(Decryption::AUTOMATIC.into_iter().find(|&way| exact(way)).unwrap_or(Decryption::MultiLimb)),

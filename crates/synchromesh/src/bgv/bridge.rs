@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use num_bigint::BigUint;
 use num_traits::One;
-use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, Noise};
+use synchromesh_rlwe::noise::Noise;
 use synchromesh_rlwe::ring::rns::inverse_residues;
 use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, Domain, Ntt, Poly};
 use synchromesh_rlwe::{SecretKey, SwitchDomain};
@@ -233,11 +233,9 @@ impl Level {
 
 /// e_1 (m_2 + t e_2) where |m_2| <= t/2.
 fn mixed_product(params: &bfv::Params, msd: Noise, lsd: Noise) -> Noise {
-    let log_n = f64::from(params.log_n());
     let log2_t = log2_biguint(params.t().value());
-    let bound = |e: Noise| e.bound(params.log_n(), DEFAULT_LOG2_FAILURE);
-    let errors = Noise { sigma: f64::NEG_INFINITY, remainder: log2_t + log_n + bound(msd) + bound(lsd) };
-    msd.times_poly(params.log_n(), log2_t - 1.0 + log_n / 2.0, log2_t - 1.0 + log_n).plus(errors)
+    let errors = msd.product(lsd, params.log_n(), false).times(log2_t);
+    msd.times_message(params.log_n(), log2_t - 1.0).plus(errors)
 }
 
 /// A polynomial in the memory of another context.

@@ -4,7 +4,7 @@
 //! reducing it mod t moves a multiple of t into e; those terms are bounded here, the others in
 //! [`synchromesh_rlwe::noise`].
 
-use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, Noise};
+use synchromesh_rlwe::noise::{Average, Noise, log2_add};
 
 use super::Params;
 use crate::error::Result;
@@ -25,7 +25,8 @@ pub(super) fn room(params: &Params, level: usize) -> Result<f64> {
 
 /// \[a\]_t + \[b\]_t = \[a + b\]_t + t k with |k| <= 1.
 pub(super) fn sum() -> Noise {
-    Noise::bounded(1.0)
+    // Uniform messages wrap around one time in four.
+    Noise::bounded(1.0).with_average(Average::of(0, -2.0))
 }
 
 /// \[a\]_t p = \[a p\]_t + t k with |k| <= |p|_1 / 2 + 1/2.
@@ -39,13 +40,20 @@ pub(crate) fn message_switch() -> Noise {
     Noise::bounded(0.5 + 2f64.powi(-19))
 }
 
-/// The error of a product: with phases A + t a and B + t b,
-/// (A B - \[A B\]_t) / t + A b + B a + t a b, where |A|, |B| <= t/2 and |a b| <= N |a| |b|.
+/// The error of a product of different ciphertexts, see [`product_of`].
 pub(crate) fn product(log_n: u32, log2_t: f64, a: Noise, b: Noise) -> Noise {
+    product_of(log_n, log2_t, a, b, false)
+}
+
+/// The error of a product, of a ciphertext with itself if `same`: with phases A + t a and B + t b,
+/// (A B - \[A B\]_t) / t + A b + B a + t a b, where |A|, |B| <= t/2.
+pub(super) fn product_of(log_n: u32, log2_t: f64, a: Noise, b: Noise, same: bool) -> Noise {
     let log2_n = f64::from(log_n);
-    let (norm2, norm1) = (log2_t - 1.0 + log2_n / 2.0, log2_t - 1.0 + log2_n);
-    let bound = |e: Noise| e.bound(log_n, DEFAULT_LOG2_FAILURE);
-    let errors = Noise { sigma: f64::NEG_INFINITY, remainder: log2_t + log2_n + bound(a) + bound(b) };
-    let [a, b] = [a, b].map(|e| e.times_poly(log_n, norm2, norm1));
-    message_product(norm1).plus(a).plus(b).plus(errors)
+    let errors = a.product(b, log_n, same).times(log2_t);
+    let wraps = Average::of(0, log2_add(log2_n + 2.0 * log2_t - 144f64.log2(), -(12f64.log2())));
+    let wraps = message_product(log2_t - 1.0 + log2_n).with_average(wraps);
+    let [a, b] = [a, b].map(|e| e.times_message(log_n, log2_t - 1.0));
+    let cross = a.plus(b);
+    let cross = if same { cross.with_average(a.average.plus_same(&b.average)) } else { cross };
+    wraps.plus(cross).plus(errors)
 }

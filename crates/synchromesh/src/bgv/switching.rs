@@ -2,7 +2,7 @@
 
 use num_bigint::{BigInt, BigUint};
 use num_traits::One;
-use synchromesh_rlwe::noise::{self as rlwe_noise, DEFAULT_LOG2_FAILURE, Noise};
+use synchromesh_rlwe::noise::{self as rlwe_noise, Noise};
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 
 use super::factor::{Factor, equalisers};
@@ -15,6 +15,11 @@ type Operand<'a, B> = crate::exact::Operand<'a, Bgv, B>;
 
 /// Bits of noise that a canonical factor may cost when a level is dropped.
 const CANONICAL_COST: f64 = 1.0;
+
+/// log2 of the bound on an error at the failure limit of the parameters.
+fn bound<B: Backend>(context: &Context<B>, noise: Noise) -> f64 {
+    noise.bound(context.params().log_n(), context.params().failure_limit().log2_failure())
+}
 
 /// A way down: multiply by a public constant, then switch to a level; with the error and factor it ends with.
 pub(super) struct Move {
@@ -76,7 +81,7 @@ impl Move {
     }
 
     fn bound<B: Backend>(&self, context: &Context<B>) -> f64 {
-        self.noise.bound(context.params().log_n(), DEFAULT_LOG2_FAILURE)
+        bound(context, self.noise)
     }
 
     /// Whether the error between the two steps fits the level above.
@@ -151,9 +156,9 @@ pub(super) fn align<'a, B: Backend>(
 fn weighted<B: Backend>(context: &Context<B>, noise: Noise, c: Option<&BigInt>) -> Noise {
     let params = context.params();
     let Some(c) = c else {
-        let (log_n, log2_t) = (f64::from(params.log_n()), log2_biguint(params.t().value()));
-        let product = noise.times_poly(params.log_n(), log2_t - 1.0 + log_n / 2.0, log2_t - 1.0 + log_n);
-        return product.plus(noise::message_product(log2_t - 1.0 + log_n));
+        let half = log2_biguint(params.t().value()) - 1.0;
+        let product = noise.times_message(params.log_n(), half);
+        return product.plus(noise::message_product(half + f64::from(params.log_n())));
     };
     let size = log2_biguint(c.magnitude());
     noise.times(size).plus(noise::message_product(size))
@@ -193,11 +198,11 @@ pub(super) fn equalise<'a, B: Backend>(
             };
             let unit = target.over(moved.factor.value(), t).value().clone();
             let c = c.as_ref().map(|c| centred(&crate::exact::residue(&(c * BigInt::from(unit.clone())), t), t));
-            total = total.plus(weighted(context, moved.noise, c.as_ref()));
+            total = total.sum(weighted(context, moved.noise, c.as_ref()));
             fits &= moved.fits(context, x);
             moves.push((moved, unit));
         }
-        let bound = total.bound(params.log_n(), DEFAULT_LOG2_FAILURE);
+        let bound = bound(context, total);
         let left = if fits { Bgv::room(params, level)? - bound } else { f64::NEG_INFINITY };
         if best.as_ref().is_none_or(|(most, ..)| left > *most) {
             best = Some((left, target, moves));
@@ -223,20 +228,21 @@ impl Product {
         target: Option<&Factor>,
     ) -> Result<Self> {
         let t = context.params().t().value();
-        let plain = Self::of(context, [Move::to_level(context, a, level)?, Move::to_level(context, b, level)?]);
+        let same = std::ptr::eq(a, b);
+        let plain = Self::of(context, [Move::to_level(context, a, level)?, Move::to_level(context, b, level)?], same);
         let Some(target) = target.filter(|&f| &plain.factor(t) != f) else { return Ok(plain) };
         let [first, second] = &plain.moves;
         let correct = |x, other: &Move| Move::to_factor(context, x, level, &target.over(other.factor.value(), t));
-        let corrected_a = Self::of(context, [correct(a, second)?, Move::to_level(context, b, level)?]);
-        let corrected_b = Self::of(context, [Move::to_level(context, a, level)?, correct(b, first)?]);
-        let bound = |product: &Self| product.error.bound(context.params().log_n(), DEFAULT_LOG2_FAILURE);
+        let corrected_a = Self::of(context, [correct(a, second)?, Move::to_level(context, b, level)?], same);
+        let corrected_b = Self::of(context, [Move::to_level(context, a, level)?, correct(b, first)?], same);
+        let bound = |product: &Self| bound(context, product.error);
         Ok(if bound(&corrected_a) <= bound(&corrected_b) { corrected_a } else { corrected_b })
     }
 
-    fn of<B: Backend>(context: &Context<B>, moves: [Move; 2]) -> Self {
+    fn of<B: Backend>(context: &Context<B>, moves: [Move; 2], same: bool) -> Self {
         let params = context.params();
         let log2_t = log2_biguint(params.t().value());
-        let error = noise::product(params.log_n(), log2_t, moves[0].noise, moves[1].noise);
+        let error = noise::product_of(params.log_n(), log2_t, moves[0].noise, moves[1].noise, same);
         Self { moves, error }
     }
 
@@ -260,7 +266,7 @@ impl Sum {
             let target = products.first().map(|first| first.factor(t));
             let product = Product::new(context, pair, level, target.as_ref())?;
             let carry = if products.is_empty() { Noise::ZERO } else { noise::sum() };
-            error = error.plus(product.error).plus(carry);
+            error = error.sum(product.error).plus(carry);
             products.push(product);
         }
         Ok(Self { products, error })
@@ -279,7 +285,7 @@ impl Sum {
         let mut best: Option<(f64, usize, Self)> = None;
         for level in (0..=lowest).rev() {
             let sum = Self::new(context, pairs, level)?;
-            let left = Bgv::room(params, level)? - sum.error.bound(params.log_n(), DEFAULT_LOG2_FAILURE);
+            let left = Bgv::room(params, level)? - bound(context, sum.error);
             if best.as_ref().is_some_and(|(most, ..)| left <= *most) {
                 break;
             }

@@ -40,6 +40,11 @@ impl<B: Backend> Ciphertext<B> {
         let log2_scale = log2_of(params, inner.level(), &scale)?;
         let header = Header { scale, bound };
         noise::check(params, inner.level(), header.log2_message(log2_scale), inner.noise())?;
+        if let Some(trace) = params.trace() {
+            let modulus = params.rlwe().ring().log2(params.rlwe().level(inner.level())?);
+            let error = noise::canonical(params, inner.noise());
+            trace.node(inner.level(), inner.parts().len(), modulus, modulus - error);
+        }
         Ok(Self { inner, header, log2_scale })
     }
 

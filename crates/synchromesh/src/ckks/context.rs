@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use synchromesh_rlwe as rlwe;
+use synchromesh_rlwe::noise::FailureLimit;
 use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly};
 use synchromesh_rlwe::{EvaluationKeys, Noise, PublicKey, Randomness, SecretKey, Source};
 use zeroize::Zeroizing;
@@ -87,6 +88,10 @@ impl<B: Backend> Context<B> {
     #[must_use]
     pub const fn rlwe(&self) -> &Arc<rlwe::Context<B>> {
         &self.rlwe
+    }
+
+    pub(crate) const fn embedding(&self) -> &Embedding {
+        &self.embedding
     }
 
     /// 3^k mod 2N, the Galois element of a rotation to the left by k slots.
@@ -198,7 +203,7 @@ impl<B: Backend> Context<B> {
     }
 
     /// A scale as a double, from the tables where it is a level's own.
-    fn double(&self, scale: &Scale) -> Result<super::embedding::Scale> {
+    pub(crate) fn double(&self, scale: &Scale) -> Result<super::embedding::Scale> {
         for level in 0..=self.params.top_level() {
             let own = self.params.at(level)?;
             if own.scale == *scale {
@@ -223,13 +228,18 @@ impl<B: Backend> Context<B> {
         let double = self.double(scale)?;
         let values = self.values(plaintext)?;
         let integers = self.embedding.encode(values, double, plaintext.bound())?;
-        let backend = self.rlwe.backend();
-        let low = |x: &i128| (x & ((1 << SPLIT_BITS) - 1)) as i64;
         // No coefficient exceeds the largest slot.
         if f64::from(double.exponent()) + 1.0 + plaintext.bound().log2() < 62.0 {
             let words: Zeroizing<Vec<i64>> = Zeroizing::new(integers.iter().map(|&x| x as i64).collect());
-            return Ok(Poly::from_signed(backend, primes, &words)?);
+            return Ok(Poly::from_signed(self.rlwe.backend(), primes, &words)?);
         }
+        self.signed_polynomial(primes, &integers)
+    }
+
+    /// The polynomial with these coefficients, of less than 124 bits each.
+    pub(crate) fn signed_polynomial(&self, primes: &IndexSet, integers: &[i128]) -> Result<Poly<B, Coeff>> {
+        let backend = self.rlwe.backend();
+        let low = |x: &i128| (x & ((1 << SPLIT_BITS) - 1)) as i64;
         let words: Zeroizing<Vec<i64>> = Zeroizing::new(integers.iter().map(|x| (x >> SPLIT_BITS) as i64).collect());
         let mut sum = Poly::from_signed(backend, primes, &words)?;
         let power = (num_bigint::BigUint::from(1u32)) << SPLIT_BITS;
@@ -317,7 +327,7 @@ impl<B: Backend> Context<B> {
         let level = ct.level();
         let factor = ct.factor();
         noise::check(&self.params, level, factor.log2_message, factor.noise)?;
-        let needed = noise::phase(factor.log2_message, factor.noise, self.params.log_n()) + 1.0 + 1e-9;
+        let needed = noise::phase(&self.params, factor.log2_message, factor.noise) + 1.0 + 1e-9;
         let all = params.level(level)?;
         let mut count = 1;
         while count < all.len() && params.ring().log2(&all.iter().take(count).collect()) <= needed {
@@ -329,11 +339,18 @@ impl<B: Backend> Context<B> {
         Ok(Plaintext::from_phase(Decrypted { phase, scale: ct.scale().clone() }, ct.bound() + error, error))
     }
 
-    /// How far a decrypted and decoded slot may be from the message, except with probability 2^-128.
+    /// How far a decrypted and decoded slot may be from the message, at the failure limit of the parameters.
     #[must_use]
     pub fn error_bound(&self, ct: &Ciphertext<B>) -> f64 {
-        let error = (noise::canonical(ct.inner().noise(), self.params.log_n()) - ct.log2_scale()).exp2();
+        let error = (noise::canonical(&self.params, ct.inner().noise()) - ct.log2_scale()).exp2();
         error + noise::transform_error(self.params.log_n()) * (ct.bound() + error)
+    }
+
+    /// log2 of what a slot of S z, the message at its scale, may be off by with a certificate, at a failure probability of
+    /// choice for all slots together.
+    #[must_use]
+    pub fn slot_bound(&self, noise: Noise, limit: FailureLimit) -> f64 {
+        noise::canonical_at(noise, self.params.log_n(), limit.log2_failure())
     }
 
     /// log2 of the message bound over the error bound: bits of the largest slot that are surely right.
@@ -346,7 +363,7 @@ impl<B: Backend> Context<B> {
     #[must_use]
     pub fn noise_budget(&self, ct: &Ciphertext<B>) -> f64 {
         let factor = ct.factor();
-        let used = noise::phase(factor.log2_message, factor.noise, self.params.log_n());
+        let used = noise::phase(&self.params, factor.log2_message, factor.noise);
         noise::room(&self.params, ct.level()).unwrap_or(0.0) - used
     }
 

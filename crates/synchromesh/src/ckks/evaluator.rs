@@ -6,6 +6,7 @@
 
 mod align;
 mod combine;
+mod hoisted;
 mod plain;
 mod rotations;
 mod second;
@@ -24,14 +25,17 @@ use super::noise;
 use super::params::Mode;
 use crate::circuits::Steps;
 use crate::error::{Error, Result};
+use crate::rotations::Routes;
 
 /// Computes on ciphertexts; one may serve many threads.
 pub struct Evaluator<B: Backend = Cpu> {
     context: Arc<Context<B>>,
     switching: Option<KeySwitching<B>>,
+    routes: Option<Arc<Routes>>,
 }
 
 /// A ciphertext as given, or one made from it.
+#[expect(clippy::large_enum_variant, reason = "one at a time, on the stack of an operation")]
 pub(crate) enum Held<'a, B: Backend> {
     Given(&'a Ciphertext<B>),
     Made(Ciphertext<B>),
@@ -58,6 +62,12 @@ impl<B: Backend> Held<'_, B> {
     }
 }
 
+impl<B: Backend> Clone for Evaluator<B> {
+    fn clone(&self) -> Self {
+        Self { context: Arc::clone(&self.context), switching: self.switching.clone(), routes: self.routes.clone() }
+    }
+}
+
 impl<B: Backend> Evaluator<B> {
     /// An evaluator; without keys it can add, multiply by plaintexts and rescale.
     #[must_use]
@@ -65,7 +75,13 @@ impl<B: Backend> Evaluator<B> {
         let params = context.params();
         let second = params.second_plan().cloned();
         let switching = keys.map(|keys| KeySwitching::new(keys, params.plans().clone()).with_second(second));
-        Self { context: Arc::clone(context), switching }
+        Self { context: Arc::clone(context), switching, routes: None }
+    }
+
+    /// The same evaluator with rotations composed from fewer keys, as a plan says.
+    #[must_use]
+    pub fn with_routes(self, routes: Option<Arc<Routes>>) -> Self {
+        Self { routes, ..self }
     }
 
     /// The context.
@@ -116,12 +132,13 @@ impl<B: Backend> Evaluator<B> {
 
     fn sum(&self, x: &Ciphertext<B>, y: &Ciphertext<B>, subtract: bool) -> Result<Ciphertext<B>> {
         self.require_related(x, y)?;
+        let twice = std::ptr::eq(x, y) && !subtract;
         let met = self.meet(&[x, y])?;
         let (x, y) = self.align_for_sum(&met[0], &met[1])?;
         let bound = x.bound() + y.bound();
+        let noise = noise::sum(x.inner().noise(), y.inner().noise(), twice);
         let (mut sum, header) = x.take(&self.context)?.into_parts();
         sum.add_assign(self.context.rlwe(), y.inner(), subtract)?;
-        let noise = sum.noise();
         self.settled(self.finish(sum, noise, header.scale, bound)?)
     }
 
@@ -196,7 +213,8 @@ impl<B: Backend> Evaluator<B> {
     }
 
     fn product(&self, x: &Ciphertext<B>, y: &Ciphertext<B>, parts: [Poly<B, Ntt>; 3]) -> Result<Ciphertext<B>> {
-        let noise = noise::product(x.factor(), y.factor(), self.log_n());
+        let same = std::ptr::eq(x, y);
+        let noise = noise::product(x.factor(), y.factor(), self.log_n(), same);
         let params = self.context.params();
         let inner = rlwe::Ciphertext::new(params.rlwe(), Vec::from(parts), x.level(), x.inner().key(), noise)?;
         self.finish(inner, noise, x.scale().times(y.scale())?, x.bound() * y.bound())
@@ -232,7 +250,11 @@ impl<B: Backend> Evaluator<B> {
     /// [`Error::NoKeys`], [`rlwe::Error::MissingKey`], [`rlwe::Error::KeysDiffer`], [`rlwe::Error::Components`].
     pub fn rotate(&self, x: &Ciphertext<B>, k: i64) -> Result<Ciphertext<B>> {
         self.require_rotations(&Steps::by([k]))?;
-        self.automorphism(x, self.context.galois_element(k), "rotation")
+        let once = |x: &Ciphertext<B>, &k: &i64| self.automorphism(x, self.context.galois_element(k), "rotation");
+        match self.routes.as_ref().and_then(|routes| routes.route(k)) {
+            Some([first, rest @ ..]) => rest.iter().try_fold(once(x, first)?, |x, k| once(&x, k)),
+            _ => once(x, &k),
+        }
     }
 
     /// The complex conjugate of every slot.
@@ -260,6 +282,9 @@ impl<B: Backend> Evaluator<B> {
     /// As [`Self::rotate`].
     pub fn rotate_many(&self, x: &Ciphertext<B>, ks: &[i64]) -> Result<Vec<Ciphertext<B>>> {
         self.require_rotations(&Steps::by(ks.iter().copied()))?;
+        if self.routes.as_ref().is_some_and(|routes| ks.iter().any(|&k| routes.route(k).is_some())) {
+            return ks.iter().map(|&k| self.rotate(x, k)).collect();
+        }
         let elements: Vec<usize> = ks.iter().map(|&k| self.context.galois_element(k)).collect();
         let switching = self.switching("rotation")?;
         let rotated = switching.automorphisms_hoisted(self.context.rlwe(), x.inner(), &elements)?;
@@ -271,7 +296,7 @@ impl<B: Backend> Evaluator<B> {
     fn moved(&self, x: &Ciphertext<B>, inner: rlwe::Ciphertext<B, Ntt>) -> Result<Ciphertext<B>> {
         let switching = self.switching("rotation")?;
         let added = switching.noise_under(self.context.rlwe(), x.inner().key(), x.level(), x.level())?;
-        let noise = x.inner().noise().plus(noise::switched(added, self.log_n()));
+        let noise = x.inner().noise().moved().plus(noise::switched(added, self.log_n()));
         self.finish(inner, noise, x.scale().clone(), x.bound())
     }
 

@@ -16,7 +16,7 @@
 //! and a single Y: 16 exp(0.842) = 37.
 
 use synchromesh_rlwe::Noise;
-use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, log2_add, require_room, rounding};
+use synchromesh_rlwe::noise::{Average, DEFAULT_LOG2_FAILURE, Reference, log2_add, require_room, rounding};
 
 use super::params::Params;
 use crate::error::Result;
@@ -33,13 +33,13 @@ fn slot_tail(log_n: u32, log2_failure: u32) -> f64 {
 }
 
 /// log2 of a bound on |e(zeta)| at every root, except with probability 2^-log2_failure.
-fn canonical_at(noise: Noise, log_n: u32, log2_failure: u32) -> f64 {
+pub(crate) fn canonical_at(noise: Noise, log_n: u32, log2_failure: u32) -> f64 {
     log2_add(noise.sigma + 0.5 * f64::from(log_n) + slot_tail(log_n, log2_failure).log2(), noise.remainder)
 }
 
-/// log2 of a bound on |e(zeta)| at every root, and so on every coefficient, except with probability 2^-128.
-pub(crate) fn canonical(noise: Noise, log_n: u32) -> f64 {
-    canonical_at(noise, log_n, DEFAULT_LOG2_FAILURE)
+/// log2 of a bound on |e(zeta)| at every root, and so on every coefficient, at the failure limit of the parameters.
+pub(crate) fn canonical(params: &Params, noise: Noise) -> f64 {
+    canonical_at(noise, params.log_n(), params.failure_limit().log2_failure())
 }
 
 /// A factor of a product: log2 of the canonical norm of its exact part S z, and its error.
@@ -50,15 +50,69 @@ pub(crate) struct Factor {
 }
 
 /// The error of a product, (m + e)(m' + e') - m m' = m e' + m' e + e e', whatever e and e' have in common.
-pub(crate) fn product(x: Factor, y: Factor, log_n: u32) -> Noise {
+pub(crate) fn product(x: Factor, y: Factor, log_n: u32, same: bool) -> Noise {
     let both = canonical_at(x.noise, log_n, LOG2_FAILURE_INSIDE) + canonical_at(y.noise, log_n, LOG2_FAILURE_INSIDE);
     let cross = x.noise.times(y.log2_message).plus(y.noise.times(x.log2_message));
-    cross.plus(Noise { remainder: both, ..Noise::ZERO })
+    let total = cross.plus(Noise::at_most(both));
+    let (average, reference) = average_product(x, y, log_n, same);
+    total.with_average(average).with_reference(reference)
+}
+
+/// A product in the average case, for real slots uniform within their bound, and in the reference models.
+fn average_product(x: Factor, y: Factor, log_n: u32, same: bool) -> (Average, Reference) {
+    let (a, b) = (x.noise.average, y.noise.average);
+    let [first, second] = [(a, b), (b, a)].map(|(e, m)| e.error().times_random(log_n, m.message));
+    let cross = if same { first.plus_same(&second) } else { first.plus(&second) };
+    // The mean of x^4 for uniform x is 9/5 of the square of that of x^2.
+    let message = a.message + b.message + f64::from(log_n) + if same { 1.8f64.log2() } else { 0.0 };
+    let average = cross.plus(&a.error().product(&b.error(), log_n, same)).with_message(message);
+    let of_message =
+        |z: Factor| Reference { worst: z.log2_message, canonical: z.log2_message - f64::from(log_n) / 2.0 };
+    let reference = [(x, y), (y, x)].map(|(e, m)| e.noise.reference.product(&of_message(m), log_n));
+    let both = x.noise.reference.product(&y.noise.reference, log_n);
+    (average, reference[0].plus(&reference[1]).plus(&both))
+}
+
+/// What multiplies a ciphertext in public.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Public {
+    /// One number for all slots.
+    Scalar,
+    /// A vector; in the average case real and uniform.
+    Vector,
+}
+
+/// The error of (m + e)(m' + r), m' public and at most 2^`log2_plain`, |r| at most 2^`log2_error`: e (m' + r) + m r.
+pub(crate) fn plain_product(x: Factor, plain: Public, log2_plain: f64, log2_error: f64, log_n: u32) -> Noise {
+    let own = x.noise.times(log2_add(log2_plain, log2_error));
+    let total = own.plus(Noise::at_most(x.log2_message + log2_error));
+    let rounding = x.noise.average.message - 12f64.log2();
+    let average = match plain {
+        Public::Scalar => x.noise.average.times(log2_plain).plus(&Average::of(0, rounding)),
+        Public::Vector => {
+            let error = x.noise.average.times_random(log_n, message_variance(log_n, log2_plain, 1.0));
+            error.plus(&Average::of(0, rounding + f64::from(log_n)))
+        }
+    };
+    let reference =
+        x.noise.reference.times(log2_plain).plus(&Reference::of(x.log2_message + log2_error, 2.0 * rounding));
+    total.with_average(average).with_reference(reference)
+}
+
+/// The variance of a coefficient of S z, as log2, for real slots uniform in +-`bound`.
+pub(crate) fn message_variance(log_n: u32, log2_scale: f64, bound: f64) -> f64 {
+    2.0 * (log2_scale + bound.log2()) - 3f64.log2() - f64::from(log_n)
+}
+
+/// The sum of the errors of two ciphertexts; parameters add, as the class is closed under nothing sharper.
+pub(crate) fn sum(x: Noise, y: Noise, twice: bool) -> Noise {
+    let sum = if twice { x.doubled() } else { x.sum(y) };
+    sum.with_certificate(log2_add(x.sigma, y.sigma), log2_add(x.remainder, y.remainder))
 }
 
 /// What a key switch adds, in the canonical norm: its remainder, if any, bounds coefficients.
 pub(crate) fn switched(noise: Noise, log_n: u32) -> Noise {
-    Noise { remainder: noise.remainder + f64::from(log_n), ..noise }
+    noise.with_larger_remainder(f64::from(log_n))
 }
 
 /// What rounding `components` parts adds: tau_0 + tau_1 s (+ tau_2 s^2, a product of three random values).
@@ -71,7 +125,10 @@ pub(crate) fn rounded(n: usize, log_n: u32, components: usize) -> Noise {
     }
     let x2 = (f64::from(log_n + LOG2_FAILURE_INSIDE + 5) * std::f64::consts::LN_2) / 0.9619;
     let n = n as f64;
+    let square = rounding(n as usize, 3);
     two.plus(Noise::bounded((x2 * n / 12.0).sqrt() * x2 * 2.0 * n / 3.0))
+        .with_average(square.average)
+        .with_reference(square.reference)
 }
 
 /// The error of encoding values of modulus at most `bound` at scale 2^`log2_scale`, in the canonical norm.
@@ -83,7 +140,10 @@ pub(crate) fn encoding(log_n: u32, log2_scale: f64, bound: f64) -> Noise {
     let relative = transform_error(log_n) + 2.0 * UNIT;
     let rounding = f64::from(log_n) - 1.0;
     let transform = relative.log2() + log2_scale + bound.log2();
-    Noise { remainder: log2_add(rounding, transform), ..Noise::ZERO }
+    // Coefficients are off by up to 1/2 each, uniform in the average case.
+    let half = Noise::bounded(0.5);
+    let half = half.with_average(half.average.with_message(message_variance(log_n, log2_scale, bound)));
+    half.with_certificate(f64::NEG_INFINITY, log2_add(rounding, transform))
 }
 
 /// Relative error of decoded slots, against the largest: the transform, three roundings of each coefficient.
@@ -93,8 +153,8 @@ pub(crate) fn transform_error(log_n: u32) -> f64 {
 }
 
 /// log2 of a bound on the phase of a ciphertext.
-pub(crate) fn phase(log2_message: f64, noise: Noise, log_n: u32) -> f64 {
-    log2_add(log2_message, canonical(noise, log_n))
+pub(crate) fn phase(params: &Params, log2_message: f64, noise: Noise) -> f64 {
+    log2_add(log2_message, canonical(params, noise))
 }
 
 /// Bits between the phase and half the modulus.
@@ -104,8 +164,26 @@ pub(crate) fn room(params: &Params, level: usize) -> Result<f64> {
     Ok(rlwe.ring().log2(rlwe.level(level)?) - 1.0 - 1e-9)
 }
 
+/// log2 of what a Gaussian of width 2^`sigma_bits` on every coefficient stays below at every root.
+pub(crate) fn flooded(params: &Params, sigma_bits: f64) -> f64 {
+    let (log_n, log2_failure) = (params.log_n(), params.failure_limit().log2_failure());
+    let x2 = f64::from(log_n + log2_failure + 4) * std::f64::consts::LN_2 / 0.9619;
+    sigma_bits + (f64::from(log_n) + x2.log2()) / 2.0
+}
+
+/// log2 of a bound on the phase of a ciphertext with such noise.
+pub(crate) fn flooded_phase(params: &Params, factor: Factor, sigma_bits: f64) -> f64 {
+    log2_add(phase(params, factor.log2_message, factor.noise), flooded(params, sigma_bits))
+}
+
+/// Fails when that could wrap around the modulus of `level`.
+pub(crate) fn check_flooded(params: &Params, level: usize, factor: Factor, sigma_bits: f64) -> Result<()> {
+    let bits = flooded_phase(params, factor, sigma_bits);
+    Ok(require_room(bits, room(params, level)?, level, params.failure_limit().log2_failure())?)
+}
+
 /// Fails when the phase could wrap around the modulus of `level`.
 pub(crate) fn check(params: &Params, level: usize, log2_message: f64, noise: Noise) -> Result<()> {
-    let bits = phase(log2_message, noise, params.log_n());
-    Ok(require_room(bits, room(params, level)?, level, DEFAULT_LOG2_FAILURE)?)
+    let bits = phase(params, log2_message, noise);
+    Ok(require_room(bits, room(params, level)?, level, params.failure_limit().log2_failure())?)
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use synchromesh_rlwe::noise::{self, Noise};
+use synchromesh_rlwe::noise::{self, Average, Noise};
 use synchromesh_rlwe::ring::{Backend, Cpu};
 
 use super::{Context, Params, Scheme};
@@ -81,20 +81,34 @@ impl<S: Scheme, B: Backend> Ciphertext<S, B> {
         Self { inner: self.inner.with_noise(total), header: self.header }
     }
 
+    /// The same ciphertext with another average case, if one is given.
+    pub(crate) fn with_average(self, average: Option<Average>) -> Self {
+        let Some(average) = average else { return self };
+        let noise = self.inner.noise().with_average(average);
+        Self { inner: self.inner.with_noise(noise), header: self.header }
+    }
+
     /// The ciphertext, unless its certificate leaves no room for correct decryption.
     pub(crate) fn certified(self, params: &Params<S>) -> Result<Self> {
         require_room(params, self.inner.noise(), self.level())?;
+        if let Some(trace) = params.trace() {
+            let bound = self.inner.noise().bound(params.log_n(), noise::DEFAULT_LOG2_FAILURE);
+            let budget = S::room(params, self.level())? - bound;
+            trace.node(self.level(), self.components(), params.log2_modulus(self.level())?, budget);
+        }
         Ok(self)
     }
 }
 
 /// Fails when an error may exceed what decrypts at `level`.
 pub(crate) fn require_room<S: Scheme>(params: &Params<S>, noise: Noise, level: usize) -> Result<()> {
-    let bound = noise.bound(params.log_n(), noise::DEFAULT_LOG2_FAILURE);
-    Ok(noise::require_room(bound, S::room(params, level)?, level, noise::DEFAULT_LOG2_FAILURE)?)
+    let log2_failure = params.failure_limit().log2_failure();
+    let bound = noise.bound(params.log_n(), log2_failure);
+    Ok(noise::require_room(bound, S::room(params, level)?, level, log2_failure)?)
 }
 
 /// An operand as it was given, or brought to another level or header.
+#[expect(clippy::large_enum_variant, reason = "one at a time, on the stack of an operation")]
 pub enum Operand<'a, S: Scheme, B: Backend> {
     /// As given.
     Given(&'a Ciphertext<S, B>),

@@ -87,11 +87,9 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
                 let size = log2_biguint(c.magnitude());
                 x.noise().times(size).plus(S::product_noise(size))
             }
-            Weight::Poly(_, norms) => {
-                x.noise().times_poly(params.log_n(), norms.norm2, norms.norm1).plus(S::product_noise(norms.norm1))
-            }
+            Weight::Poly(_, norms) => super::evaluator::times_known::<S>(x.noise(), params.log_n(), *norms),
         };
-        sum.noise = sum.noise.plus(term).plus(S::sum_noise());
+        sum.noise = sum.noise.sum(term).plus(S::sum_noise());
         Ok(())
     }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use num_bigint::{BigInt, BigUint};
-use synchromesh_rlwe::noise;
 use synchromesh_rlwe::ring::sampler::Seed;
 use synchromesh_rlwe::ring::{Backend, Cpu};
 use synchromesh_rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey, Source};
@@ -286,7 +285,7 @@ impl<S: Scheme, B: Backend> Context<S, B> {
     /// Decrypts two or three components.
     ///
     /// # Errors
-    /// [`synchromesh_rlwe::Error::Noise`] when the certificate leaves no room at failure probability 2^-128,
+    /// [`synchromesh_rlwe::Error::Noise`] when the certificate leaves no room at the failure limit of the parameters,
     /// [`synchromesh_rlwe::Error::KeysDiffer`] or [`synchromesh_rlwe::Error::ParamsDiffer`] for another key.
     pub fn decrypt(&self, secret: &SecretKey<B>, ciphertext: &Ciphertext<S, B>) -> Result<Plaintext> {
         let phase = self.phase(secret, ciphertext)?;
@@ -310,7 +309,7 @@ impl<S: Scheme, B: Backend> Context<S, B> {
     /// [`synchromesh_rlwe::Error::ParamsDiffer`] for a ciphertext of other parameters.
     pub fn noise_budget(&self, ciphertext: &Ciphertext<S, B>) -> Result<f64> {
         self.params.rlwe().require_digest(ciphertext.inner().params_digest())?;
-        let bound = ciphertext.noise().bound(self.params.log_n(), noise::DEFAULT_LOG2_FAILURE);
+        let bound = ciphertext.noise().bound(self.params.log_n(), self.params.failure_limit().log2_failure());
         Ok(S::room(&self.params, ciphertext.level())? - bound)
     }
 

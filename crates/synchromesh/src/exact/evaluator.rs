@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use num_bigint::BigInt;
 use num_traits::Zero;
-use synchromesh_rlwe::noise::Noise;
+use synchromesh_rlwe::noise::{Average, Noise};
 use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
 use synchromesh_rlwe::{EvaluationKeys, Operand as DomainOperand, SwitchDomain};
 
 use super::context::Secret;
 use super::integers::{centred, log2_biguint, residue};
+use super::plaintext::Norms;
 use super::{Ciphertext, Context, Plaintext, Scheme, lift, signed_residues};
 use crate::circuits::Steps;
 use crate::error::{Error, Result};
+use crate::rotations::Routes;
 
 /// Evaluates on ciphertexts of the scheme S; shared between threads.
 ///
@@ -23,6 +25,14 @@ pub struct Evaluator<S: Scheme, B: Backend = Cpu> {
     context: Arc<Context<S, B>>,
     switching: Option<KeySwitching<B>>,
     variant: S::Variant,
+    pub(super) routes: Option<Arc<Routes>>,
+}
+
+impl<S: Scheme, B: Backend> Clone for Evaluator<S, B> {
+    fn clone(&self) -> Self {
+        let context = Arc::clone(&self.context);
+        Self { context, switching: self.switching.clone(), variant: self.variant, routes: self.routes.clone() }
+    }
 }
 
 impl<S: Scheme, B: Backend> Evaluator<S, B> {
@@ -31,7 +41,13 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     pub fn new(context: &Arc<Context<S, B>>, keys: Option<Arc<EvaluationKeys<B>>>) -> Self {
         let second = context.params().second_plan().cloned();
         let switching = keys.map(|keys| KeySwitching::new(keys, context.params().plans().clone()).with_second(second));
-        Self { context: Arc::clone(context), switching, variant: S::Variant::default() }
+        Self { context: Arc::clone(context), switching, variant: S::Variant::default(), routes: None }
+    }
+
+    /// The same evaluator with rotations composed from fewer keys, as a plan says.
+    #[must_use]
+    pub fn with_routes(self, routes: Option<Arc<Routes>>) -> Self {
+        Self { routes, ..self }
     }
 
     /// The same evaluator with another way of multiplying.
@@ -63,10 +79,13 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     fn sum(&self, a: &Ciphertext<S, B>, b: &Ciphertext<S, B>, subtract: bool) -> Result<Ciphertext<S, B>> {
         self.require(a)?;
         self.require(b)?;
+        let twice = std::ptr::eq(a, b) && !subtract;
         let met = self.meet([a, b].into_iter())?;
         let [a, b] = S::align(&self.context, &met[0], &met[1])?;
         let mut sum = a.into_owned(&self.context)?;
+        let doubled = twice.then(|| sum.noise().doubled());
         sum.inner_mut().add_assign(self.context.rlwe(), b.inner(), subtract)?;
+        let sum = sum.with_average(doubled.map(|noise| noise.average));
         self.settled(sum.with_more_noise(S::sum_noise()).certified(self.context.params())?)
     }
 
@@ -140,13 +159,19 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let factor = Secret(lift(backend, primes, b.poly(), &1u32.into())?.into_ntt(backend)?);
         let multiply = |part| multiply::<S, B>(backend, part, &factor.0);
         let parts = a.inner().parts().iter().map(multiply).collect::<Result<_>>()?;
-        let norms = b.norms();
-        let noise = a
-            .noise()
-            .times_poly(self.context.params().log_n(), norms.norm2, norms.norm1)
-            .plus(S::product_noise(norms.norm1));
+        let noise = self.times_plaintext(a.noise(), b);
         let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), parts, a.level(), a.inner().key(), noise)?;
         Ciphertext::new(inner, a.header().clone()).certified(params)
+    }
+
+    /// The error after a product with a plaintext, of public norms or of any coefficients.
+    pub(super) fn times_plaintext(&self, noise: Noise, plaintext: &Plaintext) -> Noise {
+        let (log_n, norms) = (self.context.params().log_n(), plaintext.norms());
+        let product = match plaintext.has_public_norms() {
+            true => return times_known::<S>(noise, log_n, norms),
+            false => noise.times_message(log_n, norms.norm1 - f64::from(log_n)),
+        };
+        product.plus(wraps::<S>(Norms { norm2: norms.norm2 - 3f64.log2() / 2.0, ..norms }))
     }
 
     /// c a for a public integer c, taken mod t.
@@ -179,9 +204,9 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// [`Error::Params`] for an empty list, [`Error::SecondBase`] when Algorithm 1 of BFV has too few primes for a sum
     /// of this length, and as [`Self::mul`]; a noise error speaks of the whole sum.
     pub fn sum_of_products(&self, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
-        self.switching("relinearisation")?;
-        let product = self.relinearize(&self.tensor(pairs)?)?;
-        self.finish_product(product, pairs)
+        let keys = self.switching("relinearisation")?;
+        let product = self.met_pairs(pairs, |pairs| S::multiply(&self.context, self.variant, pairs, keys))?;
+        self.finish_product(self.settled(product)?, pairs)
     }
 
     /// As [`Self::sum_of_products`], in three components.
@@ -189,18 +214,24 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// # Errors
     /// As [`Self::sum_of_products`], keys apart.
     pub fn sum_of_products_no_relin(&self, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
-        self.finish_product(self.tensor(pairs)?, pairs)
+        let keys = self.keys();
+        let product = self.met_pairs(pairs, |pairs| S::tensor(&self.context, self.variant, pairs, keys))?;
+        self.finish_product(product, pairs)
     }
 
-    /// The sum of products in three components, at the level it was computed at.
-    fn tensor(&self, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
+    /// What `product` makes of the pairs brought under one key, certified.
+    fn met_pairs(
+        &self,
+        pairs: &[[&Ciphertext<S, B>; 2]],
+        product: impl FnOnce(&[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>>,
+    ) -> Result<Ciphertext<S, B>> {
         for operand in pairs.iter().flatten() {
             self.require(operand)?;
             operand.inner().require_components(2)?;
         }
         let met = self.meet(pairs.iter().flatten().copied())?;
         let pairs: Vec<[&Ciphertext<S, B>; 2]> = met.chunks_exact(2).map(|pair| [&*pair[0], &*pair[1]]).collect();
-        S::tensor(&self.context, self.variant, &pairs)?.certified(self.context.params())
+        product(&pairs)?.certified(self.context.params())
     }
 
     fn finish_product(&self, product: Ciphertext<S, B>, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
@@ -252,6 +283,10 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// As [`Self::automorphism`], and [`crate::batch::BatchError::NoSlots`] where t has no slots.
     pub fn rotate_rows(&self, a: &Ciphertext<S, B>, k: i64) -> Result<Ciphertext<S, B>> {
         self.require_rotations(&Steps::by([k]))?;
+        if let Some([first, rest @ ..]) = self.routes.as_ref().and_then(|routes| routes.route(k)) {
+            let once = |a: &Ciphertext<S, B>, &k: &i64| self.automorphism(a, self.context.galois_element(k)?);
+            return rest.iter().try_fold(once(a, first)?, |a, k| once(&a, k));
+        }
         self.automorphism(a, self.context.galois_element(k)?)
     }
 
@@ -261,6 +296,9 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// As [`Self::rotate_rows`].
     pub fn rotate_rows_many(&self, a: &Ciphertext<S, B>, steps: &[i64]) -> Result<Vec<Ciphertext<S, B>>> {
         self.require_rotations(&Steps::by(steps.iter().copied()))?;
+        if self.routes.as_ref().is_some_and(|routes| steps.iter().any(|&k| routes.route(k).is_some())) {
+            return steps.iter().map(|&k| self.rotate_rows(a, k)).collect();
+        }
         let elements = steps.iter().map(|&k| self.context.galois_element(k)).collect::<Result<Vec<_>>>()?;
         let rotated = self.switching("rotation")?.automorphisms_hoisted(self.context.rlwe(), a.inner(), &elements)?;
         let certify = |inner| Ciphertext::new(inner, a.header().clone()).certified(self.context.params());
@@ -302,6 +340,21 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     pub(crate) fn require(&self, a: &Ciphertext<S, B>) -> Result<()> {
         Ok(self.context.params().rlwe().require_digest(a.inner().params_digest())?)
     }
+}
+
+/// The error of a message times a polynomial of these norms, apart from its error's product with it; in the average
+/// case the message is uniform and |p|_2 what the polynomial has on average.
+fn wraps<S: Scheme>(norms: Norms) -> Noise {
+    let wraps = S::product_noise(norms.norm1);
+    if wraps == Noise::ZERO {
+        return wraps;
+    }
+    wraps.with_average(Average::of(0, 2.0 * norms.norm2 - 12f64.log2()))
+}
+
+/// The error after a product with a polynomial of known norms.
+pub(super) fn times_known<S: Scheme>(noise: Noise, log_n: u32, norms: Norms) -> Noise {
+    noise.times_poly(log_n, norms.norm2, norms.norm1).plus(wraps::<S>(norms))
 }
 
 /// A component times a polynomial in slots, back in its own domain.

@@ -46,6 +46,11 @@ impl Plaintext {
         self
     }
 
+    /// Whether its norms were declared public.
+    pub(super) const fn has_public_norms(&self) -> bool {
+        self.public.is_some()
+    }
+
     /// What a certificate may assume: the declared norms, or coefficients of +-t/2.
     #[must_use]
     pub fn norms(&self) -> Norms {

@@ -22,7 +22,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
             Ok(g != 1 && self.switching("rotation")?.keys().get(Source::Galois(g)).is_err())
         };
         let mut left = Vec::new();
-        for &k in &steps.by {
+        for &k in &self.routes.as_ref().map_or_else(|| steps.clone(), |routes| routes.expand(steps)).by {
             if missing(context.galois_element(k)?)? {
                 left.push(k);
             }
@@ -64,10 +64,9 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let mut total = added;
         for giant in &sum.terms {
             for (input, size) in giant {
-                let rotated = inputs[*input].noise().plus(added);
-                let term = size.map_or(rotated, |n| {
-                    rotated.times_poly(params.log_n(), n.norm2, n.norm1).plus(S::product_noise(n.norm1))
-                });
+                let rotated = inputs[*input].noise().moved().plus(added);
+                let times = |norms| super::evaluator::times_known::<S>(rotated, params.log_n(), norms);
+                let term = size.map_or(rotated, times);
                 total = total.plus(term).plus(S::sum_noise());
             }
             total = total.plus(added).plus(S::sum_noise());

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use synchromesh_rlwe::Randomness;
-use synchromesh_rlwe::ring::Dry;
 
-use super::{Description, Plan, SchemeName, dry, too_small};
+use super::trace::{Trace, Traced};
+use super::{Description, Limit, MOST_NODES, Nearest, Plan, SchemeName, too_small};
 use crate::circuits::Steps;
 use crate::ckks;
+use crate::cost::{DryLedger, recorder};
 use crate::error::{Error, Result};
 use crate::exact::{self, Scheme};
 
@@ -20,7 +21,7 @@ const MOST_RUNS: usize = 200;
 
 /// What one run without data found.
 enum Outcome {
-    Runs,
+    Runs(Traced),
     Missing(Steps),
     /// Another multiplication deep.
     Deeper,
@@ -39,7 +40,10 @@ impl Description {
     pub fn plan_exact<S: Scheme>(
         &self,
         inputs: usize,
-        circuit: impl Fn(&exact::Evaluator<S, Dry>, &[exact::Ciphertext<S, Dry>]) -> Result<Vec<exact::Ciphertext<S, Dry>>>,
+        circuit: impl Fn(
+            &exact::Evaluator<S, DryLedger>,
+            &[exact::Ciphertext<S, DryLedger>],
+        ) -> Result<Vec<exact::Ciphertext<S, DryLedger>>>,
     ) -> Result<Plan> {
         if self.scheme.name() != S::NAME {
             return Err(Error::params(format!("the description is for {}, not for {}", self.scheme.name(), S::NAME)));
@@ -50,15 +54,19 @@ impl Description {
                 super::SchemeParams::Ckks(_) => return Err(Error::params("the plan is for ckks")),
             };
             let params = exact::Params::<S>::new(literal)?;
-            let context = exact::Context::with_backend(params.clone(), dry(params.rlwe()))?;
+            let device = recorder(params.rlwe());
+            let trace = Trace::new(device.reader());
+            let context = exact::Context::with_backend(params.traced(&trace), device)?;
             let mut randomness = Randomness::insecure_from_number(0);
             let (secret, public) = context.generate_keys(&mut randomness)?;
-            let keys = context.generate_evaluation_keys(&secret, &steps.clone().into(), &mut randomness)?;
+            let keys = context.generate_evaluation_keys(&secret, &keyed(plan, steps).into(), &mut randomness)?;
             let evaluator = exact::Evaluator::new(&context, Some(Arc::new(keys)));
+            let evaluator = evaluator.with_routes(plan.routes.clone().map(Arc::new));
+            trace.restart();
             let message = context.encode_coefficients(&[1i64][..])?;
             let fresh = (0..inputs).map(|_| context.encrypt(&public, &message, &mut randomness));
             let result = fresh.collect::<Result<Vec<_>>>().and_then(|fresh| circuit(&evaluator, &fresh));
-            result.map_or_else(Outcome::of, |_| Ok(Outcome::Runs))
+            result.map_or_else(Outcome::of, |_| Ok(Outcome::Runs(trace.take())))
         })
     }
 
@@ -71,7 +79,10 @@ impl Description {
     pub fn plan_ckks(
         &self,
         bounds: &[f64],
-        circuit: impl Fn(&ckks::Evaluator<Dry>, &[ckks::Ciphertext<Dry>]) -> Result<Vec<ckks::Ciphertext<Dry>>>,
+        circuit: impl Fn(
+            &ckks::Evaluator<DryLedger>,
+            &[ckks::Ciphertext<DryLedger>],
+        ) -> Result<Vec<ckks::Ciphertext<DryLedger>>>,
     ) -> Result<Plan> {
         if self.scheme != SchemeName::Ckks {
             return Err(Error::params(format!("the description is for {}, not for ckks", self.scheme.name())));
@@ -79,11 +90,15 @@ impl Description {
         let wanted = f64::from(self.precision.unwrap_or(20));
         self.search_for(|plan, steps| {
             let params = plan.ckks()?;
-            let context = ckks::Context::with_backend(params.clone(), dry(params.rlwe()))?;
+            let device = recorder(params.rlwe());
+            let trace = Trace::new(device.reader());
+            let context = ckks::Context::with_backend(params.traced(&trace), device)?;
             let mut randomness = Randomness::insecure_from_number(0);
             let (secret, public) = context.generate_keys(&mut randomness)?;
-            let keys = context.generate_evaluation_keys(&secret, &steps.clone().into(), &mut randomness)?;
+            let keys = context.generate_evaluation_keys(&secret, &keyed(plan, steps).into(), &mut randomness)?;
             let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
+            let evaluator = evaluator.with_routes(plan.routes.clone().map(Arc::new));
+            trace.restart();
             let fresh = bounds
                 .iter()
                 .map(|&bound| context.encrypt(&public, &context.encode_bounded(&[], bound)?, &mut randomness));
@@ -94,7 +109,7 @@ impl Description {
             };
             let worst = results.iter().map(|x| context.error_bound(x)).fold(0.0, f64::max);
             let lacking = (wanted + worst.log2()).ceil();
-            Ok(if lacking > 0.0 { Outcome::Finer(lacking as u32) } else { Outcome::Runs })
+            Ok(if lacking > 0.0 { Outcome::Finer(lacking as u32) } else { Outcome::Runs(trace.take()) })
         })
     }
 
@@ -104,11 +119,11 @@ impl Description {
         let mut plan = description.plan()?;
         for _ in 0..MOST_RUNS {
             match run(&plan, &steps)? {
-                Outcome::Runs if (&description.rotations, description.swap) == (&steps.by, steps.swap) => {
-                    return Ok(plan);
+                Outcome::Runs(traced) if (&description.rotations, description.swap) == (&steps.by, steps.swap) => {
+                    return plan.with_circuit(traced, self.max_memory_bytes);
                 }
                 // Once more at parameters that know all rotations.
-                Outcome::Runs => {
+                Outcome::Runs(_) => {
                     (description.rotations, description.swap) = (steps.by.clone(), steps.swap);
                     plan = description.plan()?;
                 }
@@ -124,6 +139,37 @@ impl Description {
             }
         }
         Err(Error::params(format!("no parameters were found in {MOST_RUNS} runs of the circuit")))
+    }
+}
+
+/// The rotations that keys are made for: those of the plan, and those it does not know of.
+fn keyed(plan: &Plan, steps: &Steps) -> Steps {
+    let new = steps.by.iter().copied().filter(|step| !plan.rotations.contains(step));
+    Steps { swap: steps.swap, ..Steps::by(plan.rotation_keys().iter().copied().chain(new)) }
+}
+
+impl Plan {
+    /// The plan with what the caller's circuit does, and the memory that takes.
+    fn with_circuit(mut self, mut traced: Traced, most: Option<u64>) -> Result<Self> {
+        let peak = traced.nodes.iter().map(|node| node.bytes).max().unwrap_or(0);
+        let count = traced.nodes.len();
+        if let Some(memory) = &mut self.memory {
+            memory.raise(peak);
+            if most.is_some_and(|most| memory.total_bytes > most) {
+                let needed = memory.total_bytes;
+                let reason = format!("the circuit takes {needed} bytes of memory at N = 2^{}", self.log_n);
+                return Err(Error::NoPlan {
+                    limit: Limit::Memory,
+                    reason,
+                    nearest: Some(Nearest::MemoryBytes(needed)),
+                });
+            }
+        }
+        traced.nodes.truncate(MOST_NODES);
+        self.explain.push(format!("circuit: {count} ciphertexts are made, with up to {peak} bytes of buffers at once"));
+        self.nodes.clone_from(&traced.nodes);
+        self.traced = traced;
+        Ok(self)
     }
 }
 

@@ -1,12 +1,17 @@
-//! The search for BFV and BGV: the fewest bits a level at each degree, then the first degree that is secure.
+//! BFV and BGV in the search for parameters: the chain with the fewest bits at a degree, judged by a run without data.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use synchromesh_rlwe::{Randomness, Security};
+use synchromesh_rlwe::ring::Backend;
+use synchromesh_rlwe::{Randomness, Security, SwitchPlan};
 
-use super::shape::{Shape, bit_limit, explain_digits, explain_raise, limit_text, split};
-use super::{Description, Found, SchemeName, SchemeParams, dry, smallest, too_small};
-use crate::cost::Profile;
+use super::search::{Chain, Family};
+use super::shape::{Shape, split};
+use super::static_bgv::{StaticChain, StaticRule};
+use super::trace::{Trace, Traced};
+use super::{Description, SchemeName, SchemeParams, dry, smallest, sum_of, too_small};
+use crate::cost::recorder;
 use crate::error::{Error, Result};
 use crate::exact::{Context, Evaluator, Params, ParamsLiteral, PrimeLists, Rotations, Scheme};
 use crate::plain_modulus::PlainModulus;
@@ -14,168 +19,191 @@ use crate::plain_modulus::PlainModulus;
 /// Most bits one level may take.
 const MOST_LEVEL_BITS: u32 = 700;
 
-pub(super) fn search<S: Scheme>(description: &Description, profile: Option<&Profile>) -> Result<Found> {
-    let t: PlainModulus = description.t.as_deref().unwrap_or("65537").parse()?;
-    let mut nearest = String::new();
-    // A product multiplies errors by t at the least.
-    let mut floor = description.depth as u32 * t.bits();
-    for log_n in 11..=17 {
-        let slots = if t.supports_slots(log_n) { 1usize << log_n } else { 0 };
-        if description.min_slots > 1 << log_n {
-            continue;
+/// A description for the exact scheme S.
+pub(super) struct Exact<'a, S> {
+    description: &'a Description,
+    t: PlainModulus,
+    scheme: PhantomData<S>,
+}
+
+impl<'a, S: Scheme> Exact<'a, S> {
+    pub(super) fn new(description: &'a Description) -> Result<Self> {
+        let t = description.t.as_deref().unwrap_or("65537").parse()?;
+        Ok(Self { description, t, scheme: PhantomData })
+    }
+
+    fn literal(&self, log_n: u32, shape: &Shape, omega: usize, p_bits: &[u32], security: Security) -> ParamsLiteral {
+        ParamsLiteral {
+            log_n,
+            t: self.t.to_string(),
+            q_bits: shape.q_bits.clone(),
+            p_bits: p_bits.to_vec(),
+            level_limbs: shape.level_limbs.clone(),
+            schedule: shape.schedule.clone(),
+            omega,
+            security,
+            primes: None,
         }
-        if slots == 0 && (!description.rotations.is_empty() || description.swap) {
-            nearest += &format!("; t = {t} has no slots to rotate at N = 2^{log_n}");
-            continue;
-        }
-        // What the degree below needed, this one needs too.
-        if floor > bit_limit(log_n, description.security) {
-            nearest =
-                format!("N = 2^{log_n} allows {}, this needs {floor} or more", limit_text(log_n, description.security));
-            continue;
-        }
-        let Some(shape) = shape::<S>(description, &t, log_n)? else {
-            nearest = format!("at N = 2^{log_n} no chain of up to {MOST_LEVEL_BITS} bits a level decrypts");
-            continue;
+    }
+
+    /// The chain of the static rule of BGV.
+    fn static_chain(&self, log_n: u32) -> Result<std::result::Result<Chain, String>> {
+        let Description { depth, additions, prime_switching: packing, .. } = *self.description;
+        let switches = usize::from(self.description.rotates());
+        let rule = StaticRule {
+            first_additions: additions,
+            first_switches: switches,
+            additions,
+            switches,
+            packing,
+            security: Security::Insecure,
+            ..StaticRule::new(self.t.to_string(), depth)
         };
-        floor = shape.least_log_qp();
-        let digits = shape.digits(log_n, description.security, description.max_digits, profile)?;
-        if digits.is_empty() {
-            nearest = format!("N = 2^{log_n} needs log QP = {} or more, above its limit", shape.least_log_qp());
-            continue;
+        let chain = match rule.plan_at(log_n) {
+            Ok(plan) => plan.chain,
+            Err(e @ Error::Primes(_)) => return Ok(Err(format!("at N = 2^{log_n} the static rule: {e}"))),
+            Err(e) => return Err(e),
+        };
+        let StaticChain { base, level, first, q_bits, level_limbs, schedule, .. } = chain;
+        let explain = vec![format!(
+            "{} levels by the static rule: level 0 exceeds {base:.1} bits, each multiplication takes {level:.1}, the first \
+             switch of fresh ciphertexts {first:.1}; {} bits in all",
+            depth + 2,
+            q_bits.iter().sum::<u32>(),
+        )];
+        let mut shape = Shape { q_bits, level_limbs, schedule, width: self.description.width() };
+        if (1..=depth).contains(&self.description.leading_levels) {
+            shape.schedule = shape.schedule.with_second_key(self.description.leading_levels);
         }
-        let raise = digits.first().and_then(|first| shape.raise(log_n, description.security, first));
-        if let (Some(raise), Some((omega, ..))) = (raise.filter(|raise| raise.operations < 1.0), digits.first()) {
-            nearest = explain_raise(log_n, *omega, raise);
-            continue;
-        }
-        for (index, (omega, p_bits, _)) in digits.iter().enumerate() {
-            let literal = literal(description, &t, log_n, &shape, *omega, p_bits);
-            let params = match Params::<S>::new(literal.clone()) {
-                Err(e) if too_small(&e) => continue,
-                other => other?,
-            };
-            let keys = super::key_bytes(params.rlwe(), *omega, description.keys());
-            if description.max_key_bytes.is_some_and(|most| keys > most) {
-                nearest = format!("N = 2^{log_n} with {omega} digits needs {keys} bytes of keys");
-                continue;
-            }
-            let Some(budget) = judge(description, &params)? else { continue };
-            let mut explain = vec![format!(
-                "N = 2^{log_n}: log QP = {} of at most {} bits; {}",
-                params.rlwe().log_qp(),
-                limit_text(log_n, description.security),
-                if nearest.is_empty() { "no smaller degree is offered".to_owned() } else { nearest.clone() }
-            )];
-            explain.push(format!(
-                "{} levels: level 0 has {:?} bits, each multiplication takes {:?} bits; {budget:.1} bits of noise \
-                 budget remain at the end, at failure probability 2^-128",
-                description.depth + 1,
-                shape.level(0),
-                shape.step(),
-            ));
-            explain.push(explain_digits(&digits[index..], profile));
-            explain.extend(raise.map(|raise| explain_raise(log_n, digits[0].0, raise)));
-            let (rlwe, switch) = (params.rlwe().clone(), params.plan().clone());
-            let listed = ParamsLiteral { primes: Some(listed(&params)), ..literal };
-            let params = match description.scheme {
-                SchemeName::Bfv => SchemeParams::Bfv(listed),
-                _ => SchemeParams::Bgv(listed),
-            };
-            return Ok(Found { params, rlwe, switch, slots, explain });
-        }
+        Ok(Ok(Chain { shape, log_scale: 0, explain }))
     }
-    Err(Error::params(format!("no parameters up to N = 2^17 fit this description: {nearest}")))
-}
 
-fn listed<S: Scheme>(params: &Params<S>) -> PrimeLists {
-    let literal = params.rlwe().literal();
-    PrimeLists { q: literal.q.clone(), p: literal.p.clone(), aux: literal.aux.clone() }
-}
-
-fn literal(
-    description: &Description,
-    t: &PlainModulus,
-    log_n: u32,
-    shape: &Shape,
-    omega: usize,
-    p_bits: &[u32],
-) -> ParamsLiteral {
-    ParamsLiteral {
-        log_n,
-        t: t.to_string(),
-        q_bits: shape.q_bits.clone(),
-        p_bits: p_bits.to_vec(),
-        level_limbs: shape.level_limbs.clone(),
-        schedule: shape.schedule.clone(),
-        omega,
-        security: description.security,
-        primes: None,
-    }
-}
-
-/// The chain with the fewest bits that survives the circuit at this degree, security aside.
-fn shape<S: Scheme>(description: &Description, t: &PlainModulus, log_n: u32) -> Result<Option<Shape>> {
-    let (least, width) = ((log_n + 8).max(20), description.width());
-    let fits = |base: u32, level: u32| -> Result<bool> {
-        let shape = Shape::of(description, &split(base, width), &split(level, width));
+    /// Whether the circuit survives this chain, security aside.
+    fn fits(&self, log_n: u32, [base, level]: [u32; 2], switches: usize) -> Result<bool> {
+        let width = self.description.width();
+        let shape = Shape::of(self.description, &split(base, width), &split(level, width));
         let omega = shape.q_bits.len().min(3);
         let p_bits = shape.special(omega);
-        let open = Description { security: Security::Insecure, ..description.clone() };
-        match Params::<S>::new(literal(&open, t, log_n, &shape, omega, &p_bits)) {
-            Ok(params) => Ok(judge(&open, &params)?.is_some()),
+        match Params::<S>::new(self.literal(log_n, &shape, omega, &p_bits, Security::Insecure)) {
+            Ok(params) => Ok(self.budget(&params, switches)?.is_some()),
             Err(Error::Primes(_)) => Ok(false),
             Err(e) if too_small(&e) => Ok(false),
             Err(e) => Err(e),
         }
-    };
-    let most = (t.bits() + 4 * log_n + 60).min(MOST_LEVEL_BITS);
-    // A wide level 0 saves bits on every level and a narrow one saves its own: try three.
-    let mut best: Option<Shape> = None;
-    for slack in [log_n + 24, 2 * log_n + 40, 3 * log_n + 60] {
-        let widest = t.bits() + slack;
-        let level = if description.depth == 0 { Some(least) } else { smallest(least, most, |w| fits(widest, w))? };
-        let Some(level) = level else { continue };
-        let Some(base) = smallest(least, widest, |b| fits(b, level))? else { continue };
-        let shape = Shape::of(description, &split(base, width), &split(level, width));
-        let bits = |shape: &Shape| shape.q_bits.iter().sum::<u32>();
-        if best.as_ref().is_none_or(|b| bits(&shape) < bits(b)) {
-            best = Some(shape);
+    }
+
+    /// Bits of noise left when the circuit has run without data, or none when a certificate fails.
+    fn budget(&self, params: &Params<S>, switches: usize) -> Result<Option<f64>> {
+        match self.run(params, dry(params.rlwe()), switches, || ()) {
+            Ok(budget) => Ok((budget > 0.0).then_some(budget)),
+            Err(e) if too_small(&e) => Ok(None),
+            Err(e) => Err(e),
         }
     }
-    Ok(best)
-}
 
-/// Runs the circuit without data; the noise budget left, or none when a certificate fails.
-fn judge<S: Scheme>(description: &Description, params: &Params<S>) -> Result<Option<f64>> {
-    match run(description, params) {
-        Ok(budget) => Ok((budget > 0.0).then_some(budget)),
-        Err(e) if too_small(&e) => Ok(None),
-        Err(e) => Err(e),
+    /// Runs the circuit on a device; `start` is called when all keys are made.
+    fn run<B: Backend>(&self, params: &Params<S>, device: B, switches: usize, start: impl FnOnce()) -> Result<f64> {
+        let description = self.description;
+        let context = Context::<S, _>::with_backend(params.clone(), device)?;
+        let mut randomness = Randomness::insecure_from_number(0);
+        let (secret, public) = context.generate_keys(&mut randomness)?;
+        let rotates = !description.rotations.is_empty();
+        let rotations = if rotates { Rotations::rows([1]) } else { Rotations::none() };
+        let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?;
+        let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
+        start();
+        let message = context.encode_coefficients(&[1i64][..])?;
+        let mut x = context.encrypt(&public, &message, &mut randomness)?;
+        for step in 0..=description.depth {
+            let mut term = evaluator.neg(&x)?;
+            for _ in 0..if rotates { switches } else { 0 } {
+                term = evaluator.rotate_rows(&term, 1)?;
+            }
+            let sum = sum_of(&x, &term, description.additions, |a, b| evaluator.add(a, b))?;
+            x = match (step < description.depth, &sum) {
+                (true, Some(sum)) => evaluator.mul(sum, sum)?,
+                (true, None) => evaluator.mul(&term, &term)?,
+                (false, Some(_)) => sum.unwrap_or(x),
+                (false, None) => term,
+            };
+        }
+        context.noise_budget(&x)
     }
 }
 
-fn run<S: Scheme>(description: &Description, params: &Params<S>) -> Result<f64> {
-    let context = Context::<S, _>::with_backend(params.clone(), dry(params.rlwe()))?;
-    let mut randomness = Randomness::insecure_from_number(0);
-    let (secret, public) = context.generate_keys(&mut randomness)?;
-    let rotates = !description.rotations.is_empty();
-    let rotations = if rotates { Rotations::rows([1]) } else { Rotations::none() };
-    let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?;
-    let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
-    let message = context.encode_coefficients(&[1i64][..])?;
-    let mut x = context.encrypt(&public, &message, &mut randomness)?;
-    for step in 0..=description.depth {
-        let term = if rotates { evaluator.rotate_rows(&x, 1)? } else { evaluator.neg(&x)? };
-        let mut sum = evaluator.neg(&x)?;
-        for _ in 0..description.additions {
-            sum = evaluator.add(&sum, &term)?;
+impl<S: Scheme> Family for Exact<'_, S> {
+    type Params = Params<S>;
+
+    fn slots(&self, log_n: u32) -> usize {
+        if self.t.supports_slots(log_n) { 1 << log_n } else { 0 }
+    }
+
+    fn row(&self, log_n: u32) -> usize {
+        1 << (log_n - 1)
+    }
+
+    /// A product multiplies errors by t at the least.
+    fn floor(&self) -> u32 {
+        self.description.depth as u32 * self.t.bits()
+    }
+
+    fn chain(&self, log_n: u32, switches: usize) -> Result<std::result::Result<Chain, String>> {
+        if self.description.static_levels {
+            return self.static_chain(log_n);
         }
-        x = match step < description.depth {
-            true if description.additions > 0 => evaluator.mul(&sum, &sum)?,
-            true => evaluator.mul(&term, &term)?,
-            false => sum,
+        let (least, width, depth) = ((log_n + 8).max(20), self.description.width(), self.description.depth);
+        let most = (self.t.bits() + 4 * log_n + 60).min(MOST_LEVEL_BITS);
+        // A wide level 0 saves bits on every level and a narrow one saves its own: try three.
+        let mut tried: Vec<(u32, [u32; 2], Shape)> = Vec::new();
+        for slack in [log_n + 24, 2 * log_n + 40, 3 * log_n + 60] {
+            let widest = self.t.bits() + slack;
+            let fits = |base, level| self.fits(log_n, [base, level], switches);
+            let level = if depth == 0 { Some(least) } else { smallest(least, most, |w| fits(widest, w))? };
+            let Some(level) = level else { continue };
+            let Some(base) = smallest(least, widest, |b| fits(b, level))? else { continue };
+            let shape = Shape::of(self.description, &split(base, width), &split(level, width));
+            tried.push((shape.q_bits.iter().sum(), [base, level], shape));
+        }
+        tried.sort_by_key(|(bits, ..)| *bits);
+        let Some((bits, [base, level], shape)) = tried.first().cloned() else {
+            return Ok(Err(format!("at N = 2^{log_n} no chain of up to {MOST_LEVEL_BITS} bits a level decrypts")));
         };
+        let other = tried.iter().find(|(_, sizes, _)| *sizes != [base, level]);
+        let runner_up = other.map_or_else(String::new, |(more, [base, level], _)| {
+            format!("; the runner-up, {base} and {level} bits, has {} bit(s) more", more - bits)
+        });
+        let explain = vec![format!(
+            "{} levels: level 0 has {:?} bits, each multiplication takes {:?} bits, {bits} in all{runner_up}",
+            depth + 1,
+            shape.level(0),
+            shape.step(),
+        )];
+        Ok(Ok(Chain { shape, log_scale: 0, explain }))
     }
-    context.noise_budget(&x)
+
+    fn params(&self, log_n: u32, chain: &Chain, omega: usize, p_bits: &[u32]) -> Result<Params<S>> {
+        Params::new(self.literal(log_n, &chain.shape, omega, p_bits, self.description.security))
+    }
+
+    fn rlwe(params: &Params<S>) -> (&synchromesh_rlwe::Params, &SwitchPlan) {
+        (params.rlwe(), params.plan())
+    }
+
+    fn literal(params: &Params<S>) -> SchemeParams {
+        let rlwe = params.rlwe().literal();
+        let primes = PrimeLists { q: rlwe.q.clone(), p: rlwe.p.clone(), aux: rlwe.aux.clone() };
+        let literal = ParamsLiteral { primes: Some(primes), ..params.literal().clone() };
+        if S::NAME == SchemeName::Bfv.name() { SchemeParams::Bfv(literal) } else { SchemeParams::Bgv(literal) }
+    }
+
+    fn judge(&self, params: &Params<S>, switches: usize) -> Result<Option<String>> {
+        let words = |budget| format!("noise: {budget:.1} bits remain at the end, at failure probability 2^-128");
+        Ok(self.budget(params, switches)?.map(words))
+    }
+    fn trace(&self, params: &Params<S>, switches: usize) -> Result<Traced> {
+        let device = recorder(params.rlwe());
+        let trace = Trace::new(device.reader());
+        self.run(&params.traced(&trace), device, switches, || trace.restart())?;
+        Ok(trace.take())
+    }
 }

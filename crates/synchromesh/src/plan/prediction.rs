@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use synchromesh_rlwe::Randomness;
+use synchromesh_rlwe::ring::ledger::Entries;
+use synchromesh_rlwe::{PrimeSwitching, ProductRing, Randomness};
 
 use super::{Description, Plan, SchemeParams};
 use crate::cost::{self, Candidate, DryLedger, IndexMap, Op, Profile, Shape, recorder};
@@ -12,29 +13,73 @@ use crate::{bfv, bgv, ckks, exact};
 /// Widths that a plan is tried with: the widest of each class of primes.
 const TRIED: [u32; 2] = [50, 60];
 
-/// The plan whose multiplication is predicted to be the fastest, with why.
-pub(super) fn fastest_width(description: &Description, profile: &Profile) -> Result<Plan> {
+/// A choice, in words, and the requests that differ in it; the first is how it is.
+type Question = (&'static str, Vec<(String, Description)>);
+
+/// The widest prime.
+fn widths(now: &Description) -> Option<Question> {
+    let wide = |&width: &u32| (format!("up to {width} bits"), Description { width: Some(width), ..now.clone() });
+    now.width.is_none().then(|| ("prime width", TRIED.iter().map(wide).collect()))
+}
+
+/// Mostly large primes (ePrint 2023/1642, section 3.7).
+fn switching(now: &Description) -> Option<Question> {
+    let rule = |(mu, kappa): (usize, usize)| {
+        let prime_switching = PrimeSwitching::new(mu, kappa).ok();
+        (format!("{mu} large for {kappa} small"), Description { prime_switching, ..now.clone() })
+    };
+    let rules = [("one width a level".to_owned(), now.clone())].into_iter().chain([(1, 2), (2, 3)].map(rule));
+    let open = now.prime_switching.is_none() && now.depth > 1 && !now.static_levels;
+    open.then(|| ("prime switching", rules.collect()))
+}
+
+/// A second secret key (section 3.6 there).
+fn second_key(now: &Description) -> Option<Question> {
+    let second = Description { leading_levels: 1, ..now.clone() };
+    let options = vec![("none".to_owned(), now.clone()), ("below the top level".to_owned(), second)];
+    (now.leading_levels == 0 && now.depth > 1).then_some(("second secret key", options))
+}
+
+/// A raise of N for fewer digits (section 3.5 there).
+fn raise(now: &Description) -> Option<Question> {
+    let few = Description { max_digits: Some(2), ..now.clone() };
+    let options =
+        vec![("any number".to_owned(), now.clone()), ("at most 2, with a larger N if need be".to_owned(), few)];
+    now.max_digits.is_none().then_some(("digits", options))
+}
+
+/// The plan whose circuit is predicted to be the fastest, each choice made after the one before, with why.
+pub(super) fn fastest(description: &Description, profile: &Profile) -> Result<Plan> {
+    let (mut request, mut lines) = (description.clone(), Vec::new());
     let mut best: Option<Plan> = None;
-    let mut refused = None;
-    let mut times = Vec::new();
-    for width in TRIED {
-        let tried = Description { width: Some(width), ..description.clone() };
-        let plan = match tried.plan_at(Some(profile)) {
-            Ok(plan) => plan,
-            Err(e) => {
-                refused = Some(e);
-                continue;
+    for question in [widths, switching, second_key, raise] {
+        let Some((what, options)) = question(&request) else { continue };
+        let mut tried: Vec<(f64, String, Description, Plan)> = Vec::new();
+        let mut refused = None;
+        for (words, option) in options {
+            // The first option after the first question is what is planned already.
+            let plan = match best.take_if(|_| option == request) {
+                Some(plan) => Ok(plan),
+                None => option.plan_at(Some(profile)),
+            };
+            match plan {
+                Ok(plan) => tried.push((plan.circuit_ms.unwrap_or(f64::INFINITY), words, option, plan)),
+                Err(e) => refused = Some(e),
             }
-        };
-        let ms = plan.predicted_ms.unwrap_or(f64::INFINITY);
-        times.push(format!("{ms:.3} ms with primes of up to {width} bits at N = 2^{}", plan.log_n));
-        if best.as_ref().and_then(|b| b.predicted_ms).is_none_or(|least| ms < least) {
-            best = Some(plan);
         }
+        tried.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let words = |(ms, words, _, plan): &(f64, String, Description, Plan)| {
+            format!("{words} {ms:.3} ms at N = 2^{}", plan.log_n)
+        };
+        let line = tried.iter().map(words).collect::<Vec<_>>().join(", ");
+        let none = || refused.unwrap_or_else(|| Error::params("no choice fits"));
+        let (_, _, option, plan) = tried.into_iter().next().ok_or_else(none)?;
+        lines.push(format!("{what}: the circuit is predicted to take with {line}"));
+        (request, best) = (option, Some(plan));
     }
-    let none = || refused.unwrap_or_else(|| Error::params("no width of primes fits"));
-    let mut plan = best.ok_or_else(none)?;
-    plan.explain.push(format!("prime width: a multiplication is predicted to take {}", times.join(", ")));
+    let mut plan = best.map_or_else(|| description.plan_at(Some(profile)), Ok)?;
+    plan.explain.extend(lines);
+    plan.choose_rings(profile)?;
     Ok(plan)
 }
 
@@ -53,6 +98,13 @@ impl Plan {
             let seconds = cost::predict(profile, &params, &plan, [active, active], shape)?;
             switch.predicted_ms = Some(1e3 * seconds);
         }
+        let tables = cost::table_bytes(&params, &params.keyed());
+        self.traced.predict(profile, self.log_n, tables)?;
+        let times = self.traced.nodes.iter().filter_map(|node| node.predicted_ms);
+        self.circuit_ms = (!self.traced.nodes.is_empty()).then(|| times.sum());
+        if !self.traced.nodes.is_empty() {
+            self.nodes.clone_from(&self.traced.nodes);
+        }
         Ok(())
     }
 
@@ -69,6 +121,36 @@ impl Plan {
         IndexMap::choose(levels.collect::<Result<_>>()?, budget, price)
     }
 
+    /// Takes inner products to an extended ring at the levels where that is predicted to be faster: what of an index map
+    /// needs no other stored keys.
+    fn choose_rings(&mut self, profile: &Profile) -> Result<()> {
+        let (params, plan) = self.params.check()?;
+        if params.second().is_some() {
+            return Ok(());
+        }
+        let (shape, mut taken) = (self.shape(), Vec::new());
+        for switch in &mut self.switch {
+            for candidate in cost::candidates(&params, &plan, switch.level, 0.0)? {
+                let ProductRing::Extended(ring) = &candidate.plan.ring else { continue };
+                let omega2 = ring.key_digits.len();
+                if super::extended(&params, &plan, switch.level, omega2).ok().as_ref() != Some(&candidate.plan) {
+                    continue;
+                }
+                let primes = [&candidate.active, &candidate.target];
+                let ms = 1e3 * cost::predict(profile, &params, &candidate.plan, primes, shape)?;
+                if switch.predicted_ms.is_some_and(|now| ms < now) {
+                    (switch.omega2, switch.predicted_ms) = (Some(omega2), Some(ms));
+                    candidate.method().clone_into(&mut switch.method);
+                }
+            }
+            taken.extend(switch.omega2.map(|omega2| format!("level {} in {omega2} digits of the key", switch.level)));
+        }
+        if !taken.is_empty() {
+            self.explain.push(format!("extended rings: predicted to be faster at {}", taken.join(", ")));
+        }
+        Ok(())
+    }
+
     /// A relinearisation in the domain that ciphertexts rest in.
     const fn shape(&self) -> Shape {
         let ntt = !matches!(self.params, SchemeParams::Bfv(_));
@@ -81,19 +163,29 @@ impl Plan {
             return Ok(None);
         }
         let (params, plan) = self.params.check()?;
-        let (entries, peak) = match &self.params {
-            SchemeParams::Bfv(literal) => exact_product(bfv::Params::new(literal.clone())?)?,
-            SchemeParams::Bgv(literal) => exact_product(bgv::Params::new(literal.clone())?)?,
-            SchemeParams::Ckks(literal) => real_product(ckks::Params::new(literal.clone())?)?,
-        };
+        let Recorded { entries, peak } = record(&self.params, true)?;
         let tables = cost::table_bytes(&params, &params.q().union(&plan.special));
         profile.seconds(&entries, params.ring().log_n(), peak + tables).map(Some)
     }
 }
 
-type Recorded = (synchromesh_rlwe::ring::ledger::Entries, usize);
+/// What a device is asked for, and the most bytes of buffers that there are meanwhile.
+pub(super) struct Recorded {
+    pub(super) entries: Entries,
+    pub(super) peak: usize,
+}
 
-fn exact_product<S: exact::Scheme>(params: exact::Params<S>) -> Result<Recorded> {
+/// A multiplication at the top level that nothing has to be prepared for, or an encryption.
+pub(super) fn record(params: &SchemeParams, multiplies: bool) -> Result<Recorded> {
+    let (entries, peak) = match params {
+        SchemeParams::Bfv(literal) => exact_record(bfv::Params::new(literal.clone())?, multiplies),
+        SchemeParams::Bgv(literal) => exact_record(bgv::Params::new(literal.clone())?, multiplies),
+        SchemeParams::Ckks(literal) => real_record(ckks::Params::new(literal.clone())?, multiplies),
+    }?;
+    Ok(Recorded { entries, peak })
+}
+
+fn exact_record<S: exact::Scheme>(params: exact::Params<S>, multiplies: bool) -> Result<(Entries, usize)> {
     let device: DryLedger = recorder(params.rlwe());
     let context = exact::Context::<S, _>::with_backend(params, device)?;
     let mut randomness = Randomness::insecure_from_number(0);
@@ -102,13 +194,14 @@ fn exact_product<S: exact::Scheme>(params: exact::Params<S>) -> Result<Recorded>
     let evaluator = exact::Evaluator::new(&context, Some(Arc::new(keys)));
     let message = context.encode_coefficients(&[1i64][..])?;
     let x = context.encrypt(&public, &message, &mut randomness)?;
-    evaluator.mul(&x, &x)?;
-    context.rlwe().backend().take();
-    evaluator.mul(&x, &x)?;
+    for _ in 0..if multiplies { 2 } else { 0 } {
+        context.rlwe().backend().take();
+        evaluator.mul(&x, &x)?;
+    }
     Ok(context.rlwe().backend().take())
 }
 
-fn real_product(params: ckks::Params) -> Result<Recorded> {
+fn real_record(params: ckks::Params, multiplies: bool) -> Result<(Entries, usize)> {
     let device: DryLedger = recorder(params.rlwe());
     let context = ckks::Context::with_backend(params, device)?;
     let mut randomness = Randomness::insecure_from_number(0);
@@ -117,8 +210,9 @@ fn real_product(params: ckks::Params) -> Result<Recorded> {
     let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
     let message = context.encode(&[1.0])?;
     let x = context.encrypt(&public, &message, &mut randomness)?;
-    evaluator.mul(&x, &x)?;
-    context.rlwe().backend().take();
-    evaluator.mul(&x, &x)?;
+    for _ in 0..if multiplies { 2 } else { 0 } {
+        context.rlwe().backend().take();
+        evaluator.mul(&x, &x)?;
+    }
     Ok(context.rlwe().backend().take())
 }

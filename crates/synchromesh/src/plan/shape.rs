@@ -1,7 +1,6 @@
 //! The shape of a chain: how many bits each level has, split into primes, and the digits and special primes for it.
 
 use synchromesh_rlwe::ring::prime::ntt_primes_excluding;
-use synchromesh_rlwe::security::max_log_qp;
 use synchromesh_rlwe::{DigitSizes, LevelPlans, Params, ParamsLiteral, Schedule, Security};
 
 use super::Description;
@@ -39,14 +38,9 @@ pub(super) struct Raise {
     pub(super) key: f64,
 }
 
-/// Most bits of QP at this degree; 0 where the table has no entry.
-pub(super) fn bit_limit(log_n: u32, security: Security) -> u32 {
-    security.level().map_or(u32::MAX, |level| max_log_qp(log_n, level).unwrap_or(0))
-}
-
-/// [`bit_limit`] in words.
+/// Most bits of QP at this degree, in words.
 pub(super) fn limit_text(log_n: u32, security: Security) -> String {
-    if security == Security::Insecure { "any number of".to_owned() } else { bit_limit(log_n, security).to_string() }
+    if security == Security::Insecure { "any number of".to_owned() } else { security.max_log_qp(log_n).to_string() }
 }
 
 /// `bits` as the fewest equal primes of at most `width` bits; their sum is at least `bits`.
@@ -129,7 +123,7 @@ impl Shape {
         most: Option<usize>,
         profile: Option<&Profile>,
     ) -> Result<Vec<Digits>> {
-        let limit = bit_limit(log_n, security);
+        let limit = security.max_log_qp(log_n);
         let mut found: Vec<Digits> = Vec::new();
         for omega in 1..=self.q_bits.len().min(16).min(most.unwrap_or(16)) {
             let p_bits = self.special(omega);
@@ -182,7 +176,7 @@ impl Shape {
     pub(super) fn raise(&self, log_n: u32, security: Security, digits: &Digits) -> Option<Raise> {
         let (omega, p_bits, _) = digits;
         let special = self.special(2);
-        if *omega < RAISE_FROM || log_n >= 17 || self.log_qp(&special) > bit_limit(log_n + 1, security) {
+        if *omega < RAISE_FROM || log_n >= 17 || self.log_qp(&special) > security.max_log_qp(log_n + 1) {
             return None;
         }
         let limbs = |p: &[u32]| (self.q_bits.len() + p.len()) as f64;

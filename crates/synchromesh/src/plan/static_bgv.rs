@@ -24,7 +24,7 @@ use synchromesh_rlwe::{EvaluationKeys, PrimeSwitching, Randomness, Schedule, Sec
 
 use std::sync::Arc;
 
-use super::shape::{Shape, WIDTH, bit_limit, split};
+use super::shape::{Shape, WIDTH, split};
 use super::{dry, too_small};
 use crate::bgv::{self, Management, noise as bgv_noise};
 use crate::error::{Error, Result};
@@ -340,7 +340,7 @@ impl StaticRule {
         for log_n in 11..=17 {
             let chain = self.chain(log_n)?;
             needed = chain.q_bits.iter().chain(&chain.p_bits).sum();
-            if needed > bit_limit(log_n, self.security) {
+            if needed > self.security.max_log_qp(log_n) {
                 continue;
             }
             match self.plan_at(log_n) {
@@ -350,7 +350,7 @@ impl StaticRule {
         }
         Err(Error::params(format!(
             "the static rule needs log QP = {needed} at N = 2^17, which allows {}",
-            bit_limit(17, self.security)
+            self.security.max_log_qp(17)
         )))
     }
 

@@ -191,7 +191,7 @@ impl<S: Judged> Fixture<S> {
         let words = rns::decompose(phase, &primes).concat();
         let body = Poly::<_, Coeff>::from_words(backend, params.q(), &words).unwrap();
         let parts = vec![S::Domain::from_coeff(backend, body).unwrap(), Poly::zero(backend, params.q()).unwrap()];
-        let noise = Noise { sigma: f64::NEG_INFINITY, remainder: log2_biguint(e.magnitude()) };
+        let noise = Noise::at_most(log2_biguint(e.magnitude()));
         let inner =
             synchromesh::rlwe::Ciphertext::new(params, parts, params.top_level(), self.secret.id(), noise).unwrap();
         Ciphertext::from_parts(self.context.params(), inner, S::plain_header(self)).unwrap()

@@ -6,11 +6,11 @@ use synchromesh_rlwe::Noise;
 use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly};
 
 use super::Evaluator;
-use super::plain::{INTEGER_LIMIT, finite, modulus_above, plain_product, rounded_multiple};
+use super::plain::{INTEGER_LIMIT, finite, modulus_above, rounded_multiple};
 use crate::circuits::{Arithmetic, Coefficient, Combination, Cost, SizedSum, SlotShape, Steps};
 use crate::ckks::ciphertext::Ciphertext;
 use crate::ckks::embedding::Complex64;
-use crate::ckks::noise;
+use crate::ckks::noise::{self, Public};
 use crate::error::{Error, Result};
 
 /// The integer that a weight is, where it takes no level.
@@ -93,7 +93,7 @@ impl<B: Backend> Evaluator<B> {
         for (part, a, b) in [(0, x0, y0), (1, x0, y1), (1, x1, y0), (2, x1, y1)] {
             sum.parts[part].mul_acc(backend, a, b)?;
         }
-        sum.noise = sum.noise.plus(noise::product(x.factor(), y.factor(), self.log_n()));
+        sum.noise = sum.noise.plus(noise::product(x.factor(), y.factor(), self.log_n(), std::ptr::eq(x, y)));
         sum.bound += x.bound() * y.bound();
         Ok(())
     }
@@ -113,7 +113,14 @@ impl<B: Backend> Evaluator<B> {
             (None, Coefficient::All(c)) if c.im == 0.0 => {
                 let c = finite(*c)?.re;
                 let (number, error) = rounded_multiple(&level.scale, c)?;
-                (Some(number), plain_product(x, level.log2 + c.abs().log2(), error.log2()), c.abs())
+                let noise = noise::plain_product(
+                    x.factor(),
+                    Public::Scalar,
+                    level.log2 + c.abs().log2(),
+                    error.log2(),
+                    self.log_n(),
+                );
+                (Some(number), noise, c.abs())
             }
             (None, _) => {
                 let values = match weight {
@@ -127,7 +134,9 @@ impl<B: Backend> Evaluator<B> {
                     sum.mul_acc(backend, part, &encoded.poly)?;
                 }
                 let error = self.context.encoding_noise(level.log2, bound).remainder;
-                (None, plain_product(x, level.log2 + bound.log2(), error), bound)
+                let noise =
+                    noise::plain_product(x.factor(), Public::Vector, level.log2 + bound.log2(), error, self.log_n());
+                (None, noise, bound)
             }
         };
         if let Some(number) = number {

@@ -3,12 +3,12 @@
 use num_bigint::{BigInt, BigUint};
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::Noise;
-use synchromesh_rlwe::noise::log2_add;
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 
 use super::Evaluator;
 use crate::ckks::ciphertext::Ciphertext;
 use crate::ckks::embedding::{Complex64, EmbeddingError};
+use crate::ckks::noise::{self, Public};
 use crate::ckks::plaintext::Plaintext;
 use crate::ckks::scale::Scale;
 use crate::error::Result;
@@ -79,7 +79,8 @@ impl<B: Backend> Evaluator<B> {
         let product = |part: &Poly<B, Ntt>| Ok(part.mul(backend, &encoded.poly)?);
         let parts = x.inner().parts().iter().map(product).collect::<Result<_>>()?;
         let error = self.context.encoding_noise(level.log2, m.bound()).remainder;
-        let noise = plain_product(&x, level.log2 + m.bound().log2(), error);
+        let noise =
+            noise::plain_product(x.factor(), Public::Vector, level.log2 + m.bound().log2(), error, self.log_n());
         let inner = rlwe::Ciphertext::new(params.rlwe(), parts, x.level(), x.inner().key(), noise)?;
         self.after_plain(inner, noise, x.scale().times(&level.scale)?, x.bound() * m.bound())
     }
@@ -108,7 +109,8 @@ impl<B: Backend> Evaluator<B> {
         let x = self.settle(x)?;
         let level = params.at(x.level())?;
         let (integer, error) = rounded_multiple(&level.scale, c.re)?;
-        let noise = plain_product(&x, level.log2 + c.re.abs().log2(), error.log2());
+        let size = level.log2 + c.re.abs().log2();
+        let noise = noise::plain_product(x.factor(), Public::Scalar, size, error.log2(), self.log_n());
         let residues = self.residues(x.level(), &integer)?;
         let inner = self.times_residues(x.inner().duplicate(self.context.rlwe())?, &residues, noise)?;
         self.after_plain(inner, noise, x.scale().times(&level.scale)?, x.bound() * c.re.abs())
@@ -130,7 +132,10 @@ impl<B: Backend> Evaluator<B> {
         let residues = self.residues(x.level(), &integer)?;
         let words: Vec<u64> = residues.iter().flat_map(|&r| std::iter::repeat_n(r, params.n())).collect();
         let poly = Poly::from_words(self.context.rlwe().backend(), params.rlwe().level(x.level())?, &words)?;
-        self.plus_polynomial(x, &poly, false, Noise::bounded(error), c.re.abs())
+        let added = Noise::bounded(error);
+        let message = 2.0 * (x.log2_scale() + c.re.abs().log2()) - f64::from(params.log_n());
+        let added = added.with_average(added.average.with_message(message));
+        self.plus_polynomial(x, &poly, false, added, c.re.abs())
     }
 
     /// A product with a plaintext, rescaled in automatic mode.
@@ -152,13 +157,6 @@ impl<B: Backend> Evaluator<B> {
         let positive = ((x % &product) + &product) % &product;
         Ok(params.ring().residues(primes, &positive.to_biguint().unwrap_or_default()))
     }
-}
-
-/// The error of (m + e)(m' + r), m' public and |r| at most 2^`log2_error`: e (m' + r) + m r.
-pub(super) fn plain_product<B: Backend>(x: &Ciphertext<B>, log2_plain: f64, log2_error: f64) -> Noise {
-    let x = x.factor();
-    let own = x.noise.times(log2_add(log2_plain, log2_error));
-    own.plus(Noise { remainder: x.log2_message + log2_error, ..Noise::ZERO })
 }
 
 pub(super) fn finite(c: Complex64) -> Result<Complex64> {

@@ -23,7 +23,7 @@ impl<B: Backend> Evaluator<B> {
             Ok(g != 1 && self.switching("rotation")?.keys().get(Source::Galois(g)).is_err())
         };
         let mut left = Vec::new();
-        for &k in &steps.by {
+        for &k in &self.routes.as_ref().map_or_else(|| steps.clone(), |routes| routes.expand(steps)).by {
             if missing(self.context.galois_element(k))? {
                 left.push(k);
             }
@@ -74,9 +74,9 @@ impl<B: Backend> Evaluator<B> {
         let added = switched(level, level)?;
         let worst = |a: Noise, x: &Held<'_, B>| {
             let b = x.inner().noise();
-            Noise { sigma: a.sigma.max(b.sigma), remainder: a.remainder.max(b.remainder) }
+            a.with_certificate(a.sigma.max(b.sigma), a.remainder.max(b.remainder))
         };
-        let rotated = inputs.iter().fold(Noise::ZERO, worst).plus(added);
+        let rotated = inputs.iter().fold(first.inner().noise(), worst).moved().plus(added);
         let bound = inputs.iter().map(|x| x.bound()).fold(0.0, f64::max);
         let giants = added.times((sum.terms.len() as f64).log2());
         let inner: Vec<_> = inputs.iter().map(|x| x.inner()).collect();
@@ -84,7 +84,9 @@ impl<B: Backend> Evaluator<B> {
         let made = |noise| rlwe::Ciphertext::new(params.rlwe(), parts, to, key, noise);
         if !weighted {
             let count = sum.terms.iter().flatten().count() as f64;
-            let noise = rotated.times(count.log2()).plus(giants).plus(added);
+            // Rotations of one error are independent in the average case.
+            let average = rotated.average.times(count.log2() / 2.0);
+            let noise = rotated.times(count.log2()).with_average(average).plus(giants).plus(added);
             return self.finish(made(noise)?, noise, own.scale.clone(), bound * count);
         }
         let rounding = |bound: &f64| self.context.encoding_noise(own.log2, *bound).remainder;
@@ -93,7 +95,7 @@ impl<B: Backend> Evaluator<B> {
         let message = own.log2 + bound.log2();
         let noise = rotated
             .times(log2_add(own.log2 + sum.gain.log2(), errors))
-            .plus(Noise { remainder: message + errors, ..Noise::ZERO })
+            .plus(Noise::at_most(message + errors))
             .plus(giants);
         noise::check(params, level, message + own.log2 + sum.gain.log2(), noise)?;
         let noise = noise.times(-own.dropped.log2()).plus(switched(level, to)?);

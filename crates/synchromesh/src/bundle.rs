@@ -1,0 +1,385 @@
+//! The files of a session: named sections between a mark and a digest.
+//!
+//! Little-endian: mark (8 bytes), version (2), kind (2), number of sections (4); then for each section the length of
+//! its name (1), the name, the length of its contents (8), the contents; BLAKE3-256 of everything before (32).
+//! Keys and ciphertexts in sections are containers of their own, with their own checks.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use synchromesh_rlwe::file::{self, Access, Existing, FileError};
+use synchromesh_rlwe::wire::{Expected, KeyId, ObjectType, Reader, WireError};
+use zeroize::Zeroizing;
+
+use crate::plan::Plan;
+
+/// First bytes of a bundle.
+pub const MAGIC: [u8; 8] = *b"\x89SMBDL\r\n";
+
+/// The version this program writes and the newest it reads.
+pub const VERSION: u16 = 1;
+
+/// Largest file that is read, in bytes.
+pub const MAX_FILE_BYTES: u64 = 1 << 34;
+
+/// Most sections a file may have.
+const MAX_SECTIONS: usize = 1 << 20;
+
+const HEAD_BYTES: usize = 16;
+const DIGEST_BYTES: usize = 32;
+
+/// The section of the plan.
+pub const PLAN: &str = "plan";
+/// The section of a key.
+pub const KEY: &str = "key";
+/// The section of what is known of a column.
+pub const COLUMN: &str = "column";
+/// A section for each ciphertext.
+pub const CIPHERTEXT: &str = "ciphertext";
+
+/// Why a file of a session was refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BundleError {
+    /// Its bytes.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The file itself.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A section that is not there.
+    #[error("the {kind} file has no section \"{name}\"")]
+    Section {
+        /// What the file is for.
+        kind: &'static str,
+        /// The section.
+        name: String,
+    },
+    /// A file for something else.
+    #[error("a {expected} file was expected, this is a {found}")]
+    Kind {
+        /// What was wanted.
+        expected: &'static str,
+        /// What the file is for.
+        found: &'static str,
+    },
+    /// A section that cannot be read.
+    #[error("the section \"{name}\" cannot be read: {reason}")]
+    Unreadable {
+        /// The section.
+        name: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The plan in the file.
+    #[error(transparent)]
+    Plan(#[from] crate::Error),
+}
+
+impl BundleError {
+    /// A stable word for scripts.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Wire(error) => error.kind(),
+            Self::File(error) => error.kind(),
+            Self::Section { .. } | Self::Kind { .. } | Self::Unreadable { .. } => "session",
+            Self::Plan(error) => error.kind(),
+        }
+    }
+
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Wire(error) => error.remedy().to_owned(),
+            Self::File(error) => error.remedy().to_owned(),
+            Self::Section { .. } | Self::Kind { .. } | Self::Unreadable { .. } => {
+                "give the file that was meant; each is written by one command".to_owned()
+            }
+            Self::Plan(error) => error.remedy(),
+        }
+    }
+}
+
+/// What the section [`COLUMN`] says of the ciphertexts beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnHead {
+    /// Name of the column in tables.
+    pub name: String,
+    /// Numbers in it.
+    pub rows: usize,
+}
+
+impl ColumnHead {
+    /// The contents of its section.
+    ///
+    /// # Errors
+    /// [`BundleError::Unreadable`], which no head causes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, BundleError> {
+        serde_json::to_vec(self).map_err(|e| BundleError::Unreadable { name: COLUMN, reason: e.to_string() })
+    }
+
+    /// The head of the column in a file.
+    ///
+    /// # Errors
+    /// [`BundleError::Section`] without one, [`BundleError::Unreadable`] for anything else.
+    pub fn of(bundle: &Bundle) -> Result<Self, BundleError> {
+        serde_json::from_slice(bundle.one(COLUMN)?)
+            .map_err(|e| BundleError::Unreadable { name: COLUMN, reason: e.to_string() })
+    }
+}
+
+/// What a file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The secret key.
+    SecretKey,
+    /// The public key.
+    PublicKey,
+    /// The evaluation keys.
+    EvaluationKeys,
+    /// An encrypted column.
+    Column,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::SecretKey, Self::PublicKey, Self::EvaluationKeys, Self::Column];
+
+    /// Its name in words and JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SecretKey => "secret_key",
+            Self::PublicKey => "public_key",
+            Self::EvaluationKeys => "evaluation_keys",
+            Self::Column => "column",
+        }
+    }
+}
+
+/// A file in memory, overwritten with zeros when dropped.
+#[derive(Debug)]
+pub struct Bundle {
+    kind: Kind,
+    bytes: Zeroizing<Vec<u8>>,
+    /// Name and contents of each section, as places in `bytes`.
+    sections: Vec<(std::ops::Range<usize>, std::ops::Range<usize>)>,
+}
+
+impl Bundle {
+    /// The bytes of a file of these sections; names are at most 255 bytes.
+    ///
+    /// # Errors
+    /// [`WireError::TooLarge`] for a longer name or too many sections.
+    pub fn encode(kind: Kind, sections: &[(&str, &[u8])]) -> Result<Zeroizing<Vec<u8>>, BundleError> {
+        if sections.len() > MAX_SECTIONS {
+            return Err(too_large("sections", sections.len() as u64, MAX_SECTIONS as u64));
+        }
+        let size: usize = sections.iter().map(|(name, contents)| 9 + name.len() + contents.len()).sum();
+        // The exact size, so that the buffer never moves and no copy of a secret is left behind.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(HEAD_BYTES + size + DIGEST_BYTES));
+        bytes.extend(MAGIC);
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((Kind::ALL.iter().position(|k| *k == kind).unwrap_or(0) as u16 + 1).to_le_bytes());
+        bytes.extend((sections.len() as u32).to_le_bytes());
+        for (name, contents) in sections {
+            let length =
+                u8::try_from(name.len()).map_err(|_| too_large("name of a section", name.len() as u64, 255))?;
+            bytes.push(length);
+            bytes.extend(name.as_bytes());
+            bytes.extend((contents.len() as u64).to_le_bytes());
+            bytes.extend(*contents);
+        }
+        let digest = blake3::hash(&bytes);
+        bytes.extend(digest.as_bytes());
+        Ok(bytes)
+    }
+
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// The file's, and as [`Self::decode`].
+    pub fn read(path: &Path) -> Result<Self, BundleError> {
+        Self::decode(file::read(path, MAX_FILE_BYTES)?)
+    }
+
+    /// Writes a file of these sections, whole or not at all.
+    ///
+    /// # Errors
+    /// The file's, and as [`Self::encode`].
+    pub fn write(
+        path: &Path,
+        kind: Kind,
+        sections: &[(&str, &[u8])],
+        access: Access,
+        existing: Existing,
+    ) -> Result<u64, BundleError> {
+        let bytes = Self::encode(kind, sections)?;
+        file::write(path, &bytes, access, existing)?;
+        Ok(bytes.len() as u64)
+    }
+
+    /// The sections of a file.
+    ///
+    /// # Errors
+    /// A [`WireError`] for a wrong mark, a newer version, a length that does not fit, or a digest that does not match.
+    pub fn decode(bytes: Vec<u8>) -> Result<Self, BundleError> {
+        let bytes = Zeroizing::new(bytes);
+        if bytes.get(..8) != Some(&MAGIC) {
+            return Err(WireError::BadMagic.into());
+        }
+        let mut at = 8;
+        let version = u16::from_le_bytes(take(&bytes, &mut at)?);
+        if version != VERSION {
+            return Err(WireError::FutureVersion { found: version, known: VERSION }.into());
+        }
+        let digest_at = bytes.len().saturating_sub(DIGEST_BYTES).max(HEAD_BYTES);
+        let stored: [u8; DIGEST_BYTES] = take(&bytes, &mut { digest_at })?;
+        if blake3::Hash::from_bytes(stored) != blake3::hash(&bytes[..digest_at]) {
+            return Err(WireError::BodyCorrupt.into());
+        }
+        let kind = u16::from_le_bytes(take(&bytes, &mut at)?);
+        let kind = usize::from(kind).checked_sub(1).and_then(|k| Kind::ALL.get(k)).copied();
+        let kind = kind.ok_or_else(|| WireError::UnknownType { found: bytes[10].into() })?;
+        let count = u32::from_le_bytes(take(&bytes, &mut at)?) as usize;
+        let mut sections = Vec::new();
+        for _ in 0..count {
+            let [length] = take(&bytes, &mut at)?;
+            let name = range(&bytes, &mut at, u64::from(length))?;
+            let length = u64::from_le_bytes(take(&bytes, &mut at)?);
+            sections.push((name, range(&bytes, &mut at, length)?));
+        }
+        if at != digest_at {
+            let extra = digest_at.saturating_sub(at) as u64;
+            return Err(WireError::TrailingBytes { part: "last section", extra }.into());
+        }
+        Ok(Self { kind, bytes, sections })
+    }
+
+    /// What the file is for.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The contents of every section of that name, in order.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + 'a {
+        let named = move |section: &&(std::ops::Range<usize>, _)| &self.bytes[section.0.clone()] == name.as_bytes();
+        self.sections.iter().filter(named).map(|(_, contents)| &self.bytes[contents.clone()])
+    }
+
+    /// The contents of the first section of that name.
+    ///
+    /// # Errors
+    /// [`BundleError::Section`] when there is none.
+    pub fn one<'a>(&'a self, name: &'a str) -> Result<&'a [u8], BundleError> {
+        let missing = || BundleError::Section { kind: self.kind.name(), name: name.to_owned() };
+        self.all(name).next().ok_or_else(missing)
+    }
+
+    /// The secret key that the first key or ciphertext in the file belongs to; its container is checked.
+    ///
+    /// # Errors
+    /// The container's.
+    pub fn key_id(&self) -> Result<KeyId, BundleError> {
+        let (name, object) = match self.kind {
+            Kind::SecretKey => (KEY, ObjectType::SecretKey),
+            Kind::PublicKey => (KEY, ObjectType::PublicKey),
+            Kind::EvaluationKeys => (KEY, ObjectType::SwitchKeySet),
+            Kind::Column => (CIPHERTEXT, ObjectType::Ciphertext),
+        };
+        let reader = Reader::open(self.one(name)?, &Expected::any(object, MAX_FILE_BYTES))?;
+        Ok(reader.header().key)
+    }
+
+    /// The plan in the file, checked.
+    ///
+    /// # Errors
+    /// [`BundleError::Section`] without one, or the plan's own.
+    pub fn plan(&self) -> Result<Plan, BundleError> {
+        let text = std::str::from_utf8(self.one(PLAN)?)
+            .map_err(|_| BundleError::Unreadable { name: PLAN, reason: "it is not UTF-8 text".to_owned() })?;
+        Ok(Plan::from_json(text)?)
+    }
+
+    /// Fails unless the file is for `kind`.
+    ///
+    /// # Errors
+    /// [`BundleError::Kind`].
+    pub fn require(self, kind: Kind) -> Result<Self, BundleError> {
+        if self.kind == kind {
+            return Ok(self);
+        }
+        Err(BundleError::Kind { expected: kind.name(), found: self.kind.name() })
+    }
+}
+
+fn too_large(what: &'static str, declared: u64, limit: u64) -> BundleError {
+    WireError::TooLarge { what, declared, limit }.into()
+}
+
+/// The next K bytes.
+fn take<const K: usize>(bytes: &[u8], at: &mut usize) -> Result<[u8; K], BundleError> {
+    let range = range(bytes, at, K as u64)?;
+    bytes[range].try_into().map_err(|_| WireError::Truncated { need: K as u64, have: 0 }.into())
+}
+
+/// The place of the next `length` bytes.
+fn range(bytes: &[u8], at: &mut usize, length: u64) -> Result<std::ops::Range<usize>, BundleError> {
+    let start = *at;
+    let end = usize::try_from(length).ok().and_then(|length| start.checked_add(length));
+    let Some(end) = end.filter(|end| *end <= bytes.len()) else {
+        let need = (start as u64).saturating_add(length);
+        return Err(WireError::Truncated { need, have: bytes.len() as u64 }.into());
+    };
+    *at = end;
+    Ok(start..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Vec<u8> {
+        Bundle::encode(Kind::Column, &[("plan", b"{}"), ("ct", b"one"), ("ct", b"")]).unwrap().to_vec()
+    }
+
+    #[test]
+    fn sections_come_back_in_order() {
+        let bundle = Bundle::decode(sample()).unwrap();
+        assert_eq!(bundle.kind(), Kind::Column);
+        assert_eq!(bundle.one("plan").unwrap(), b"{}");
+        assert_eq!(bundle.all("ct").collect::<Vec<_>>(), [&b"one"[..], b""]);
+        assert_eq!(bundle.one("key").unwrap_err().kind(), "session");
+        assert_eq!(bundle.require(Kind::SecretKey).unwrap_err().kind(), "session");
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_an_error() {
+        let whole = sample();
+        for byte in 0..whole.len() {
+            assert!(Bundle::decode(whole[..byte].to_vec()).is_err(), "cut at {byte}");
+            for bit in 0..8 {
+                let mut flipped = whole.clone();
+                flipped[byte] ^= 1 << bit;
+                assert!(Bundle::decode(flipped).is_err(), "byte {byte} bit {bit}");
+            }
+        }
+        assert!(Bundle::decode([&whole[..], b"x"].concat()).is_err());
+    }
+
+    #[test]
+    fn a_newer_version_and_a_lying_length_are_named() {
+        let mut newer = sample();
+        newer[8] = 2;
+        assert!(Bundle::decode(newer).unwrap_err().to_string().contains("version 2"));
+        let mut lying = sample();
+        let at = lying.len() - DIGEST_BYTES;
+        lying[HEAD_BYTES + 5..HEAD_BYTES + 13].copy_from_slice(&u64::MAX.to_le_bytes());
+        let digest = blake3::hash(&lying[..at]);
+        lying[at..].copy_from_slice(digest.as_bytes());
+        assert!(Bundle::decode(lying).unwrap_err().to_string().contains("truncated"));
+    }
+}

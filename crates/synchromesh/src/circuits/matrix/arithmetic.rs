@@ -1,0 +1,59 @@
+//! What matrix products ask of a scheme beyond the operations of all circuits: hoisted rotations, and sums that stay in
+//! three components.
+
+use crate::circuits::Arithmetic;
+use crate::error::Result;
+
+/// Levels of a product of matrices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Levels {
+    /// At which the left factor is rotated and masked.
+    pub left: usize,
+    /// At which the right factor is rotated and both are multiplied.
+    pub product: usize,
+}
+
+/// The operations that products of matrices are made of; the evaluators of BFV, BGV and CKKS have them.
+///
+/// Errors are those of the scheme's rotations and products.
+#[expect(clippy::missing_errors_doc, reason = "each fails as the evaluator's rotations and products do")]
+pub trait MatrixArithmetic: Arithmetic<Ciphertext: Send + Sync> + Sync {
+    /// A ciphertext decomposed once.
+    type Hoisted: Send + Sync;
+    /// Two ciphertexts decomposed once, for masks that choose between their slots.
+    type Pair: Send + Sync;
+    /// A vector of zeros and ones.
+    type Mask: Send + Sync;
+
+    /// Decomposes; where `rotates` is false, for rotations by 0 only.
+    fn hoist(&self, x: &Self::Ciphertext, rotates: bool) -> Result<Self::Hoisted>;
+    /// The ciphertext rotated to the left by k, at its level.
+    fn rotated(&self, x: &Self::Hoisted, k: i64) -> Result<Self::Ciphertext>;
+    /// Both for masks.
+    fn pair(&self, ones: &Self::Hoisted, zeros: &Self::Hoisted) -> Result<Self::Pair>;
+    /// The vector of this period, which divides a row, all rows alike, as it meets ciphertexts of `level`.
+    fn mask(&self, period: &[Self::Scalar], level: usize) -> Result<Self::Mask>;
+    /// `ones` where the mask is 1 and `zeros` where it is 0, `pair` being theirs; then rotated to the left by k, and
+    /// brought down to `level` in the same division.
+    fn chosen(
+        &self,
+        of: [&Self::Hoisted; 2],
+        pair: &Self::Pair,
+        mask: &Self::Mask,
+        k: i64,
+        level: usize,
+    ) -> Result<Self::Ciphertext>;
+    /// The levels at which `terms` products of rotations of two factors leave the most room; with a mask, the left one
+    /// is chosen by it before.
+    fn levels(
+        &self,
+        left: &Self::Ciphertext,
+        right: &Self::Ciphertext,
+        mask: Option<&Self::Mask>,
+        terms: usize,
+    ) -> Result<Levels>;
+    /// The sum of the products, in three components.
+    fn sum_of_tensors(&self, pairs: &[[&Self::Ciphertext; 2]]) -> Result<Self::Ciphertext>;
+    /// Three components to two, in one division with the modulus switch or rescale that is due.
+    fn settle_product(&self, x: &Self::Ciphertext) -> Result<Self::Ciphertext>;
+}

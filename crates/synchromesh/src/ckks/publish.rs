@@ -1,0 +1,131 @@
+//! Release of decrypted values: noise of known width hides what the error says about the key (Li and Micciancio,
+//! ePrint 2020/1533; Li, Micciancio, Schultz and Sorrell, ePrint 2022/816).
+//!
+//! The error of a ciphertext has a 2-norm of at most C, its bound in the canonical norm, as |e|_2 is the root mean
+//! square of the |e(zeta)|. A Gaussian of width sigma = sqrt(12 shares) 2^(s/2) C on every coefficient then makes the
+//! released values as good as those of the exact result with the same noise: `shares` releases under one key together
+//! cost less than s bits count. C is the certificate's, for any messages within their bounds, and needs no second run.
+
+use synchromesh_rlwe::ring::{Backend, IndexSet};
+use synchromesh_rlwe::{SecretKey, flood};
+use zeroize::Zeroizing;
+
+use super::ciphertext::Ciphertext;
+use super::context::Context;
+use super::embedding::Complex64;
+use super::{decode, noise};
+use crate::error::{Error, Result};
+
+/// Statistical security that every release has at least.
+pub const LEAST_SECURITY: u32 = 30;
+
+/// What a release must satisfy.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Release {
+    /// Bits of the declared bound on the message that must be right in every slot.
+    pub precision: f64,
+    /// Releases under one secret key, this one and all others, at most.
+    pub shares: u64,
+    /// Statistical security s in bits, 30 or more.
+    pub security: u32,
+}
+
+/// Values that may be shown to others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    /// All N/2 slots.
+    pub values: Vec<Complex64>,
+    /// Bits of the bound on the message that are right in every slot, noise included.
+    pub precision: f64,
+    /// log2 of the width of the noise on each coefficient of the phase.
+    pub sigma_bits: u32,
+}
+
+impl<B: Backend> Context<B> {
+    /// Decrypts for others: the values with noise that is wide enough to hide the error.
+    ///
+    /// The noise is a function of the secret key, the ciphertext and the width, so that asking twice gives the same
+    /// output and no average can be taken. Ciphertexts that differ, though of one message, count as releases of
+    /// their own; whoever releases keeps count.
+    ///
+    /// # Errors
+    /// [`Error::Release`] when the request allows no release: less than 30 bits, no share, or a precision that noise of
+    /// the width needed does not leave; and as [`Context::decrypt`].
+    pub fn publish(&self, key: &SecretKey<B>, ct: &Ciphertext<B>, release: &Release) -> Result<Published> {
+        let params = self.params();
+        params.rlwe().require_digest(ct.inner().params_digest())?;
+        noise::check(params, ct.level(), ct.factor().log2_message, ct.inner().noise())?;
+        let (sigma_bits, precision) = self.released(ct, release)?;
+        let primes = self.primes_for(ct, f64::from(sigma_bits))?;
+        let phase = key.phase_on(self.rlwe(), ct.inner(), &primes)?;
+        let subject = self.subject(ct, sigma_bits)?;
+        let seed = key.named(ct.inner().key())?.seed_for("ckks publish", &subject);
+        let noise = flood::gaussian(&seed, sigma_bits, params.n());
+        let backend = self.rlwe().backend();
+        let mut sum = Zeroizing::new(self.signed_polynomial(&primes, &noise)?);
+        sum.add_assign(backend, phase.poly())?;
+        let coefficients = decode::coefficients(self.rlwe(), &sum, self.double(ct.scale())?)?;
+        Ok(Published { values: self.embedding().decode(&coefficients)?, precision, sigma_bits })
+    }
+
+    /// log2 of the width that a release takes, and the precision that it leaves.
+    ///
+    /// # Errors
+    /// [`Error::Release`] when it leaves less than asked for.
+    pub fn released(&self, ct: &Ciphertext<B>, release: &Release) -> Result<(u32, f64)> {
+        let refuse = |reason: String| Error::Release { reason };
+        if release.security < LEAST_SECURITY || release.shares == 0 || !release.precision.is_finite() {
+            let Release { precision, shares, security } = release;
+            return Err(refuse(format!(
+                "{precision} bits, {shares} shares and s = {security} are no request: it takes a number of bits, one \
+                 share or more, and s of {LEAST_SECURITY} or more"
+            )));
+        }
+        let params = self.params();
+        let error = noise::canonical(params, ct.inner().noise());
+        let hidden = (12.0 * release.shares as f64).log2() / 2.0 + f64::from(release.security) / 2.0;
+        let bits = (error + hidden).ceil().max(0.0);
+        if bits > f64::from(flood::MAX_BITS) {
+            return Err(refuse(format!("noise of width 2^{bits} is wider than the 2^{} there is", flood::MAX_BITS)));
+        }
+        let total = (noise::flooded(params, bits) - ct.log2_scale()).exp2() + self.error_bound(ct);
+        let left = (ct.bound() / total).log2();
+        if left < release.precision {
+            return Err(refuse(format!(
+                "noise of width 2^{bits} leaves {left:.2} bits of a message of at most {}, {} were asked for",
+                ct.bound(),
+                release.precision
+            )));
+        }
+        noise::check_flooded(params, ct.level(), ct.factor(), bits)?;
+        Ok((bits as u32, left))
+    }
+
+    /// As many primes of the ciphertext's level as the phase and noise of width 2^`sigma_bits` need.
+    fn primes_for(&self, ct: &Ciphertext<B>, sigma_bits: f64) -> Result<IndexSet> {
+        let params = self.params();
+        let needed = noise::flooded_phase(params, ct.factor(), sigma_bits) + 1.0 + 1e-9;
+        let all = params.rlwe().level(ct.level())?;
+        let mut count = 1;
+        while count < all.len() && params.rlwe().ring().log2(&all.iter().take(count).collect()) <= needed {
+            count += 1;
+        }
+        Ok(all.iter().take(count).collect())
+    }
+
+    /// Everything that the noise is a function of, beside the key: the ciphertext and the width.
+    fn subject(&self, ct: &Ciphertext<B>, sigma_bits: u32) -> Result<Vec<u8>> {
+        let mut hasher = blake3::Hasher::new_derive_key("synchromesh v1 ciphertext to publish");
+        hasher.update(ct.inner().params_digest());
+        hasher.update(&(ct.level() as u64).to_le_bytes());
+        hasher.update(&(ct.components() as u64).to_le_bytes());
+        hasher.update(format!("{:?}", ct.scale()).as_bytes());
+        hasher.update(&sigma_bits.to_le_bytes());
+        for part in ct.inner().parts() {
+            for word in part.to_words(self.rlwe().backend())? {
+                hasher.update(&word.to_le_bytes());
+            }
+        }
+        Ok(hasher.finalize().as_bytes().to_vec())
+    }
+}

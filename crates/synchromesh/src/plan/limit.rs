@@ -1,0 +1,171 @@
+//! Requests that cannot be planned: which limit they hit, and the nearest request that works.
+
+use std::fmt;
+
+use super::{Description, SchemeName};
+use crate::error::{Error, Result};
+
+/// What a request ran into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Limit {
+    /// The largest modulus that is secure at the largest degree.
+    Security,
+    /// The certificates of CKKS, at every scale that primes allow.
+    Precision,
+    /// The slots of the largest degree, or of the plaintext modulus.
+    Slots,
+    /// [`Description::max_key_bytes`].
+    KeyBytes,
+    /// [`Description::max_memory_bytes`].
+    Memory,
+}
+
+impl Limit {
+    /// The kind of the error, for scripts.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Security => "plan_security",
+            Self::Precision => "plan_precision",
+            Self::Slots => "plan_slots",
+            Self::KeyBytes => "plan_key_bytes",
+            Self::Memory => "plan_memory",
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Security => "the largest secure modulus",
+            Self::Precision => "the precision that primes allow",
+            Self::Slots => "the number of slots",
+            Self::KeyBytes => "the budget of key bytes",
+            Self::Memory => "the budget of memory",
+        })
+    }
+}
+
+/// The change to a request that makes it work, all else as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Nearest {
+    /// So many multiplications.
+    Depth(usize),
+    /// So many bits.
+    Precision(u32),
+    /// So many slots.
+    Slots(usize),
+    /// A budget of so many key bytes.
+    KeyBytes(u64),
+    /// A budget of so many bytes of memory.
+    MemoryBytes(u64),
+}
+
+impl fmt::Display for Nearest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Depth(depth) => write!(f, "depth {depth}"),
+            Self::Precision(bits) => write!(f, "a precision of {bits} bits"),
+            Self::Slots(slots) => write!(f, "{slots} slots"),
+            Self::KeyBytes(bytes) => write!(f, "a key budget of {bytes} bytes"),
+            Self::MemoryBytes(bytes) => write!(f, "a memory budget of {bytes} bytes"),
+        }
+    }
+}
+
+/// Least bytes over all candidates that a budget refused.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Least {
+    pub(super) key_bytes: Option<u64>,
+    pub(super) memory_bytes: Option<u64>,
+}
+
+impl Least {
+    pub(super) fn keys(&mut self, bytes: u64) {
+        self.key_bytes = Some(self.key_bytes.map_or(bytes, |least| least.min(bytes)));
+    }
+
+    pub(super) fn memory(&mut self, bytes: u64) {
+        self.memory_bytes = Some(self.memory_bytes.map_or(bytes, |least| least.min(bytes)));
+    }
+}
+
+impl Description {
+    /// The error of a request that no degree serves, with the nearest request that one does serve.
+    pub(super) fn refused(&self, limit: Limit, reason: String, least: Least) -> Error {
+        let works = |changed: Self| changed.found(None).is_ok_and(|found| found.is_ok());
+        let depth = || largest(self.depth, |depth| works(Self { depth, ..self.clone() })).map(Nearest::Depth);
+        let nearest = match limit {
+            // Composed rotations may need wider primes than those that the bytes were counted for.
+            Limit::KeyBytes => least.key_bytes.and_then(|least| {
+                let mut budgets = (0..40).map(|step| least + least / 20 * step);
+                let fits = |&bytes: &u64| works(Self { max_key_bytes: Some(bytes), ..self.clone() });
+                budgets.find(fits).map(Nearest::KeyBytes)
+            }),
+            Limit::Memory => least.memory_bytes.map(Nearest::MemoryBytes),
+            Limit::Security => depth(),
+            // Rotations where the plaintext modulus has slots at smaller degrees only.
+            Limit::Slots if self.min_slots == 0 => depth(),
+            Limit::Precision => {
+                let precision = self.precision.unwrap_or(super::PRECISION) as usize;
+                let found = largest(precision, |p| works(Self { precision: Some(p as u32), ..self.clone() }));
+                found.filter(|&p| p > 0).map(|p| Nearest::Precision(p as u32)).or_else(depth)
+            }
+            Limit::Slots => {
+                let log = self.min_slots.checked_ilog2().unwrap_or(0) as usize + 1;
+                let found = largest(log, |log| works(Self { min_slots: 1 << log, ..self.clone() }));
+                found.map(|log| Nearest::Slots(1 << log))
+            }
+        };
+        Error::NoPlan { limit, reason, nearest }
+    }
+
+    /// Fails for numbers that no plan is made for.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.depth > 100 || self.additions > 1 << 20 {
+            return Err(Error::params(format!(
+                "depth {} and {} additions: at most 100 and 2^20 are planned for",
+                self.depth, self.additions
+            )));
+        }
+        if let Some(width) = self.width.filter(|width| !super::WIDTHS.contains(width)) {
+            return Err(Error::params(format!("primes of {width} bits: plans have from 30 to 60")));
+        }
+        if self.static_levels && self.scheme != SchemeName::Bgv {
+            return Err(Error::params(format!("the static rule is for bgv, not for {}", self.scheme.name())));
+        }
+        let precision = self.precision.unwrap_or(super::PRECISION);
+        if self.scheme == SchemeName::Ckks && !(1..=80).contains(&precision) {
+            return Err(Error::params(format!("a precision of {precision} bits is outside 1 to 80")));
+        }
+        Ok(())
+    }
+}
+
+/// The largest number below `above` that `works`, which smaller ones do too; none when not even 0 does.
+fn largest(above: usize, works: impl Fn(usize) -> bool) -> Option<usize> {
+    if above == 0 || !works(0) {
+        return None;
+    }
+    let (mut low, mut high) = (0, above);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if works(middle) { low = middle } else { high = middle }
+    }
+    Some(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_that_works_is_found() {
+        for most in 0..20 {
+            assert_eq!(largest(20, |x| x <= most), Some(most.min(19)));
+        }
+        assert_eq!((largest(0, |_| true), largest(5, |_| false)), (None, None));
+    }
+}

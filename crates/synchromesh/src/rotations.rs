@@ -1,0 +1,291 @@
+//! Rotations from fewer keys: which steps have keys, and every other rotation as a sum of those.
+//!
+//! A rotation by k = k_1 + .. + k_m modulo the row takes m key switches instead of one. Which m is possible depends on
+//! which keys there are; [`Routes::within`] looks for the set of a given size that makes the longest sum shortest:
+//! digits in several bases, signed bits, and what is left when steps are dropped one by one.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::circuits::Steps;
+
+/// Most key switches that one rotation is made of.
+pub const MOST_SWITCHES: usize = 16;
+
+/// Steps of which up to this many are dropped one by one; more are only written in digits.
+const MOST_PRUNED: usize = 16;
+
+/// For each rotation the steps it is made of, each of which has a key.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Routes {
+    /// Slots in a row: steps count modulo it.
+    row: usize,
+    /// The steps that have keys, rising.
+    keys: Vec<i64>,
+    /// For each rotation that has no key of its own the steps it is made of.
+    composed: BTreeMap<i64, Vec<i64>>,
+}
+
+impl Routes {
+    /// A key for each of `steps`, of which those that are the same modulo `row` have one.
+    #[must_use]
+    pub fn direct(steps: &[i64], row: usize) -> Self {
+        let mut keys: Vec<i64> = Vec::new();
+        for &step in steps {
+            let known = |&k: &i64| centred(k, row) == centred(step, row);
+            if centred(step, row) != 0 && !keys.iter().any(known) {
+                keys.push(step);
+            }
+        }
+        keys.sort_unstable();
+        Self { row, keys, composed: BTreeMap::new() }
+    }
+
+    /// At most `most_keys` keys from which all of `steps` are made, with the fewest switches for the longest of them
+    /// and then the fewest for all; none when every set of so few keys takes more than [`MOST_SWITCHES`].
+    #[must_use]
+    pub fn within(steps: &[i64], row: usize, most_keys: usize) -> Option<Self> {
+        let direct = Self::direct(steps, row);
+        if direct.keys.len() <= most_keys {
+            return Some(direct);
+        }
+        let routes = direct.composed_by(|keys| keys.len() <= most_keys);
+        routes.into_iter().min_by_key(|routes| (routes.switches(), routes.all_switches(), routes.keys.len()))
+    }
+
+    /// The fewest keys from which all of `steps` are made.
+    #[must_use]
+    pub fn fewest(steps: &[i64], row: usize) -> usize {
+        let direct = Self::direct(steps, row);
+        let all = direct.composed_by(|_| true);
+        all.iter().map(|routes| routes.keys.len()).min().unwrap_or(direct.keys.len()).min(direct.keys.len())
+    }
+
+    /// These rotations from every set of keys that is considered and `fits`.
+    fn composed_by(&self, fits: impl Fn(&[i64]) -> bool) -> Vec<Self> {
+        let sets = families(&self.keys, self.row).into_iter().chain(pruned(&self.keys, self.row));
+        let fitting = sets.filter(|keys| !keys.is_empty() && fits(keys));
+        fitting.filter_map(|keys| Self::by(&self.keys, self.row, keys)).collect()
+    }
+
+    /// `steps` from these keys by the shortest sums; none when one takes too many.
+    fn by(steps: &[i64], row: usize, mut keys: Vec<i64>) -> Option<Self> {
+        keys.sort_unstable();
+        let sums = shortest(steps, row, &keys)?;
+        let composed = steps.iter().copied().zip(sums).filter(|(_, sum)| sum.len() > 1);
+        Some(Self { row, composed: composed.collect(), keys })
+    }
+
+    /// The steps that have keys.
+    #[must_use]
+    pub fn keys(&self) -> &[i64] {
+        &self.keys
+    }
+
+    /// Whether every rotation has a key of its own.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        self.composed.is_empty()
+    }
+
+    /// The steps that a rotation by k is made of; none for one that has a key of its own, or is not known.
+    #[must_use]
+    pub fn route(&self, k: i64) -> Option<&[i64]> {
+        let same = |step: &i64| centred(*step, self.row) == centred(k, self.row);
+        self.composed.get(&k).or_else(|| self.composed.iter().find(|(step, _)| same(step)).map(|x| x.1)).map(|x| &x[..])
+    }
+
+    /// Most key switches of a rotation.
+    #[must_use]
+    pub fn switches(&self) -> usize {
+        self.composed.values().map(Vec::len).max().unwrap_or(1)
+    }
+
+    /// Key switches of all composed rotations together.
+    fn all_switches(&self) -> usize {
+        self.composed.values().map(Vec::len).sum()
+    }
+
+    /// The rotations that keys are needed for to make `steps`.
+    #[must_use]
+    pub fn expand(&self, steps: &Steps) -> Steps {
+        let made = |&k: &i64| self.route(k).map_or_else(|| vec![k], <[i64]>::to_vec);
+        Steps { swap: steps.swap, ..Steps::by(steps.by.iter().flat_map(made)) }
+    }
+}
+
+/// k modulo the row, from -row/2 to row/2.
+fn centred(k: i64, row: usize) -> i64 {
+    let row = row.max(1) as i64;
+    let k = k.rem_euclid(row);
+    if 2 * k > row { k - row } else { k }
+}
+
+/// Sets that reach every step: digits times powers of a base, the powers alone, and signed bits.
+fn families(steps: &[i64], row: usize) -> Vec<Vec<i64>> {
+    let mut sets = Vec::new();
+    for log_base in 1..=8 {
+        let (mut whole, mut powers) = (Vec::new(), Vec::new());
+        for &step in steps {
+            let mut rest = step.rem_euclid(row.max(1) as i64);
+            let mut power = 1;
+            while rest > 0 {
+                let digit = rest & ((1 << log_base) - 1);
+                if digit > 0 {
+                    whole.push(digit * power);
+                    powers.push(power);
+                }
+                (rest, power) = (rest >> log_base, power << log_base);
+            }
+        }
+        sets.extend([whole, powers]);
+    }
+    sets.push(steps.iter().flat_map(|&step| signed_bits(centred(step, row))).collect());
+    for set in &mut sets {
+        set.sort_unstable();
+        set.dedup();
+    }
+    sets
+}
+
+/// k as a sum of powers of two with signs, no two of them neighbours.
+fn signed_bits(k: i64) -> Vec<i64> {
+    let (mut rest, mut power, mut bits) = (k, 1i64, Vec::new());
+    while rest != 0 {
+        if rest & 1 == 1 {
+            let bit = 2 - rest.rem_euclid(4);
+            bits.push(bit * power);
+            rest -= bit;
+        }
+        (rest, power) = (rest / 2, power * 2);
+    }
+    bits
+}
+
+/// The steps with one after another left out, each time the one whose loss costs the fewest switches.
+fn pruned(steps: &[i64], row: usize) -> Vec<Vec<i64>> {
+    let mut sets = Vec::new();
+    let mut keys = steps.to_vec();
+    while keys.len() > 1 && steps.len() <= MOST_PRUNED {
+        let without = |i: usize| {
+            let mut fewer = keys.clone();
+            fewer.remove(i);
+            Routes::by(steps, row, fewer)
+        };
+        let best = (0..keys.len()).filter_map(without).min_by_key(|r| (r.switches(), r.all_switches()));
+        let Some(best) = best else { break };
+        keys = best.keys;
+        sets.push(keys.clone());
+    }
+    sets
+}
+
+/// Each step as the shortest sum of keys modulo the row, found breadth first; none when one takes too many.
+fn shortest(steps: &[i64], row: usize, keys: &[i64]) -> Option<Vec<Vec<i64>>> {
+    const UNSEEN: u32 = u32::MAX;
+    let size = row.max(1);
+    let place = |k: i64| k.rem_euclid(size as i64) as usize;
+    // For each rotation reached, the key that came last.
+    let mut last = vec![UNSEEN; size];
+    let (mut front, mut left) = (vec![0usize], steps.iter().filter(|&&k| place(k) != 0).count());
+    last[0] = 0;
+    let mut wanted = vec![0u32; size];
+    steps.iter().filter(|&&k| place(k) != 0).for_each(|&k| wanted[place(k)] += 1);
+    for _ in 0..MOST_SWITCHES {
+        let mut next = Vec::new();
+        for &from in &front {
+            for (i, &key) in keys.iter().enumerate() {
+                let to = (from + place(key)) % size;
+                if last[to] == UNSEEN {
+                    last[to] = i as u32;
+                    left -= wanted[to] as usize;
+                    next.push(to);
+                }
+            }
+        }
+        front = next;
+        if left == 0 {
+            let back = |&step: &i64| {
+                let (mut at, mut sum) = (place(step), Vec::new());
+                while at != 0 {
+                    let key = keys[last[at] as usize];
+                    sum.push(key);
+                    at = (at + size - place(key)) % size;
+                }
+                sum
+            };
+            return Some(steps.iter().map(back).collect());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(routes: &Routes, steps: &[i64], row: usize) {
+        for &step in steps.iter().filter(|&&k| centred(k, row) != 0) {
+            let Some(route) = routes.route(step) else {
+                let own = |&k: &i64| centred(k, row) == centred(step, row);
+                assert!(routes.keys.iter().any(own), "{step} has neither key nor route in {routes:?}");
+                continue;
+            };
+            assert!(route.len() > 1 && route.len() <= routes.switches(), "{step}: {route:?}");
+            assert_eq!(centred(route.iter().sum::<i64>() - step, row), 0, "{step}: {route:?}");
+            assert!(route.iter().all(|k| routes.keys.contains(k)), "{step}: {route:?}");
+        }
+    }
+
+    #[test]
+    fn every_rotation_is_a_sum_of_steps_with_keys() {
+        for (steps, row, most) in [
+            ((1..100).collect::<Vec<i64>>(), 1024usize, 20usize),
+            ((-20..20).collect(), 1024, 7),
+            (vec![1, 5, -3, 77, 511, 1023, 1025], 1024, 4),
+            (vec![3, 6, 9, 12], 512, 1),
+            ((1..4096).step_by(7).collect(), 4096, 24),
+        ] {
+            let routes = Routes::within(&steps, row, most).unwrap();
+            assert!(routes.keys.len() <= most && !routes.is_direct(), "{routes:?}");
+            holds(&routes, &steps, row);
+        }
+    }
+
+    #[test]
+    fn enough_keys_make_every_rotation_direct_and_too_few_none() {
+        let steps = [4, -1, 1023, 0, 2048];
+        let routes = Routes::within(&steps, 1024, 3).unwrap();
+        assert_eq!((routes.keys(), routes.switches(), routes.is_direct()), (&[-1, 4][..], 1, true));
+        holds(&routes, &steps, 1024);
+        assert_eq!(Routes::within(&[100, 1], 8192, 1), None, "a hundred switches are too many");
+        assert_eq!(Routes::within(&[1], 8192, 0), None);
+        for steps in [&[100, 1][..], &[1], &[], &[7, 5, -3, 20, 21], &(1..40).collect::<Vec<i64>>()] {
+            let fewest = Routes::fewest(steps, 8192);
+            assert!(Routes::within(steps, 8192, fewest).is_some(), "{steps:?}");
+            assert!(fewest == 0 || Routes::within(steps, 8192, fewest - 1).is_none(), "{steps:?}");
+        }
+        assert_eq!(Routes::within(&[], 8192, 0), Some(Routes::direct(&[], 8192)));
+    }
+
+    #[test]
+    fn more_keys_never_take_more_switches() {
+        let steps: Vec<i64> = (1..64).collect();
+        let switches: Vec<usize> =
+            (6..64).filter_map(|most| Routes::within(&steps, 4096, most).map(|r| r.switches())).collect();
+        assert!(switches.len() > 50 && switches.windows(2).all(|w| w[1] <= w[0]), "{switches:?}");
+        assert_eq!(Routes::within(&steps, 4096, 6).unwrap().keys(), [1, 2, 4, 8, 16, 32]);
+    }
+
+    #[test]
+    fn signed_bits_are_few_and_add_up() {
+        for k in -300..300 {
+            let bits = signed_bits(k);
+            assert_eq!(bits.iter().sum::<i64>(), k);
+            assert!(bits.len() <= 5 && bits.windows(2).all(|w| w[1].abs() > 2 * w[0].abs()), "{k}: {bits:?}");
+        }
+        assert_eq!(signed_bits(7), [-1, 8]);
+    }
+}
