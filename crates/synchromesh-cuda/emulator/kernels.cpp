@@ -1,0 +1,3 @@
+// The kernels as C++, and those with planted faults.
+#include "kernels.cu"
+#include "faults.cu"

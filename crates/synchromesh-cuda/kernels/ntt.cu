@@ -1,0 +1,284 @@
+// The negacyclic transform (Harvey's butterflies), a launch for one or two passes over the data.
+//
+// Layer l of a forward transform has 2^l blocks, block b with the factor psi^rev(2^l + b). A pass does the layers from
+// `first` on, on independent sets of 2^layers points: those `N >> layers` apart in a first pass, neighbours in a last
+// one. A block of threads takes several sets, eight points a thread: from memory to registers, three layers at a time,
+// through shared memory in between, and back.
+#include "layout.h"
+
+// One pass; a transform of one pass is a last one.
+struct Pass {
+    // Layers before it.
+    u32 first;
+    // Layers it does, at least 4; a last pass at least 6.
+    u32 layers;
+    // log2 of the sets that a block of threads takes.
+    u32 log_sets;
+    u32 unused;
+};
+
+// A point of a set, in its row and in shared memory.
+template <bool LAST>
+struct Geometry {
+    u32 log_n, layers, log_sets, chunk;
+
+    DEV_METHOD Geometry(u32 log_n, const Pass& pass, u32 chunk)
+        : log_n(log_n), layers(pass.layers), log_sets(pass.log_sets), chunk(chunk) {}
+    DEV_METHOD u32 set(u32 local) const { return (chunk << log_sets) | local; }
+    DEV_METHOD u32 in_row(u32 point, u32 local) const {
+        return LAST ? (set(local) << layers) | point : (point << (log_n - layers)) | set(local);
+    }
+    DEV_METHOD u32 in_shared(u32 point, u32 local) const {
+        return LAST ? (local << layers) | point : (point << log_sets) | local;
+    }
+    // Points of all sets of a block.
+    DEV_METHOD u32 words() const { return 1u << (layers + log_sets); }
+};
+
+// 2^LAYERS points that meet in LAYERS layers after `done` of a pass: the points at base + j step, under node `root`.
+struct Group {
+    u32 local, base, step, root;
+};
+
+template <bool LAST, int LAYERS>
+DEV_FN Group group(const Geometry<LAST>& at, u32 first, u32 done, u32 id) {
+    u32 left = at.layers - done - LAYERS;
+    u32 log_groups = at.layers - LAYERS;
+    u32 local = LAST ? id >> log_groups : id & ((1u << at.log_sets) - 1);
+    u32 within = LAST ? id & ((1u << log_groups) - 1) : id >> at.log_sets;
+    u32 block = within >> left;
+    u32 node = (1u << first) + (LAST && first > 0 ? at.set(local) : 0);
+    Group made = {local, (block << (left + LAYERS)) | (within & ((1u << left) - 1)), 1u << left, (node << done) + block};
+    return made;
+}
+
+// in: x < 4q, y any; out: < 4q.
+DEV_FN void forward_butterfly(u64& x, u64& y, Pair w, u64 q) {
+    u64 u = below(x, 2 * q);
+    u64 v = mul_lazy(y, w, q);
+    x = u + v;
+    y = u + 2 * q - v;
+}
+
+// in: x, y < 2q; out: < 2q.
+DEV_FN void inverse_butterfly(u64& x, u64& y, Pair w, u64 q) {
+    u64 sum = x + y;
+    y = mul_lazy(x + 2 * q - y, w, q);
+    x = below(sum, 2 * q);
+}
+
+// in, out: < 4q.
+template <int LAYERS>
+DEV_FN void forward_network(u64* x, const Pair* table, u32 root, u64 q) {
+    DEV_UNROLL
+    for (int layer = 0; layer < LAYERS; layer++) {
+        DEV_UNROLL
+        for (int k = 0; k < 1 << (LAYERS - 1); k++) {
+            int shift = LAYERS - 1 - layer, block = k >> shift;
+            int low = (block << (shift + 1)) + (k & ((1 << shift) - 1));
+            forward_butterfly(x[low], x[low + (1 << shift)], table[(root << layer) + block], q);
+        }
+    }
+}
+
+// in, out: < 2q.
+template <int LAYERS>
+DEV_FN void inverse_network(u64* x, const Pair* table, u32 root, u64 q) {
+    DEV_UNROLL
+    for (int layer = LAYERS - 1; layer >= 0; layer--) {
+        DEV_UNROLL
+        for (int k = 0; k < 1 << (LAYERS - 1); k++) {
+            int shift = LAYERS - 1 - layer, block = k >> shift;
+            int low = (block << (shift + 1)) + (k & ((1 << shift) - 1));
+            inverse_butterfly(x[low], x[low + (1 << shift)], table[(root << layer) + block], q);
+        }
+    }
+}
+
+// LAYERS layers after `done`, the first ones from `src`, the last ones of a pass that is not the last to `dst`.
+template <bool LAST, int LAYERS>
+DEV_FN void forward_round(const Geometry<LAST>& at, u32 first, u32 done, const Pair* table, u64 q, const u64* src,
+                          u64* dst, u64* shared) {
+    bool to_row = !LAST && done + LAYERS == at.layers;
+    for (u32 id = threadIdx.x; id < at.words() >> LAYERS; id += blockDim.x) {
+        Group g = group<LAST, LAYERS>(at, first, done, id);
+        u64 x[1 << LAYERS];
+        DEV_UNROLL
+        for (int j = 0; j < 1 << LAYERS; j++) {
+            u32 point = g.base + j * g.step;
+            x[j] = done == 0 ? src[at.in_row(point, g.local)] : shared[at.in_shared(point, g.local)];
+        }
+        forward_network<LAYERS>(x, table, g.root, q);
+        DEV_UNROLL
+        for (int j = 0; j < 1 << LAYERS; j++) {
+            u32 point = g.base + j * g.step;
+            if (to_row) {
+                dst[at.in_row(point, g.local)] = x[j];
+            } else {
+                shared[at.in_shared(point, g.local)] = x[j];
+            }
+        }
+    }
+    if (!to_row) {
+        DEV_BARRIER();
+    }
+}
+
+// The other way: `left` layers of the pass remain after these; those of a first pass come from `src`, and the last
+// ones go to `dst`, from a first pass as residues.
+template <bool LAST, int LAYERS>
+DEV_FN void inverse_round(const Geometry<LAST>& at, u32 first, u32 left, const Pair* table, const Prime& p,
+                          const u64* src, u64* dst, u64* shared) {
+    bool from_row = !LAST && left + LAYERS == at.layers;
+    bool finish = first + left == 0;
+    for (u32 id = threadIdx.x; id < at.words() >> LAYERS; id += blockDim.x) {
+        Group g = group<LAST, LAYERS>(at, first, left, id);
+        u64 x[1 << LAYERS];
+        DEV_UNROLL
+        for (int j = 0; j < 1 << LAYERS; j++) {
+            u32 point = g.base + j * g.step;
+            x[j] = from_row ? src[at.in_row(point, g.local)] : shared[at.in_shared(point, g.local)];
+        }
+        inverse_network<LAYERS>(x, table, g.root, p.q);
+        DEV_UNROLL
+        for (int j = 0; j < 1 << LAYERS; j++) {
+            u32 point = g.base + j * g.step;
+            if (left > 0) {
+                shared[at.in_shared(point, g.local)] = x[j];
+            } else {
+                // Differences of the last layer have their N^-1 from its factor.
+                u64 scaled = finish && j < 1 << (LAYERS - 1) ? mul_lazy(x[j], p.inverse_n, p.q) : x[j];
+                dst[at.in_row(point, g.local)] = finish ? below(scaled, p.q) : scaled;
+            }
+        }
+    }
+    if (left > 0) {
+        DEV_BARRIER();
+    }
+}
+
+// The layers of a pass. in: < q in a first pass or an only one, else < 4q; out: < 4q, from a last pass in shared memory
+// in the bit-reversed order.
+template <bool LAST>
+DEV_FN void forward_layers(const Ring& ring, u32 prime, const u64* src, u64* dst, const Pass& pass, u64* shared) {
+    u64 q = ring.primes[prime].q;
+    const Pair* table = ring.forward + ((u64)prime << ring.log_n);
+    Geometry<LAST> at(ring.log_n, pass, blockIdx.x);
+    u32 done = 0;
+    for (; at.layers - done > 4 || at.layers - done == 3; done += 3) {
+        forward_round<LAST, 3>(at, pass.first, done, table, q, src, dst, shared);
+    }
+    for (; done < at.layers; done += 2) {
+        forward_round<LAST, 2>(at, pass.first, done, table, q, src, dst, shared);
+    }
+}
+
+// Slot i of those that a block has after a last pass. out: < q.
+DEV_FN u64 finished_slot(const u64* shared, u32 i, u64 q) { return below(below(shared[transpose64(i)], 2 * q), q); }
+
+// in: < q in a first pass or an only one, else < 4q; out: < q in slot order from a last pass, else < 4q.
+template <bool LAST>
+DEV_FN void forward_pass(const Ring& ring, const Limbs& limbs, const Rows& src_rows, const Rows& dst_rows,
+                         const Pass& pass, u64* shared) {
+    u32 prime = limbs.prime[blockIdx.y];
+    const u64* src = limb_at(src_rows, blockIdx.z, blockIdx.y, ring.log_n);
+    u64* dst = limb_at(dst_rows, blockIdx.z, blockIdx.y, ring.log_n);
+    forward_layers<LAST>(ring, prime, src, dst, pass, shared);
+    if (LAST) {
+        u64 q = ring.primes[prime].q;
+        u32 words = 1u << (pass.layers + pass.log_sets);
+        for (u32 i = threadIdx.x; i < words; i += blockDim.x) {
+            dst[blockIdx.x * words + i] = finished_slot(shared, i, q);
+        }
+    }
+}
+
+// Most polynomials that are added to a transform.
+#define MAX_ADDENDS 3
+
+// What is added to the slots of a transform, and where slot i then goes: to that of psi^(e(i) inverse), so that the
+// result is the sum under X -> X^g with g = inverse^-1 mod 2N.
+struct Addends {
+    Rows rows[MAX_ADDENDS];
+    u32 count;
+    u32 inverse;
+};
+
+// A last pass: out(X) = (NTT(x) + the addends)(X^g) in slots. in: x as in a last pass, addends < q; out: < q.
+DEV_KERNEL DEV_BOUNDS(256) ntt_forward_sum(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src_rows,
+                                           DEV_ARG(Rows) dst_rows, DEV_ARG(Pass) pass, DEV_ARG(Addends) addends) {
+    DEV_SHARED();
+    u32 prime = limbs.prime[blockIdx.y];
+    u64 q = ring.primes[prime].q;
+    const u64* src = limb_at(src_rows, blockIdx.z, blockIdx.y, ring.log_n);
+    u64* dst = limb_at(dst_rows, blockIdx.z, blockIdx.y, ring.log_n);
+    forward_layers<true>(ring, prime, src, dst, pass, shared);
+    u32 words = 1u << (pass.layers + pass.log_sets);
+    for (u32 i = threadIdx.x; i < words; i += blockDim.x) {
+        u32 slot = blockIdx.x * words + i;
+        u64 sum = finished_slot(shared, i, q);
+        for (u32 a = 0; a < addends.count; a++) {
+            sum = below(sum + limb_at(addends.rows[a], blockIdx.z, blockIdx.y, ring.log_n)[slot], q);
+        }
+        dst[image_of_slot(slot, addends.inverse, ring.log_n)] = sum;
+    }
+}
+
+// in: < q in slot order in a last pass, which comes first, else < 2q; out: < q where the layer 0 is done, else < 2q.
+template <bool LAST>
+DEV_FN void inverse_pass(const Ring& ring, const Limbs& limbs, const Rows& src_rows, const Rows& dst_rows,
+                         const Pass& pass, u64* shared) {
+    u32 prime = limbs.prime[blockIdx.y];
+    const Prime p = ring.primes[prime];
+    const Pair* table = ring.inverse + ((u64)prime << ring.log_n);
+    const u64* src = limb_at(src_rows, blockIdx.z, blockIdx.y, ring.log_n);
+    u64* dst = limb_at(dst_rows, blockIdx.z, blockIdx.y, ring.log_n);
+    Geometry<LAST> at(ring.log_n, pass, blockIdx.x);
+    if (LAST) {
+        const u64* in = src + (u64)blockIdx.x * at.words();
+        for (u32 i = threadIdx.x; i < at.words(); i += blockDim.x) {
+            shared[transpose64(i)] = in[i];
+        }
+        DEV_BARRIER();
+    }
+    u32 left = at.layers;
+    u32 twos = left % 3 == 0 ? 0 : 3 - left % 3;
+    for (; twos > 0; twos--) {
+        left -= 2;
+        inverse_round<LAST, 2>(at, pass.first, left, table, p, src, dst, shared);
+    }
+    while (left > 0) {
+        left -= 3;
+        inverse_round<LAST, 3>(at, pass.first, left, table, p, src, dst, shared);
+    }
+}
+
+DEV_KERNEL DEV_BOUNDS(256) ntt_forward_first(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src,
+                                             DEV_ARG(Rows) dst, DEV_ARG(Pass) pass) {
+    DEV_SHARED();
+    forward_pass<false>(ring, limbs, src, dst, pass, shared);
+}
+
+DEV_KERNEL DEV_BOUNDS(256) ntt_forward_last(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src,
+                                            DEV_ARG(Rows) dst, DEV_ARG(Pass) pass) {
+    DEV_SHARED();
+    forward_pass<true>(ring, limbs, src, dst, pass, shared);
+}
+
+DEV_KERNEL DEV_BOUNDS(256) ntt_inverse_first(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src,
+                                             DEV_ARG(Rows) dst, DEV_ARG(Pass) pass) {
+    DEV_SHARED();
+    inverse_pass<false>(ring, limbs, src, dst, pass, shared);
+}
+
+DEV_KERNEL DEV_BOUNDS(256) ntt_inverse_last(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src,
+                                            DEV_ARG(Rows) dst, DEV_ARG(Pass) pass) {
+    DEV_SHARED();
+    inverse_pass<true>(ring, limbs, src, dst, pass, shared);
+}
+
+DEV_EXPORT(ntt_forward_sum)
+DEV_EXPORT(ntt_forward_first)
+DEV_EXPORT(ntt_forward_last)
+DEV_EXPORT(ntt_inverse_first)
+DEV_EXPORT(ntt_inverse_last)

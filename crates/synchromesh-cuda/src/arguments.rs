@@ -1,0 +1,222 @@
+//! The types that kernels take by value or find in device memory: the twins of those in `kernels/`.
+
+use bytemuck::{Pod, Zeroable};
+use synchromesh_ring::modulus::Modulus;
+
+use crate::device::Parameter;
+
+/// Most limbs of one launch: arguments of a kernel fit 4096 bytes.
+pub(crate) const MAX_LIMBS: usize = 128;
+/// Most limbs of one launch of the uniform sampler.
+pub(crate) const MAX_STREAMS: usize = 32;
+/// Most sources of a base conversion.
+pub(crate) const MAX_SOURCES: usize = 128;
+
+/// A constant and floor(constant 2^64 / q).
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C, align(16))]
+pub(crate) struct Pair {
+    pub(crate) value: u64,
+    pub(crate) quotient: u64,
+}
+
+impl Pair {
+    /// `value` below q, with its quotient.
+    pub(crate) fn new(value: u64, modulus: &Modulus) -> Self {
+        debug_assert!(value < modulus.value());
+        Self { value, quotient: ((u128::from(value) << 64) / u128::from(modulus.value())) as u64 }
+    }
+}
+
+/// What is known of one prime.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Prime {
+    pub(crate) q: u64,
+    /// floor(2^128 / q).
+    pub(crate) ratio_high: u64,
+    pub(crate) ratio_low: u64,
+    /// 2^63 mod q.
+    pub(crate) sign: u64,
+    pub(crate) inverse_n: Pair,
+}
+
+impl Prime {
+    pub(crate) fn new(modulus: &Modulus, log_n: u32) -> Self {
+        let q = modulus.value();
+        // q is odd and above 1, so it does not divide 2^128.
+        let ratio = u128::MAX / u128::from(q);
+        let inverse_n = modulus.neg((q - 1) >> log_n);
+        Self {
+            q,
+            ratio_high: (ratio >> 64) as u64,
+            ratio_low: ratio as u64,
+            sign: modulus.reduce(1 << 63),
+            inverse_n: Pair::new(inverse_n, modulus),
+        }
+    }
+}
+
+/// The constants of a ring, by address.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct RingTables {
+    pub(crate) primes: u64,
+    pub(crate) forward: u64,
+    pub(crate) inverse: u64,
+    pub(crate) log_n: u32,
+    pub(crate) unused: u32,
+}
+
+/// The prime of each limb.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Limbs {
+    pub(crate) prime: [u16; MAX_LIMBS],
+}
+
+impl Limbs {
+    /// At most [`MAX_LIMBS`] primes.
+    pub(crate) fn new(primes: &[usize]) -> Self {
+        let mut prime = [0; MAX_LIMBS];
+        prime.iter_mut().zip(primes).for_each(|(to, &from)| *to = from as u16);
+        Self { prime }
+    }
+}
+
+/// Where limbs are.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Rows {
+    pub(crate) words: u64,
+    /// Distance of two batch elements, in rows.
+    pub(crate) stride: u32,
+    pub(crate) unused: u32,
+    pub(crate) row: [u32; MAX_LIMBS],
+}
+
+/// A factor for each limb.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Scalars {
+    pub(crate) factor: [Pair; MAX_LIMBS],
+}
+
+/// One pass of a transform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Pass {
+    /// Layers before it.
+    pub(crate) first: u32,
+    /// Layers it does.
+    pub(crate) layers: u32,
+    /// log2 of the sets of points that a block of threads takes.
+    pub(crate) log_sets: u32,
+    pub(crate) unused: u32,
+}
+
+/// Most polynomials that are added to a transform in one launch.
+pub(crate) const MAX_ADDENDS: usize = 3;
+
+/// What is added to the slots of a transform, and where they go.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Addends {
+    pub(crate) rows: [Rows; MAX_ADDENDS],
+    pub(crate) count: u32,
+    /// g^-1 mod 2N for the result under X -> X^g.
+    pub(crate) inverse: u32,
+}
+
+/// Most limbs of all digits together in one launch of the fused gadget product.
+pub(crate) const MAX_DIGIT_LIMBS: usize = 512;
+
+/// Where the limbs of digits are.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct DigitLimbs {
+    pub(crate) state: [u16; MAX_DIGIT_LIMBS],
+}
+
+/// How to read a radix digit.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Cut {
+    pub(crate) from: u64,
+    pub(crate) half: u64,
+    pub(crate) add: u64,
+    pub(crate) mask: u64,
+    pub(crate) offset: u64,
+    pub(crate) shift: u32,
+    pub(crate) unused: u32,
+}
+
+/// A source prime of a base conversion.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Source {
+    pub(crate) p: u64,
+    /// floor(2^(51 + bits) / p).
+    pub(crate) factor: u64,
+    pub(crate) prescale: Pair,
+    /// 1 / p.
+    pub(crate) inverse: f64,
+    /// Bits of p.
+    pub(crate) bits: u32,
+    /// For counts in integers modulo 2^32.
+    pub(crate) weight: u32,
+}
+
+/// A destination prime of a base conversion.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Target {
+    pub(crate) correction: u64,
+    pub(crate) bias: u64,
+    pub(crate) prime: u32,
+    pub(crate) unused: u32,
+}
+
+/// A base conversion, by address.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct ConversionTables {
+    pub(crate) sources: u64,
+    pub(crate) targets: u64,
+    pub(crate) matrix: u64,
+    pub(crate) source_count: u32,
+    pub(crate) target_count: u32,
+    /// How overflows are counted: 0 not, 1 fixed point, 2 doubles, 3 modulo 2^32.
+    pub(crate) count: u32,
+    /// Whether to the nearest integer.
+    pub(crate) half: u32,
+}
+
+/// Where the limbs of a conversion's input are.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct SourceRows {
+    pub(crate) words: u64,
+    pub(crate) stride: u32,
+    pub(crate) unused: u32,
+    pub(crate) row: [u32; MAX_SOURCES],
+}
+
+/// The keys of random streams.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct StreamKeys {
+    pub(crate) word: [[u32; 8]; MAX_STREAMS],
+}
+
+// SAFETY (all): the same fields in the same order as in the kernels, in C's layout; addresses in them are of memory that
+// its owner keeps, or returns to the pool of the device, whose work is in order.
+macro_rules! parameters {
+    ($($name:ty),*) => {
+        $(
+            // SAFETY: as above.
+            unsafe impl Parameter for $name {}
+        )*
+    };
+}
+parameters!(RingTables, Limbs, Rows, Scalars, Pass, Addends, DigitLimbs, Cut, ConversionTables, SourceRows, StreamKeys);

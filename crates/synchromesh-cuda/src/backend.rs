@@ -1,0 +1,426 @@
+//! [`Cuda`]: the operations of a backend as launches.
+
+use std::sync::Arc;
+
+use synchromesh_ring::backend::{DigitLimb, GadgetDigits, RadixDigit, SlotSum, TensorMode, View, ViewMut};
+use synchromesh_ring::rns::ConvertSpec;
+use synchromesh_ring::sampler::{Purpose, Seed, stream_key};
+use synchromesh_ring::{Backend, BackendError, ConvertMode, IndexSet, Ring};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::arguments::{Cut, Limbs, MAX_ADDENDS, MAX_LIMBS, MAX_STREAMS, Pair, Scalars, StreamKeys};
+use crate::convert::DeviceConversion;
+use crate::device::{Argument, Device, DeviceError, Properties};
+use crate::fused::fits;
+use crate::launch::{Place, groups};
+use crate::memory::{DeviceBuffer, Pool};
+use crate::tables::Tables;
+
+/// How the stages of a key switch become launches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stages {
+    /// A launch for each primitive, all limbs at once: what fused stages are measured against.
+    Primitive,
+    /// Neighbouring primitives in one launch, where there is a kernel for them.
+    #[default]
+    Fused,
+}
+
+/// A device that computes on the RNS polynomials of one ring.
+///
+/// Work is queued in order; [`Backend::download`] waits. Buffers come from a pool within a budget of bytes.
+pub struct Cuda<D: Device> {
+    ring: Arc<Ring>,
+    tables: Tables<D>,
+    stages: Stages,
+    pool: Arc<Pool<D>>,
+}
+
+impl<D: Device> Cuda<D> {
+    /// The ring's constants on `device`, whose buffers may hold `budget` bytes in all; without a budget, nine tenths of
+    /// its memory.
+    ///
+    /// # Errors
+    /// [`BackendError::Memory`] where the constants alone exceed the budget, [`BackendError::Unavailable`] when the
+    /// device fails.
+    pub fn new(ring: Arc<Ring>, device: D, budget: Option<u64>) -> Result<Self, BackendError> {
+        let budget = budget.unwrap_or(device.properties().memory_bytes / 10 * 9);
+        let pool = Pool::new(device, budget);
+        Ok(Self { tables: Tables::new(&pool, &ring)?, ring, stages: Stages::default(), pool })
+    }
+
+    /// The same, by `stages`; results do not depend on it.
+    #[must_use]
+    pub const fn with_stages(mut self, stages: Stages) -> Self {
+        self.stages = stages;
+        self
+    }
+
+    /// What is known of the device.
+    #[must_use]
+    pub fn properties(&self) -> &Properties {
+        self.pool.device().properties()
+    }
+
+    /// Most bytes that buffers may hold.
+    #[must_use]
+    pub fn memory_budget(&self) -> u64 {
+        self.pool.budget()
+    }
+
+    /// Bytes that buffers hold, the ring's constants among them.
+    #[must_use]
+    pub fn memory_in_use(&self) -> u64 {
+        self.pool.used_bytes()
+    }
+
+    /// Waits for all queued work.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    pub fn synchronize(&self) -> Result<(), DeviceError> {
+        self.pool.device().synchronize()
+    }
+
+    pub(crate) const fn pool(&self) -> &Arc<Pool<D>> {
+        &self.pool
+    }
+
+    pub(crate) const fn ring_tables(&self) -> &Tables<D> {
+        &self.tables
+    }
+
+    /// An element-wise kernel that takes places alone.
+    ///
+    /// # Safety
+    /// The kernel takes as many places.
+    unsafe fn map(
+        &self,
+        kernel: &'static std::ffi::CStr,
+        primes: &[usize],
+        places: &[Place<'_, D>],
+    ) -> Result<(), BackendError> {
+        // SAFETY: forwarded contract.
+        unsafe { self.pointwise(kernel, primes, places, |_| None::<u32>)? };
+        Ok(())
+    }
+
+    /// The residues `scalars` with their quotients, for a group of limbs.
+    fn scalars(&self, primes: &[usize], scalars: &[u64], range: std::ops::Range<usize>) -> Scalars {
+        let mut factor = [Pair::default(); MAX_LIMBS];
+        for (to, (&prime, &scalar)) in factor.iter_mut().zip(primes[range.clone()].iter().zip(&scalars[range])) {
+            let modulus = self.ring.modulus(prime);
+            *to = Pair::new(modulus.reduce(scalar), &modulus);
+        }
+        Scalars { factor }
+    }
+
+    /// One row of a buffer of this device, by address.
+    fn row_address(&self, place: &Place<'_, D>, row: usize) -> Result<u64, DeviceError> {
+        self.rows(place, 1, 0..1)?;
+        Ok(place.address() + ((row as u64) << (self.ring.log_n() + 3)))
+    }
+}
+
+type Done = Result<(), BackendError>;
+
+impl<D: Device> Backend for Cuda<D> {
+    type Buffer = DeviceBuffer<D>;
+    type Conversion = DeviceConversion<D>;
+
+    fn ring(&self) -> &Arc<Ring> {
+        &self.ring
+    }
+
+    fn name(&self) -> String {
+        self.properties().name.clone()
+    }
+
+    fn alloc(&self, rows: usize) -> Result<DeviceBuffer<D>, BackendError> {
+        Ok(self.pool.take(rows << self.ring.log_n())?)
+    }
+
+    fn upload(&self, words: &[u64], buffer: &mut DeviceBuffer<D>, row: usize) -> Done {
+        Ok(buffer.write(row << self.ring.log_n(), words)?)
+    }
+
+    fn download(&self, buffer: &DeviceBuffer<D>, row: usize, words: &mut [u64]) -> Done {
+        Ok(buffer.read(row << self.ring.log_n(), words)?)
+    }
+
+    fn copy(&self, src: View<'_, Self>, dst: ViewMut<'_, Self>) -> Done {
+        // The primes do not matter.
+        let primes = vec![0; src.rows.len()];
+        // SAFETY: the kernel takes two places.
+        unsafe { self.map(c"copy", &primes, &[Place::of_mut(&dst), Place::of(&src)]) }
+    }
+
+    fn reduce_signed(&self, primes: &[usize], values: &[i64], dst: ViewMut<'_, Self>) -> Done {
+        let mut input = self.pool.take(self.ring.n())?;
+        input.write(0, bytemuck::cast_slice(values))?;
+        let address = input.address();
+        // SAFETY: the kernel takes one place and the address of N words.
+        let done = unsafe { self.pointwise(c"from_signed", primes, &[Place::of_mut(&dst)], |_| Some(address)) };
+        // The values may be a secret key.
+        input.zeroize();
+        Ok(done?)
+    }
+
+    fn uniform(&self, primes: &[usize], seed: &Seed, purpose: Purpose, digit: u32, dst: ViewMut<'_, Self>) -> Done {
+        let place = Place::of_mut(&dst);
+        for range in groups(primes.len(), MAX_STREAMS) {
+            let limbs = Limbs::new(&primes[range.clone()]);
+            let rows = self.rows(&place, dst.batch, range.clone())?;
+            let mut keys = Zeroizing::new([[0; 8]; MAX_STREAMS]);
+            for (key, &prime) in keys.iter_mut().zip(&primes[range.clone()]) {
+                *key = *stream_key(seed, purpose, digit, self.ring.modulus(prime).value());
+            }
+            let mut keys = StreamKeys { word: *keys };
+            let arguments =
+                [Argument::new(self.tables()), Argument::new(&limbs), Argument::new(&rows), Argument::new(&keys)];
+            // Eight coefficients at a time.
+            let launch = Self::each_word(self.ring.n() / 8, range.len(), dst.batch);
+            // SAFETY: these are the kernel's arguments, and the rows exist.
+            let done = unsafe { self.queue(c"uniform", launch, &arguments) };
+            keys.word.zeroize();
+            done?;
+        }
+        Ok(())
+    }
+
+    fn ntt_forward(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Done {
+        let place = Place::of_mut(&x);
+        Ok(self.transform(false, primes, [&place, &place])?)
+    }
+
+    fn ntt_inverse(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Done {
+        let place = Place::of_mut(&x);
+        Ok(self.transform(true, primes, [&place, &place])?)
+    }
+
+    fn add_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, y: View<'_, Self>) -> Done {
+        // SAFETY: the kernel takes two places.
+        unsafe { self.map(c"add_assign", primes, &[Place::of_mut(&x), Place::of(&y)]) }
+    }
+
+    fn sub_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, y: View<'_, Self>) -> Done {
+        // SAFETY: the kernel takes two places.
+        unsafe { self.map(c"sub_assign", primes, &[Place::of_mut(&x), Place::of(&y)]) }
+    }
+
+    fn neg_assign(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Done {
+        // SAFETY: the kernel takes one place.
+        unsafe { self.map(c"neg_assign", primes, &[Place::of_mut(&x)]) }
+    }
+
+    fn mul_into(&self, primes: &[usize], a: View<'_, Self>, b: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
+        // SAFETY: the kernel takes three places.
+        unsafe { self.map(c"mul_into", primes, &[Place::of_mut(&out), Place::of(&a), Place::of(&b)]) }
+    }
+
+    fn mul_acc(&self, primes: &[usize], a: View<'_, Self>, b: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
+        // SAFETY: the kernel takes three places.
+        unsafe { self.map(c"mul_acc", primes, &[Place::of_mut(&out), Place::of(&a), Place::of(&b)]) }
+    }
+
+    fn mul_scalar_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, scalars: &[u64]) -> Done {
+        let more = |range| Some(self.scalars(primes, scalars, range));
+        // SAFETY: the kernel takes one place and the scalars.
+        let done = unsafe { self.pointwise(c"mul_scalar_assign", primes, &[Place::of_mut(&x)], more) };
+        Ok(done?)
+    }
+
+    fn mul_scalar_acc(&self, primes: &[usize], x: View<'_, Self>, scalars: &[u64], out: ViewMut<'_, Self>) -> Done {
+        let more = |range| Some(self.scalars(primes, scalars, range));
+        let places = [Place::of_mut(&out), Place::of(&x)];
+        // SAFETY: the kernel takes two places and the scalars.
+        let done = unsafe { self.pointwise(c"mul_scalar_acc", primes, &places, more) };
+        Ok(done?)
+    }
+
+    fn automorphism_coeff(&self, primes: &[usize], g: usize, x: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
+        let inverse = inverse_mod_2_32(g as u32);
+        let places = [Place::of_mut(&out), Place::of(&x)];
+        // SAFETY: the kernel takes two places and a word, and reads within a limb whatever the word.
+        let done = unsafe { self.pointwise(c"automorphism_coeff", primes, &places, |_| Some(inverse)) };
+        Ok(done?)
+    }
+
+    fn automorphism_ntt(&self, g: usize, x: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
+        let primes = vec![0; x.rows.len()];
+        let places = [Place::of_mut(&out), Place::of(&x)];
+        // SAFETY: the kernel takes two places and a word, and reads within a limb whatever the word.
+        let done = unsafe { self.pointwise(c"automorphism_ntt", &primes, &places, |_| Some(g as u32)) };
+        Ok(done?)
+    }
+
+    fn conversion(
+        &self,
+        src: &IndexSet,
+        dst: &IndexSet,
+        spec: &ConvertSpec,
+    ) -> Result<DeviceConversion<D>, BackendError> {
+        DeviceConversion::new(&self.pool, &self.ring, src, dst, spec)
+    }
+
+    fn convert(
+        &self,
+        conversion: &DeviceConversion<D>,
+        src: View<'_, Self>,
+        dst: ViewMut<'_, Self>,
+        mode: ConvertMode,
+    ) -> Done {
+        let shape = (dst.batch, dst.rows.len());
+        Ok(self.run_conversion(conversion, (&Place::of(&src), &Place::of_mut(&dst)), shape, mode)?)
+    }
+
+    fn radix_digit(
+        &self,
+        primes: &[usize],
+        from: usize,
+        digit: RadixDigit,
+        src: View<'_, Self>,
+        dst: ViewMut<'_, Self>,
+    ) -> Done {
+        let cut = digit.cut(&self.ring.modulus(from));
+        let cut = Cut {
+            from: cut.p,
+            half: cut.half,
+            add: cut.add,
+            mask: cut.mask,
+            offset: cut.offset,
+            shift: cut.shift,
+            unused: 0,
+        };
+        let x = self.row_address(&Place::of(&src), src.row(0, 0))?;
+        let place = Place::of_mut(&dst);
+        for range in groups(primes.len(), MAX_LIMBS) {
+            let limbs = Limbs::new(&primes[range.clone()]);
+            let rows = self.rows(&place, dst.batch, range.clone())?;
+            let arguments = [Argument::new(self.tables()), Argument::new(&limbs), Argument::new(&rows)];
+            let more = [Argument::new(&x), Argument::new(&cut)];
+            let launch = Self::each_word(self.ring.n(), range.len(), dst.batch);
+            // SAFETY: these are the kernel's arguments, and the rows exist.
+            unsafe { self.queue(c"radix_digit", launch, &[&arguments[..], &more[..]].concat())? };
+        }
+        Ok(())
+    }
+
+    fn inner_product(
+        &self,
+        primes: &[usize],
+        digits: View<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        out: ViewMut<'_, Self>,
+        accumulate: bool,
+    ) -> Done {
+        let (terms, accumulate) = (digits.batch as u32, u32::from(accumulate));
+        let [out, digits] = [(Place::of_mut(&out), 2), (Place::of(&digits), digits.batch)];
+        let keys = keys.each_ref().map(|key| (Place::of(key), terms as usize));
+        for range in groups(primes.len(), MAX_LIMBS) {
+            let limbs = Limbs::new(&primes[range.clone()]);
+            let place = |(place, batch): &(Place<'_, D>, usize)| self.rows(place, *batch, range.clone());
+            let rows = [place(&out)?, place(&digits)?, place(&keys[0])?, place(&keys[1])?];
+            let mut arguments = vec![Argument::new(self.tables()), Argument::new(&limbs)];
+            arguments.extend(rows.iter().map(Argument::new));
+            arguments.extend([Argument::new(&terms), Argument::new(&accumulate)]);
+            let launch = Self::each_word(self.ring.n(), range.len(), 1);
+            // SAFETY: these are the kernel's arguments, and the rows of all batch elements exist.
+            unsafe { self.queue(c"inner_product", launch, &arguments)? };
+        }
+        Ok(())
+    }
+
+    fn gadget_product(
+        &self,
+        primes: &[usize],
+        mut gadget: GadgetDigits<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        out: ViewMut<'_, Self>,
+        accumulate: bool,
+    ) -> Done {
+        // The digits stay as they are where they are slots already: others may want them.
+        let pending = gadget.limbs.iter().flatten().any(|limb| *limb != DigitLimb::Slots);
+        if self.stages == Stages::Fused && pending && fits(gadget.limbs) {
+            return self.fused_gadget_product(primes, gadget, keys, out, accumulate);
+        }
+        let (limbs, input) = (gadget.limbs, gadget.input);
+        self.transform_digits(primes, GadgetDigits { digits: gadget.digits.reborrow(), limbs, input })?;
+        self.inner_product(primes, gadget.digits.as_view(), keys, out, accumulate)
+    }
+
+    fn tensor(
+        &self,
+        primes: &[usize],
+        a: [View<'_, Self>; 2],
+        b: [View<'_, Self>; 2],
+        out: [ViewMut<'_, Self>; 3],
+        mode: TensorMode,
+    ) -> Done {
+        let ([a0, a1], [b0, b1]) = (a, b);
+        self.fused_tensor(primes, [a0, a1, b0, b1], out, mode)
+    }
+
+    /// All digits at once: one list of rows to transform, one to copy.
+    fn transform_digits(&self, primes: &[usize], gadget: GadgetDigits<'_, Self>) -> Done {
+        let GadgetDigits { mut digits, limbs, input } = gadget;
+        let (mut of, mut rows, mut sources, mut copies) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (j, state) in limbs.iter().enumerate() {
+            for (r, limb) in state.iter().enumerate() {
+                match limb {
+                    DigitLimb::Coefficients => {
+                        of.push(primes[r]);
+                        rows.push(digits.row(j, r));
+                    }
+                    DigitLimb::Input(row) => {
+                        sources.push(*row);
+                        copies.push(digits.row(j, r));
+                    }
+                    DigitLimb::Slots => {}
+                }
+            }
+        }
+        self.ntt_forward(&of, ViewMut::new(digits.reborrow().buffer, &rows))?;
+        let Some(input) = input else { return Ok(()) };
+        self.copy(View::new(input, &sources), ViewMut::new(digits.buffer, &copies))
+    }
+
+    fn slot_sums(&self, primes: &[usize], sums: Vec<SlotSum<'_, Self>>, g: usize) -> Done {
+        let inverse = inverse_mod_2_32(g as u32);
+        for SlotSum { mut x, ys, out } in sums {
+            let addends: Vec<Place<'_, D>> = ys.iter().map(Place::of).collect();
+            // More addends than one launch takes go by primitives.
+            let fused = self.stages == Stages::Fused && addends.len() <= MAX_ADDENDS;
+            match out {
+                Some(out) if fused => {
+                    let places = [&Place::of_mut(&x), &Place::of_mut(&out)];
+                    self.transform_and_add(primes, places, &addends, inverse)?;
+                }
+                None if fused && g == 1 => {
+                    let place = Place::of_mut(&x);
+                    self.transform_and_add(primes, [&place, &place], &addends, 1)?;
+                }
+                out => {
+                    self.ntt_forward(primes, x.reborrow())?;
+                    ys.iter().try_for_each(|y| self.add_assign(primes, x.reborrow(), *y))?;
+                    out.map_or(Ok(()), |out| self.automorphism_ntt(g, x.as_view(), out))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ntt_inverse_into(&self, primes: &[usize], src: View<'_, Self>, dst: ViewMut<'_, Self>) -> Done {
+        Ok(self.transform(true, primes, [&Place::of(&src), &Place::of_mut(&dst)])?)
+    }
+}
+
+/// x^-1 mod 2^32 for odd x, by Newton iteration.
+const fn inverse_mod_2_32(x: u32) -> u32 {
+    let (mut inverse, mut i) = (x, 0);
+    while i < 5 {
+        inverse = inverse.wrapping_mul(2u32.wrapping_sub(x.wrapping_mul(inverse)));
+        i += 1;
+    }
+    inverse
+}

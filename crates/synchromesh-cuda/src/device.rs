@@ -1,0 +1,263 @@
+//! What a device offers: memory by address, transfers, and launches of named kernels.
+
+use std::ffi::{CStr, c_void};
+use std::marker::PhantomData;
+
+use synchromesh_ring::BackendError;
+
+/// Why a device cannot be had, or could not do what it was asked to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// There is no driver on this machine.
+    #[error("no NVIDIA driver on this machine: {library} cannot be loaded")]
+    NoDriver {
+        /// The library that was looked for.
+        library: &'static str,
+    },
+    /// The driver does not know the PTX that the kernels are embedded as.
+    #[error("the driver supports CUDA {have}; the kernels need {need}")]
+    OldDriver {
+        /// Its version, as major.minor.
+        have: String,
+        /// The version needed, as major.minor.
+        need: String,
+    },
+    /// There is no device of that number.
+    #[error("there is no CUDA device {ordinal}; the driver has {count}")]
+    NoDevice {
+        /// The number asked for.
+        ordinal: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// The card is too old for the kernels.
+    #[error("{device} has compute capability {have}; the kernels need {need}")]
+    Unsupported {
+        /// Its name.
+        device: String,
+        /// Its compute capability.
+        have: String,
+        /// The least one.
+        need: String,
+    },
+    /// The budget of device memory is used up.
+    #[error("{device}: {needed} bytes are needed, {in_use} of a budget of {budget} are in use")]
+    MemoryBudget {
+        /// Its name.
+        device: String,
+        /// Bytes asked for.
+        needed: u64,
+        /// Bytes that buffers hold.
+        in_use: u64,
+        /// Most bytes that they may hold.
+        budget: u64,
+    },
+    /// A launch that the device refuses, or a kernel that broke a rule of it.
+    #[error("{device}: kernel {kernel}: {reason}")]
+    Launch {
+        /// The device's name.
+        device: String,
+        /// The kernel's name.
+        kernel: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The device failed or is gone; no further work on it succeeds.
+    #[error("{device} failed in {operation}: {reason}")]
+    Lost {
+        /// Its name.
+        device: String,
+        /// What it was doing.
+        operation: &'static str,
+        /// The driver's words.
+        reason: String,
+    },
+    /// An operand is in another device's memory.
+    #[error("an operand is in the memory of another device than {device}")]
+    OtherDevice {
+        /// The device that was to compute.
+        device: String,
+    },
+    /// A row that a buffer does not have.
+    #[error("row {row} of a buffer of {rows} rows")]
+    NoSuchRow {
+        /// The row asked for.
+        row: usize,
+        /// The rows there are.
+        rows: usize,
+    },
+}
+
+impl DeviceError {
+    /// A stable word for scripts.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::NoDriver { .. } => "no_driver",
+            Self::OldDriver { .. } => "old_driver",
+            Self::NoDevice { .. } => "no_device",
+            Self::Unsupported { .. } => "unsupported_device",
+            Self::MemoryBudget { .. } => "memory_budget",
+            Self::Launch { .. } => "launch",
+            Self::Lost { .. } => "device_lost",
+            Self::OtherDevice { .. } => "other_device",
+            Self::NoSuchRow { .. } => "no_such_row",
+        }
+    }
+
+    /// What the caller can do about it.
+    #[must_use]
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Self::NoDriver { .. } => "install NVIDIA's driver, or compute on the CPU",
+            Self::OldDriver { .. } => "install a newer driver, or compute on the CPU",
+            Self::NoDevice { .. } => "choose a device that there is, or compute on the CPU",
+            Self::Unsupported { .. } => "use a card of compute capability 8.0 or later, or compute on the CPU",
+            Self::MemoryBudget { .. } => "raise the budget, drop keys or ciphertexts, or use smaller parameters",
+            Self::Launch { .. } => "report this: it is a defect of this program",
+            Self::Lost { .. } => "open the device again and upload the data anew, or compute on the CPU",
+            Self::OtherDevice { .. } => "bring the operands to one device",
+            Self::NoSuchRow { .. } => "report this: it is a defect of this program",
+        }
+    }
+}
+
+impl From<DeviceError> for BackendError {
+    fn from(error: DeviceError) -> Self {
+        match error {
+            DeviceError::MemoryBudget { device, needed, in_use, budget } => {
+                Self::Memory { device, needed, available: budget.saturating_sub(in_use) }
+            }
+            error => Self::Unavailable { device: "cuda".to_owned(), reason: error.to_string() },
+        }
+    }
+}
+
+/// What is known of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Properties {
+    /// A short name for results: "cuda:0", "emulated".
+    pub name: String,
+    /// What the maker calls it.
+    pub model: String,
+    /// Bytes of its memory.
+    pub memory_bytes: u64,
+    /// Most bytes of shared memory of one block of threads.
+    pub shared_bytes: u32,
+}
+
+/// The shape of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch {
+    /// Blocks in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub threads: u32,
+    /// Bytes of shared memory of a block.
+    pub shared: u32,
+}
+
+/// A type that a kernel takes by value.
+///
+/// # Safety
+/// It has the size, alignment and layout of the kernel's parameter, and no pointer of it to device memory outlives that
+/// memory while a launch is queued.
+pub unsafe trait Parameter {}
+
+// SAFETY: words are the same in both languages.
+unsafe impl Parameter for u32 {}
+// SAFETY: an address in device memory.
+unsafe impl Parameter for u64 {}
+
+/// One argument of a launch.
+#[derive(Clone, Copy)]
+pub struct Argument<'a> {
+    pointer: *const c_void,
+    bytes: usize,
+    value: PhantomData<&'a ()>,
+}
+
+impl<'a> Argument<'a> {
+    /// `value`, by value.
+    pub const fn new<T: Parameter>(value: &'a T) -> Self {
+        Self { pointer: std::ptr::from_ref(value).cast(), bytes: size_of::<T>(), value: PhantomData }
+    }
+
+    /// Where the value is.
+    #[must_use]
+    pub const fn pointer(&self) -> *const c_void {
+        self.pointer
+    }
+
+    /// Its size.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// A device: one queue of work, in order.
+pub trait Device: Send + Sync + 'static {
+    /// What is known of it.
+    fn properties(&self) -> &Properties;
+
+    /// `bytes` bytes of device memory, contents unspecified; the address.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`], or [`DeviceError::MemoryBudget`] where the device has no more.
+    fn allocate(&self, bytes: usize) -> Result<u64, DeviceError>;
+
+    /// Frees what [`Device::allocate`] gave, after the work that is queued.
+    ///
+    /// # Safety
+    /// Nothing uses that memory any more but queued work.
+    unsafe fn free(&self, address: u64, bytes: usize);
+
+    /// Copies words to the device, after the work that is queued; `words` may be reused on return.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    ///
+    /// # Safety
+    /// The memory from `address` on holds as many words.
+    unsafe fn write(&self, words: &[u64], address: u64) -> Result<(), DeviceError>;
+
+    /// Copies words from the device, after the work that is queued, and waits.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    ///
+    /// # Safety
+    /// The memory from `address` on holds as many words.
+    unsafe fn read(&self, address: u64, words: &mut [u64]) -> Result<(), DeviceError>;
+
+    /// Sets words to 0, after the work that is queued.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    ///
+    /// # Safety
+    /// The memory from `address` on holds as many words.
+    unsafe fn clear(&self, address: u64, words: usize) -> Result<(), DeviceError>;
+
+    /// Queues a kernel.
+    ///
+    /// # Errors
+    /// [`DeviceError::Launch`], [`DeviceError::Lost`].
+    ///
+    /// # Safety
+    /// The arguments are those the kernel takes, and all that it reaches is memory of this device.
+    unsafe fn launch(
+        &self,
+        kernel: &'static CStr,
+        launch: Launch,
+        arguments: &[Argument<'_>],
+    ) -> Result<(), DeviceError>;
+
+    /// Waits for all queued work.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    fn synchronize(&self) -> Result<(), DeviceError>;
+}

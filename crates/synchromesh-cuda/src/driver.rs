@@ -1,0 +1,297 @@
+//! An NVIDIA card through the driver's own interface, loaded when it is first asked for.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::{result, sys};
+use synchromesh_ring::{BackendError, Ring};
+
+use crate::backend::Cuda;
+use crate::device::{Argument, Device, DeviceError, Launch, Properties};
+
+/// The kernels as PTX, made by `cargo xtask kernels`.
+const PTX: &str = include_str!("../ptx/kernels.ptx");
+/// The version of CUDA whose drivers know that PTX.
+const PTX_CUDA: (i32, i32) = (12, 8);
+/// The least compute capability that the PTX is for.
+const CAPABILITY: (i32, i32) = (8, 0);
+/// Dynamic shared memory that a kernel has without asking.
+const SHARED_UNASKED: u32 = 48 << 10;
+
+/// An NVIDIA card, with a queue of its own in the card's primary context.
+pub struct Driver {
+    properties: Properties,
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+    stream: sys::CUstream,
+    module: sys::CUmodule,
+    functions: Mutex<HashMap<&'static CStr, Function>>,
+}
+
+/// A kernel found in the module.
+#[derive(Clone, Copy)]
+struct Function {
+    handle: sys::CUfunction,
+    /// Dynamic shared memory it has been allowed.
+    shared: u32,
+}
+
+// SAFETY: the driver's interface may be called from any thread with these handles, once the context is current there,
+// as it is made in every method.
+unsafe impl Send for Driver {}
+// SAFETY: as above; the map of functions is behind a lock.
+unsafe impl Sync for Driver {}
+
+/// How an operation of the driver ended, in this crate's words.
+fn lost(device: &str, operation: &'static str, error: result::DriverError) -> DeviceError {
+    DeviceError::Lost { device: device.to_owned(), operation, reason: format!("{:?}", error.0) }
+}
+
+/// Loads the driver; the number of devices it has.
+fn load() -> Result<usize, DeviceError> {
+    const LIBRARY: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
+    // SAFETY: looks for the library and loads it; nothing is called.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(DeviceError::NoDriver { library: LIBRARY });
+    }
+    let failed = |operation| move |error| lost("cuda", operation, error);
+    match result::init() {
+        Err(result::DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => return Ok(0),
+        outcome => outcome.map_err(failed("initialisation"))?,
+    }
+    let mut version = 0;
+    // SAFETY: writes one integer.
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(failed("initialisation"))?;
+    let have = (version / 1000, version % 1000 / 10);
+    if have < PTX_CUDA {
+        let words = |(major, minor): (i32, i32)| format!("{major}.{minor}");
+        return Err(DeviceError::OldDriver { have: words(have), need: words(PTX_CUDA) });
+    }
+    let count = result::device::get_count().map_err(failed("initialisation"))?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+fn attribute(device: sys::CUdevice, name: &str, which: sys::CUdevice_attribute) -> Result<i32, DeviceError> {
+    // SAFETY: the device is one that the driver has given.
+    unsafe { result::device::get_attribute(device, which) }.map_err(|error| lost(name, "an attribute", error))
+}
+
+/// What is known of device `ordinal` without opening it.
+fn describe(ordinal: usize) -> Result<(sys::CUdevice, Properties), DeviceError> {
+    let name = format!("cuda:{ordinal}");
+    let failed = |error| lost(&name, "a description", error);
+    let device = result::device::get(ordinal as i32).map_err(failed)?;
+    let model = result::device::get_name(device).map_err(failed)?;
+    // SAFETY: the device is one that the driver has given.
+    let memory_bytes = unsafe { result::device::total_mem(device) }.map_err(failed)? as u64;
+    let get = |which| attribute(device, &name, which);
+    let have = (
+        get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+    );
+    if have < CAPABILITY {
+        let words = |(major, minor): (i32, i32)| format!("{major}.{minor}");
+        return Err(DeviceError::Unsupported { device: model, have: words(have), need: words(CAPABILITY) });
+    }
+    let shared = get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+    Ok((device, Properties { name, model, memory_bytes, shared_bytes: shared.unsigned_abs() }))
+}
+
+impl Driver {
+    /// The devices of this machine that the kernels can run on.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoDriver`], [`DeviceError::OldDriver`], [`DeviceError::NoDevice`] where there is none,
+    /// [`DeviceError::Unsupported`] where all are too old.
+    pub fn list() -> Result<Vec<Properties>, DeviceError> {
+        let count = load()?;
+        let mut reason = DeviceError::NoDevice { ordinal: 0, count };
+        let mut devices = Vec::new();
+        for ordinal in 0..count {
+            match describe(ordinal) {
+                Ok((_, properties)) => devices.push(properties),
+                Err(error) => reason = error,
+            }
+        }
+        if devices.is_empty() { Err(reason) } else { Ok(devices) }
+    }
+
+    /// Opens device `ordinal` and gives it the kernels.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoDriver`], [`DeviceError::OldDriver`], [`DeviceError::NoDevice`], [`DeviceError::Unsupported`],
+    /// [`DeviceError::Lost`] when the driver fails.
+    pub fn open(ordinal: usize) -> Result<Self, DeviceError> {
+        let count = load()?;
+        if ordinal >= count {
+            return Err(DeviceError::NoDevice { ordinal, count });
+        }
+        let (device, properties) = describe(ordinal)?;
+        // SAFETY: the device is one that the driver has given; the context is released with this object.
+        let context =
+            unsafe { result::primary_ctx::retain(device) }.map_err(|error| lost(&properties.name, "opening", error))?;
+        // From here on what has been made is given back when `opened` is dropped.
+        let (stream, module) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let mut opened = Self { device, context, stream, module, functions: Mutex::default(), properties };
+        let name = opened.properties.name.clone();
+        let failed = |error| lost(&name, "opening", error);
+        // SAFETY: the context is alive.
+        unsafe { result::ctx::set_current(context) }.map_err(failed)?;
+        opened.stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(failed)?;
+        let mut image = PTX.as_bytes().to_vec();
+        image.push(0);
+        // SAFETY: PTX text that ends in a zero byte.
+        opened.module = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }.map_err(failed)?;
+        Ok(opened)
+    }
+
+    /// Makes the context current on this thread.
+    fn enter(&self, operation: &'static str) -> Result<(), DeviceError> {
+        // SAFETY: the context is alive as long as this object.
+        unsafe { result::ctx::set_current(self.context) }.map_err(|error| self.lost(operation)(error))
+    }
+
+    fn lost(&self, operation: &'static str) -> impl Fn(result::DriverError) -> DeviceError + '_ {
+        move |error| lost(&self.properties.name, operation, error)
+    }
+
+    /// A kernel of the module, allowed `shared` bytes of dynamic shared memory.
+    fn function(&self, kernel: &'static CStr, shared: u32) -> Result<sys::CUfunction, DeviceError> {
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = |error: result::DriverError| DeviceError::Launch {
+            device: self.properties.name.clone(),
+            kernel: kernel.to_string_lossy().into_owned(),
+            reason: format!("{:?}", error.0),
+        };
+        let mut function = match functions.get(kernel) {
+            Some(function) => *function,
+            None => {
+                let mut handle = std::ptr::null_mut();
+                // SAFETY: the module is loaded, and the name ends in a zero byte.
+                unsafe { sys::cuModuleGetFunction(&raw mut handle, self.module, kernel.as_ptr()) }
+                    .result()
+                    .map_err(refused)?;
+                Function { handle, shared: SHARED_UNASKED }
+            }
+        };
+        if shared > function.shared {
+            let which = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the function is the module's.
+            unsafe { result::function::set_function_attribute(function.handle, which, shared as i32) }
+                .map_err(refused)?;
+            function.shared = shared;
+        }
+        functions.insert(kernel, function);
+        Ok(function.handle)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // A driver that fails here is gone, and what it held with it.
+        let _ = self.enter("closing");
+        if !self.stream.is_null() {
+            // SAFETY: made by `open`, and nobody else has it.
+            let _ = unsafe { result::stream::synchronize(self.stream) };
+        }
+        if !self.module.is_null() {
+            // SAFETY: as above.
+            let _ = unsafe { result::module::unload(self.module) };
+        }
+        if !self.stream.is_null() {
+            // SAFETY: as above.
+            let _ = unsafe { result::stream::destroy(self.stream) };
+        }
+        // SAFETY: retained by `open`.
+        let _ = unsafe { result::primary_ctx::release(self.device) };
+    }
+}
+
+impl Device for Driver {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<u64, DeviceError> {
+        self.enter("an allocation")?;
+        // SAFETY: the memory is written before a kernel reads it, or its contents do not matter.
+        match unsafe { result::malloc_sync(bytes) } {
+            Err(result::DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Err(DeviceError::MemoryBudget {
+                device: self.properties.name.clone(),
+                needed: bytes as u64,
+                in_use: 0,
+                budget: self.properties.memory_bytes,
+            }),
+            outcome => outcome.map_err(self.lost("an allocation")),
+        }
+    }
+
+    unsafe fn free(&self, address: u64, _bytes: usize) {
+        // Freeing waits for the work that is queued. A failure means that the device is gone.
+        if self.enter("an allocation").is_ok() {
+            // SAFETY: by contract `allocate` gave the address, and only queued work uses it.
+            let _ = unsafe { result::free_sync(address) };
+        }
+    }
+
+    unsafe fn write(&self, words: &[u64], address: u64) -> Result<(), DeviceError> {
+        self.enter("a copy to the device")?;
+        // SAFETY: by contract the memory is large enough; the copy has been made or `words` staged when the stream has
+        // been waited for.
+        unsafe { result::memcpy_htod_async(address, words, self.stream) }.map_err(self.lost("a copy to the device"))?;
+        self.synchronize()
+    }
+
+    unsafe fn read(&self, address: u64, words: &mut [u64]) -> Result<(), DeviceError> {
+        self.enter("a copy from the device")?;
+        // SAFETY: by contract the memory is large enough; waited for below.
+        unsafe { result::memcpy_dtoh_async(words, address, self.stream) }
+            .map_err(self.lost("a copy from the device"))?;
+        self.synchronize()
+    }
+
+    unsafe fn clear(&self, address: u64, words: usize) -> Result<(), DeviceError> {
+        self.enter("clearing")?;
+        // SAFETY: by contract the memory is large enough.
+        unsafe { result::memset_d8_async(address, 0, words * size_of::<u64>(), self.stream) }
+            .map_err(self.lost("clearing"))
+    }
+
+    unsafe fn launch(
+        &self,
+        kernel: &'static CStr,
+        launch: Launch,
+        arguments: &[Argument<'_>],
+    ) -> Result<(), DeviceError> {
+        self.enter("a launch")?;
+        let function = self.function(kernel, launch.shared)?;
+        let mut pointers: Vec<*mut c_void> = arguments.iter().map(|argument| argument.pointer().cast_mut()).collect();
+        let [x, y, z] = launch.grid;
+        let block = (launch.threads, 1, 1);
+        // SAFETY: by contract the arguments are the kernel's; the driver copies them before it returns.
+        unsafe { result::launch_kernel(function, (x, y, z), block, launch.shared, self.stream, &mut pointers) }.map_err(
+            |error| DeviceError::Launch {
+                device: self.properties.name.clone(),
+                kernel: kernel.to_string_lossy().into_owned(),
+                reason: format!("{:?}", error.0),
+            },
+        )
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.enter("waiting")?;
+        // SAFETY: the stream is alive as long as this object.
+        unsafe { result::stream::synchronize(self.stream) }.map_err(self.lost("waiting"))
+    }
+}
+
+impl Cuda<Driver> {
+    /// Opens device `ordinal` for `ring`, with the budget of [`Cuda::new`].
+    ///
+    /// # Errors
+    /// Those of [`Driver::open`] and [`Cuda::new`].
+    pub fn open(ring: Arc<Ring>, ordinal: usize) -> Result<Self, BackendError> {
+        Self::new(ring, Driver::open(ordinal)?, None)
+    }
+}

@@ -1,0 +1,169 @@
+//! Fused stages of a key switch, and the tensor product, as launches.
+
+use synchromesh_ring::backend::{DigitLimb, GadgetDigits, TensorMode, View, ViewMut};
+use synchromesh_ring::{Backend, BackendError};
+
+use crate::arguments::{DigitLimbs, Limbs, MAX_DIGIT_LIMBS, MAX_LIMBS, Pass};
+use crate::backend::Cuda;
+use crate::device::{Argument, Device, DeviceError, Launch};
+use crate::launch::{Place, groups};
+
+/// Most digits of a fused product: as many products as a sum of 128 bits holds.
+pub(crate) const MAX_DIGITS: usize = 63;
+/// Rows of an input that a digit can be; greater numbers say that it is in the digit matrix.
+const MAX_INPUT_ROWS: usize = 0xfffe;
+const IN_SLOTS: u16 = 0xfffe;
+const IN_COEFFICIENTS: u16 = 0xffff;
+/// log2 of the points of a block of threads, in the first pass and in the last.
+const LOG_POINTS: [u32; 2] = [12, 9];
+/// log2 of the slots of one thread, whose sums for both columns stay in registers; eight would spill.
+const LOG_SLOTS: u32 = 2;
+/// Layers of the last pass, at least: it keeps blocks of 64 slots whole.
+const LAST_LAYERS: u32 = 6;
+
+/// The two passes of a digit's transform.
+pub(crate) fn passes(log_n: u32) -> [Pass; 2] {
+    let last = LAST_LAYERS.max(log_n / 2);
+    let pass = |first, layers, points: u32| Pass { first, layers, log_sets: points.min(log_n) - layers, unused: 0 };
+    [pass(0, log_n - last, LOG_POINTS[0]), pass(log_n - last, last, LOG_POINTS[1])]
+}
+
+/// Whether a gadget's digits can be named to the kernel.
+pub(crate) fn fits(limbs: &[Vec<DigitLimb>]) -> bool {
+    let named = |limb: &DigitLimb| !matches!(limb, DigitLimb::Input(row) if *row >= MAX_INPUT_ROWS);
+    !limbs.is_empty() && limbs.len() <= MAX_DIGITS && limbs.iter().flatten().all(named)
+}
+
+impl<D: Device> Cuda<D> {
+    /// [`Backend::gadget_product`] for digits that [`fits`].
+    pub(crate) fn fused_gadget_product(
+        &self,
+        primes: &[usize],
+        gadget: GadgetDigits<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        out: ViewMut<'_, Self>,
+        accumulate: bool,
+    ) -> Result<(), BackendError> {
+        let [first, last] = passes(self.tables().log_n);
+        let GadgetDigits { digits, limbs, input } = gadget;
+        let (mut of, mut rows) = (Vec::new(), Vec::new());
+        for (j, state) in limbs.iter().enumerate() {
+            for r in (0..primes.len()).filter(|&r| state[r] == DigitLimb::Coefficients) {
+                of.push(primes[r]);
+                rows.push(digits.row(j, r));
+            }
+        }
+        self.first_pass(&of, &Place::rows(digits.buffer, &rows), &first)?;
+        let terms = limbs.len();
+        let input_address = self.input_address(input, limbs)?;
+        let (digits, keys) = (Place::of_mut(&digits), keys.each_ref().map(Place::of));
+        let (out, points) = (Place::of_mut(&out), last.layers + last.log_sets);
+        for range in groups(primes.len(), (MAX_DIGIT_LIMBS / terms).min(MAX_LIMBS)) {
+            let group = Limbs::new(&primes[range.clone()]);
+            let states = states(limbs, range.clone());
+            let place = |place, batch| self.rows(place, batch, range.clone());
+            let rows = [place(&out, 2)?, place(&digits, terms)?, place(&keys[0], terms)?, place(&keys[1], terms)?];
+            let (terms, accumulate) = (terms as u32, u32::from(accumulate));
+            let mut arguments = vec![Argument::new(self.tables()), Argument::new(&group)];
+            arguments.extend(rows.iter().map(Argument::new));
+            arguments.extend([Argument::new(&states), Argument::new(&input_address), Argument::new(&last)]);
+            arguments.extend([Argument::new(&terms), Argument::new(&accumulate)]);
+            let launch = Launch {
+                grid: [1 << (self.tables().log_n - points), range.len() as u32, 1],
+                threads: 1 << (points - LOG_SLOTS),
+                shared: 8 << points,
+            };
+            // SAFETY: these are the kernel's arguments; the rows of all digits and keys exist, and so do those of the
+            // input; the blocks cover a row, four slots a thread.
+            unsafe { self.queue(c"gadget_product", launch, &arguments)? };
+        }
+        Ok(())
+    }
+
+    /// Where the input begins, all rows that the digits name being there; 0 without one.
+    fn input_address(
+        &self,
+        input: Option<&<Self as Backend>::Buffer>,
+        limbs: &[Vec<DigitLimb>],
+    ) -> Result<u64, DeviceError> {
+        let named = limbs.iter().flatten().filter_map(|limb| match limb {
+            DigitLimb::Input(row) => Some(*row),
+            _ => None,
+        });
+        let (Some(greatest), Some(input)) = (named.max(), input) else { return Ok(0) };
+        self.rows(&Place::rows(input, &[greatest]), 1, 0..1)?;
+        Ok(input.address())
+    }
+
+    /// The first pass of transforms, in place.
+    fn first_pass(&self, primes: &[usize], x: &Place<'_, D>, pass: &Pass) -> Result<(), DeviceError> {
+        for range in groups(primes.len(), MAX_LIMBS) {
+            let limbs = Limbs::new(&primes[range.clone()]);
+            let rows = self.rows(x, 1, range.clone())?;
+            // SAFETY: the kernel takes the arguments of a pass alone, and the rows exist.
+            unsafe { self.pass(c"ntt_forward_first", (&limbs, range.len(), 1), [&rows, &rows], pass, None)? };
+        }
+        Ok(())
+    }
+
+    /// [`Backend::tensor`].
+    pub(crate) fn fused_tensor(
+        &self,
+        primes: &[usize],
+        operands: [View<'_, Self>; 4],
+        out: [ViewMut<'_, Self>; 3],
+        mode: TensorMode,
+    ) -> Result<(), BackendError> {
+        let limbs = primes.len();
+        let slots = self.alloc(4 * limbs)?;
+        let rows: Vec<usize> = (0..4 * limbs).collect();
+        for (operand, rows) in operands.iter().zip(rows.chunks(limbs.max(1))) {
+            self.transform(false, primes, [&Place::of(operand), &Place::rows(&slots, rows)])?;
+        }
+        let operands = Place::of(&View { buffer: &slots, batch: 4, batch_stride: limbs, rows: &rows[..limbs] });
+        let out = out.each_ref().map(Place::of_mut);
+        let accumulate = u32::from(mode.accumulate);
+        for range in groups(limbs, MAX_LIMBS) {
+            let group = Limbs::new(&primes[range.clone()]);
+            let place = |place, batch| self.rows(place, batch, range.clone());
+            let rows = [place(&operands, 4)?, place(&out[0], 1)?, place(&out[1], 1)?, place(&out[2], 1)?];
+            let mut arguments = vec![Argument::new(self.tables()), Argument::new(&group)];
+            arguments.extend(rows.iter().map(Argument::new));
+            arguments.push(Argument::new(&accumulate));
+            let launch = Self::each_word(1 << self.tables().log_n, range.len(), 1);
+            // SAFETY: these are the kernel's arguments, and the rows exist.
+            unsafe { self.queue(c"tensor_product", launch, &arguments)? };
+        }
+        let finished = out.iter().zip(mode.finish).filter(|(_, finish)| *finish);
+        Ok(finished.map(|(out, _)| out).try_for_each(|out| self.transform(true, primes, [out, out]))?)
+    }
+}
+
+/// Where the limbs `range` of all digits are.
+fn states(limbs: &[Vec<DigitLimb>], range: std::ops::Range<usize>) -> DigitLimbs {
+    let mut state = [IN_SLOTS; MAX_DIGIT_LIMBS];
+    let named = limbs.iter().flat_map(|digit| &digit[range.clone()]);
+    for (to, limb) in state.iter_mut().zip(named) {
+        *to = match limb {
+            DigitLimb::Coefficients => IN_COEFFICIENTS,
+            DigitLimb::Slots => IN_SLOTS,
+            DigitLimb::Input(row) => *row as u16,
+        };
+    }
+    DigitLimbs { state }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_passes_cover_all_layers_of_every_degree() {
+        for log_n in synchromesh_ring::ntt::MIN_LOG_N..=synchromesh_ring::ntt::MAX_LOG_N {
+            let [first, last] = passes(log_n);
+            assert!(first.layers >= 4 && last.layers >= LAST_LAYERS && last.first == first.layers);
+            assert_eq!(first.layers + last.layers, log_n);
+            assert!(first.layers + first.log_sets <= log_n && last.layers + last.log_sets <= log_n);
+        }
+    }
+}

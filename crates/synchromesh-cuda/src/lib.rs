@@ -1,0 +1,35 @@
+//! The GPU backend: [`Cuda`] implements [`synchromesh_ring::Backend`] with kernels that run on a [`Device`].
+//!
+//! There are two devices, and the code above them does not know which it has:
+//! - `Driver` (feature `driver`): an NVIDIA card. The driver is loaded when a device is opened and the kernels are
+//!   embedded as PTX, so that nothing of CUDA is needed to build, and only the driver to run.
+//! - `Emulated` (feature `emulated`): the same kernel sources, compiled as C++ over an emulator of CUDA's execution
+//!   model that runs threads in a chosen order and checks what they do. Slow; for tests.
+//!
+//! Results are bit for bit those of the CPU backend: residues are canonical, and where a result is defined by an
+//! approximation (the overflow counts of base conversions, the uniform sampler) the definition is in integers or in
+//! unfused IEEE operations.
+//!
+//! **Architecture Invariant:** host and device memory meet in `upload`, `download` and `reduce_signed` only.
+
+mod arguments;
+mod backend;
+mod convert;
+mod device;
+#[cfg(feature = "driver")]
+mod driver;
+#[cfg(feature = "emulated")]
+mod emulated;
+mod fused;
+mod launch;
+mod memory;
+mod tables;
+
+pub use backend::{Cuda, Stages};
+pub use convert::DeviceConversion;
+pub use device::{Argument, Device, DeviceError, Launch, Parameter, Properties};
+#[cfg(feature = "driver")]
+pub use driver::Driver;
+#[cfg(feature = "emulated")]
+pub use emulated::{Emulated, Order};
+pub use memory::DeviceBuffer;
