@@ -1,16 +1,20 @@
 //! One key switch: relinearisation or rotation, any method and domains, folded or not, with its counted cost.
 
 mod methods;
+mod swap;
 
 use std::sync::Arc;
 
 use serde::Serialize;
-use synchromesh::cost::{self, OneSwitch, Profile, Shape};
+use synchromesh::cost::{self, OneSwitch, Op, Profile, Shape};
 use synchromesh_ring::isa::Isa;
 use synchromesh_ring::prime::ntt_primes_excluding;
 use synchromesh_ring::{Counting, Cpu, IndexSet};
+use synchromesh_rlwe::codec::switch_key_bytes;
 use synchromesh_rlwe::security::{self, SecurityLevel};
-use synchromesh_rlwe::{Context, DigitSizes, Params, ParamsLiteral, ProductRing, Security, SwitchPlan};
+use synchromesh_rlwe::{
+    Context, DigitSizes, KeyPart, Params, ParamsLiteral, PrimeSwitching, ProductRing, Security, Source, SwitchPlan,
+};
 
 pub use self::methods::{Aux, Gadget, Second, fastest};
 
@@ -98,6 +102,9 @@ pub struct Request {
     pub second: Option<Second>,
     /// Limbs of the ciphertext when fewer than the key has.
     pub limbs: Option<usize>,
+    /// mu large primes leave with P and kappa small ones come in: the last ones of [`Chain::Widths`], or primes that
+    /// [`Chain::Equal`] gets besides, of mu/kappa of the large ones' width.
+    pub swap: Option<PrimeSwitching>,
     /// Error multiple: 1 for BFV and CKKS, the plaintext modulus for BGV, in decimal.
     pub error_multiple: String,
     /// Operation, domains and batch.
@@ -128,8 +135,12 @@ pub struct Report {
     pub method: &'static str,
     /// log2 of the degree.
     pub log_n: u32,
-    /// Widths of the primes of the ciphertext being switched, borrowed ones apart.
+    /// Widths of the primes of the ciphertext being switched, those that may come in last, borrowed ones apart.
     pub q_bits: Vec<u32>,
+    /// Widths of the primes of the result.
+    pub target_bits: Vec<u32>,
+    /// Large primes that leave and small ones that come in.
+    pub swap: Option<PrimeSwitching>,
     /// Widths of the special primes, borrowed ones too.
     pub p_bits: Vec<u32>,
     /// Bits of all primes of the key.
@@ -158,6 +169,12 @@ pub struct Report {
     pub predicted_ms: Option<f64>,
     /// Bytes of the prepared key.
     pub key_bytes: usize,
+    /// Bytes of the key at rest, both halves a word a residue.
+    pub plain_bytes: usize,
+    /// Bytes of the key on the wire: the uniform half as a seed, residues at their own width.
+    pub wire_bytes: u64,
+    /// Of these, what ciphertexts of so many limbs and fewer need.
+    pub trimmed_wire_bytes: u64,
     /// Counted operations of the batch.
     pub counts: CountReport,
 }
@@ -185,7 +202,8 @@ pub(crate) fn suitable_width() -> Result<u32, Error> {
 pub struct Prepared {
     params: Params,
     plan: SwitchPlan,
-    active: IndexSet,
+    ends: [IndexSet; 2],
+    swap: Option<PrimeSwitching>,
     shape: Shape,
 }
 
@@ -196,16 +214,9 @@ impl Prepared {
     /// [`Error`] for parameters that cannot be built.
     pub fn new(request: &Request) -> Result<Self, Error> {
         let params = Params::new(literal(request)?)?;
-        let mut plan = methods::plan(request, &params)?;
-        if request.unfolded {
-            plan = plan.unfolded();
-        }
-        let most = params.top_level() + 1;
-        let limbs = request.limbs.unwrap_or(most);
-        let Some(active) = limbs.checked_sub(1).and_then(|level| params.level(level).ok()).cloned() else {
-            return Err(Error::Request { reason: format!("--limbs {limbs} is outside 1..={most}") });
-        };
-        Ok(Self { params, plan, active, shape: request.shape })
+        let ends = request.ends(&params)?;
+        let plan = request.with_folding(methods::plan(request, &params)?, &ends);
+        Ok(Self { params, plan, ends, swap: request.swap, shape: request.shape })
     }
 
     /// The parameters.
@@ -218,6 +229,12 @@ impl Prepared {
     #[must_use]
     pub const fn plan(&self) -> &SwitchPlan {
         &self.plan
+    }
+
+    /// The primes of the ciphertext that is switched and those of the result.
+    #[must_use]
+    pub const fn ends(&self) -> &[IndexSet; 2] {
+        &self.ends
     }
 
     /// Whether keys of these parameters have 128 bits of security.
@@ -245,6 +262,19 @@ impl Prepared {
         16 * shape.rows(&self.params).len() * shape.primes().len() * self.params.n()
     }
 
+    /// Bytes on the wire of the whole key, and of what the input's primes need of it.
+    fn wire_bytes(&self) -> Result<[u64; 2], Error> {
+        let source = match self.shape.op {
+            Op::Relin => Source::Square,
+            Op::Rotate => Source::Galois(3),
+        };
+        let whole = KeyPart::whole(&self.params, self.plan.shape())?;
+        // A plan in an extended ring needs what the same plan needs outside.
+        let plain = SwitchPlan { ring: ProductRing::Base, ..self.plan.clone() };
+        let needed = KeyPart::needed(&self.params, &plain, &self.ends[0])?;
+        Ok([whole, needed].map(|part| switch_key_bytes(&self.params, source, &part)))
+    }
+
     /// Digits and primes of the extended ring; none in R_QP.
     #[must_use]
     pub fn extended(&self) -> Option<(usize, usize)> {
@@ -269,7 +299,7 @@ impl Prepared {
     /// # Errors
     /// When the profile lacks an operation.
     pub fn predict(&self, profile: &Profile) -> Result<f64, Error> {
-        Ok(cost::predict(profile, &self.params, &self.plan, [&self.active; 2], self.shape)?)
+        Ok(cost::predict(profile, &self.params, &self.plan, self.ends.each_ref(), self.shape)?)
     }
 
     /// The switch ready to run on this machine's CPU.
@@ -279,7 +309,7 @@ impl Prepared {
     pub fn on_cpu(&self) -> Result<OneSwitch<Cpu>, Error> {
         let (isa, _) = isa_and_width()?;
         let context = Context::with_backend(self.params.clone(), Cpu::with_isa(Arc::clone(self.params.ring()), isa)?);
-        Ok(OneSwitch::new(&context, &self.plan, [&self.active; 2], self.shape)?)
+        Ok(OneSwitch::new(&context, &self.plan, self.ends.each_ref(), self.shape)?)
     }
 
     /// What one run costs by the papers' counts.
@@ -289,7 +319,7 @@ impl Prepared {
     pub fn counts(&self) -> Result<CountReport, Error> {
         let dry = synchromesh_ring::Dry::new(Arc::clone(self.params.ring()));
         let context = Context::with_backend(self.params.clone(), Counting::new(dry));
-        let switch = OneSwitch::new(&context, &self.plan, [&self.active; 2], self.shape)?;
+        let switch = OneSwitch::new(&context, &self.plan, self.ends.each_ref(), self.shape)?;
         let (done, counts) = context.backend().measure(|| switch.run());
         done?;
         let synchromesh_ring::Counts { ntt, mul, convert_mac, correction, bytes } = counts;
@@ -308,11 +338,14 @@ impl Prepared {
         let seconds = median_seconds(|| switch.run())?;
         let params = &self.params;
         let bits = |set: &IndexSet| set.iter().map(|i| params.ring().modulus(i).bits()).collect::<Vec<_>>();
-        let candidate = cost::Candidate::new(params, self.plan.clone(), &self.active);
+        let [wire_bytes, trimmed_wire_bytes] = self.wire_bytes()?;
+        let candidate = cost::Candidate::new(params, self.plan.clone(), &self.ends[0]);
         Ok(Report {
             method: candidate.method(),
             log_n: params.ring().log_n(),
             q_bits: bits(&params.q().without(&self.plan.special)),
+            target_bits: bits(&self.ends[1]),
+            swap: self.swap,
             p_bits: bits(&self.plan.special),
             log_qp: params.log_qp(),
             security_bits: params.security_bits(),
@@ -320,23 +353,26 @@ impl Prepared {
             omega2: self.extended().map(|(digits, _)| digits),
             digit_primes: self.plan.digits.iter().map(IndexSet::len).max().unwrap_or(0),
             aux_primes: self.extended().map_or(0, |(_, primes)| primes),
-            limbs: self.active.len(),
+            limbs: self.ends[0].len(),
             batch: self.shape.batch,
             isa: isa.name(),
             device: synchromesh_ring::Backend::name(switch.context().backend()),
             median_ms: seconds * 1e3,
             predicted_ms: predicted.map(|s| s * 1e3),
             key_bytes: self.key_bytes(),
+            plain_bytes: self.stored_bytes(),
+            wire_bytes,
+            trimmed_wire_bytes,
             counts,
         })
     }
 }
 
 /// Widths of the ciphertext primes.
-fn q_widths(chain: &Chain) -> Result<Vec<u32>, Error> {
-    match chain {
+fn q_widths(request: &Request) -> Result<Vec<u32>, Error> {
+    match &request.chain {
         Chain::Widths { q, .. } => Ok(q.clone()),
-        Chain::Equal { log_q, width, .. } => Ok(widths(*log_q, most_bits(*width)?)),
+        Chain::Equal { log_q, width, .. } => swap::widths_with_small(*log_q, most_bits(*width)?, request.swap),
     }
 }
 
@@ -354,14 +390,17 @@ fn p_widths(request: &Request, q_bits: &[u32]) -> Result<Vec<u32>, Error> {
     match &request.chain {
         Chain::Widths { p, .. } => Ok(p.clone()),
         Chain::Equal { log_p, width, .. } => {
-            let digit = request.method.digit_primes(q_bits.len())?;
-            Ok(widths(log_p.unwrap_or(q_bits[0] * digit as u32), most_bits(*width)?))
+            let sizes = request.sizes(q_bits)?.0;
+            let mut widths_left = q_bits.iter();
+            let digits = sizes.iter().map(|&size| widths_left.by_ref().take(size).sum::<u32>());
+            let largest = digits.max().unwrap_or(0);
+            Ok(widths(log_p.unwrap_or(largest), most_bits(*width)?))
         }
     }
 }
 
 fn literal(request: &Request) -> Result<ParamsLiteral, Error> {
-    let q_bits = q_widths(&request.chain)?;
+    let q_bits = q_widths(request)?;
     let p_bits = p_widths(request, &q_bits)?;
     let aux_bits = methods::aux_widths(request, &q_bits, &p_bits)?;
     let mut q = Vec::new();
@@ -404,6 +443,7 @@ pub fn rotation(log_n: u32, chain: Chain, method: Method) -> Request {
         gadget: Gadget::Idempotent,
         second: None,
         limbs: None,
+        swap: None,
         error_multiple: "1".to_owned(),
         shape: Shape::ROTATION,
         unfolded: false,

@@ -6,7 +6,9 @@
 
 pub mod circuits;
 pub mod key_switch;
+pub mod matmul;
 pub mod memory;
+pub mod noise;
 pub mod ntt;
 pub mod reproduce;
 pub mod revisiting;

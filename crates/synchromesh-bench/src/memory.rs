@@ -9,8 +9,24 @@ pub fn available_bytes() -> Option<u64> {
     parse(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
 
+/// Bytes that this process has had at most; `None` where the system does not say.
+#[must_use]
+pub fn peak_bytes() -> Option<u64> {
+    line(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+}
+
+/// Lets [`peak_bytes`] begin anew, where the system allows it.
+pub fn forget_peak() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
 fn parse(meminfo: &str) -> Option<u64> {
-    let kibibytes = meminfo.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?.trim().strip_suffix("kB")?;
+    line(meminfo, "MemAvailable:")
+}
+
+/// The kibibytes after a name, in bytes.
+fn line(text: &str, name: &str) -> Option<u64> {
+    let kibibytes = text.lines().find_map(|l| l.strip_prefix(name))?.trim().strip_suffix("kB")?;
     kibibytes.trim_end().parse::<u64>().ok()?.checked_mul(1024)
 }
 

@@ -4,13 +4,17 @@
 //! could not be measured, or differs from the paper's setting, is a sentence among the deviations.
 
 mod extended;
+mod level_circuits;
 mod level_plans;
 mod levelaware;
+mod parameters;
 mod perspective;
 mod planner;
 mod revisiting;
 mod runner;
 pub mod sets;
+mod sweep;
+mod triples;
 
 use serde_json::{Map, Value};
 use synchromesh::cost::Profile;
@@ -86,16 +90,24 @@ const LEVEL_AWARE: &str = "Hwang, Seo, Song: Optimizing HE Operations via Level-
 const LINEAR: &str = "Efficient Key-Switching for Word-Type FHE and GPU Acceleration";
 /// ePrint 2021/204.
 const REVISITING: &str = "ePrint 2021/204, Revisiting Homomorphic Encryption Schemes for Finite Fields";
+/// ePrint 2023/593.
+const TRIPLES: &str = "ePrint 2023/593, Implementing and Optimizing Matrix Triples with Homomorphic Encryption";
 /// Our own.
 const OWN: &str = "this library";
 
 /// Every item.
-pub const ITEMS: [Item; 29] = [
+pub const ITEMS: &[Item] = &[
     Item {
         id: "perspective-table2",
         title: "operations of single decomposition, by formula and counted",
         paper: PERSPECTIVE,
         run: perspective::table2,
+    },
+    Item {
+        id: "perspective-table3",
+        title: "operations of double decomposition, by formula and counted",
+        paper: PERSPECTIVE,
+        run: sweep::table3,
     },
     Item {
         id: "perspective-table4",
@@ -141,6 +153,18 @@ pub const ITEMS: [Item; 29] = [
         run: perspective::claims,
     },
     Item {
+        id: "perspective-sweep",
+        title: "single and double decomposition at every number of primes",
+        paper: PERSPECTIVE,
+        run: sweep::sweep,
+    },
+    Item {
+        id: "perspective-limits",
+        title: "the largest moduli for 128 bits of security, by formula and by estimator",
+        paper: PERSPECTIVE,
+        run: parameters::perspective_limits,
+    },
+    Item {
         id: "linear-table2",
         title: "operations of linear key switching, by formula and counted",
         paper: LINEAR,
@@ -153,6 +177,18 @@ pub const ITEMS: [Item; 29] = [
         run: extended::linear_table8,
     },
     Item { id: "levelaware-table2", title: "the parameters", paper: LEVEL_AWARE, run: level_plans::table2 },
+    Item {
+        id: "levelaware-table4",
+        title: "polynomials evaluated from the highest level",
+        paper: LEVEL_AWARE,
+        run: level_circuits::table4,
+    },
+    Item {
+        id: "levelaware-claims",
+        title: "the index map against fixed digit lengths, expansion against transmission",
+        paper: LEVEL_AWARE,
+        run: level_circuits::claims,
+    },
     Item {
         id: "levelaware-table5",
         title: "sizes of expanded keys and the time to expand them",
@@ -228,6 +264,43 @@ pub const ITEMS: [Item; 29] = [
         run: revisiting::claims,
     },
     Item {
+        id: "revisiting-logq",
+        title: "moduli for product trees, certified and on average",
+        paper: REVISITING,
+        run: parameters::revisiting_logq,
+    },
+    Item {
+        id: "triples-table1",
+        title: "parameters of matrix triples by looking ahead",
+        paper: TRIPLES,
+        run: parameters::triples_table1,
+    },
+    Item {
+        id: "triples-table2",
+        title: "rotations and products of encrypted matrices, with earlier work",
+        paper: TRIPLES,
+        run: triples::table2,
+    },
+    Item {
+        id: "triples-table3",
+        title: "hoisting against key re-use, one thread",
+        paper: TRIPLES,
+        run: triples::table3,
+    },
+    Item {
+        id: "triples-table4",
+        title: "hoisting against hoisting with key re-use, several threads",
+        paper: TRIPLES,
+        run: triples::table4,
+    },
+    Item {
+        id: "triples-table5",
+        title: "rotations made once against rotations made again",
+        paper: TRIPLES,
+        run: triples::table5,
+    },
+    Item { id: "triples-table6", title: "slicing of 192 x 192", paper: TRIPLES, run: triples::table6 },
+    Item {
         id: "planner-predictions",
         title: "predicted against measured time of key switches",
         paper: OWN,
@@ -296,7 +369,7 @@ mod tests {
         for (i, item) in ITEMS.iter().enumerate() {
             assert!(ITEMS[..i].iter().all(|other| other.id != item.id), "{}", item.id);
             let word = item.id.split('-').next().unwrap();
-            let words = ["perspective", "linear", "levelaware", "revisiting", "planner"];
+            let words = ["perspective", "linear", "levelaware", "revisiting", "triples", "planner"];
             assert!(words.contains(&word), "{}", item.id);
             assert_eq!(Item::find(item.id).unwrap().title, item.title);
         }

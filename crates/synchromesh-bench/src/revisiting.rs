@@ -6,7 +6,7 @@
 //! step of many cells, so that here they are replaced by the errors measured as the circuit goes along. A few of the
 //! smallest cells are refused even so: what one product may do to ciphertexts without any error is more than they have
 //! room for; their primes grow bit by bit until it runs. BGV runs at the parameters that the static rule of section 4
-//! gives with the certified noise model, since the paper's hold on average only.
+//! gives with the paper's noise model, likewise, and where that is refused with the certified one.
 
 mod bfv;
 mod bgv;

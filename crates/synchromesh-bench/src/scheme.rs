@@ -51,6 +51,12 @@ pub struct Request {
     pub log_n: u32,
     /// Levels above the lowest, one prime each.
     pub depth: usize,
+    /// Widths of the ciphertext primes of BFV and BGV, the one that stays longest first; none: 50 bits each.
+    pub q_bits: Option<Vec<u32>>,
+    /// Widths of their special primes; none: primes of 50 bits as long together as the longest digit.
+    pub p_bits: Option<Vec<u32>>,
+    /// Their digits of a key switch; none: 3.
+    pub omega: Option<usize>,
     /// Plaintext modulus of BFV and BGV; none: 65537.
     pub t: Option<String>,
     /// Limbs of the operands, when fewer than all.
@@ -59,6 +65,28 @@ pub struct Request {
     pub op: Op,
     /// The way of multiplying, see [`bfv::names`] and [`bgv::names`]; none: the default.
     pub variant: Option<String>,
+    /// Which of products one after another: operands of BFV and BGV have been squared one time fewer. 1: fresh ones.
+    pub product: usize,
+}
+
+impl Request {
+    /// On fresh ciphertexts at the default parameters.
+    #[must_use]
+    pub const fn new(scheme: SchemeName, log_n: u32, depth: usize, op: Op) -> Self {
+        Self {
+            scheme,
+            log_n,
+            depth,
+            q_bits: None,
+            p_bits: None,
+            omega: None,
+            t: None,
+            limbs: None,
+            op,
+            variant: None,
+            product: 1,
+        }
+    }
 }
 
 /// What `bench scheme` reports.
@@ -85,6 +113,8 @@ pub struct Report {
     pub omega: usize,
     /// Limbs of the operands. For a product at a lower level than theirs: the limbs it is computed with.
     pub limbs: usize,
+    /// Which of products one after another.
+    pub product: usize,
     /// Estimated security.
     pub security_bits: f64,
     /// Instruction set.
@@ -100,6 +130,11 @@ pub struct Report {
 pub fn measure(request: &Request) -> Result<Report, Error> {
     if request.depth > 100 {
         return Err(Error::Request { reason: format!("depth {} is above 100", request.depth) });
+    }
+    if let Some(bits) = request.q_bits.as_ref().filter(|bits| bits.is_empty() || bits.len() > 101) {
+        return Err(Error::Request {
+            reason: format!("{} ciphertext primes; from 1 to 101 can be measured", bits.len()),
+        });
     }
     match request.scheme {
         SchemeName::Bfv => bfv::measure(request),
@@ -173,6 +208,7 @@ fn report(request: &Request, params: &Params, omega: usize, variant: Option<&'st
         p_bits: bits(params.p()),
         omega,
         limbs: request.limbs.unwrap_or(params.q().len()),
+        product: request.product,
         security_bits: params.security_bits(),
         isa: Isa::detect().map_or("unknown", Isa::name),
         median_ms: seconds * 1e3,
@@ -184,14 +220,20 @@ fn time<T>(mut operation: impl FnMut() -> synchromesh::Result<T>) -> Result<f64,
     Ok(median_seconds(|| operation().map(|result| drop(std::hint::black_box(result))))?)
 }
 
+/// t, decimal or hexadecimal.
+fn plain_modulus(request: &Request) -> String {
+    request.t.clone().unwrap_or_else(|| "65537".to_owned())
+}
+
 /// The parameters of a request, with the largest primes of their widths.
 fn literal(request: &Request) -> exact::ParamsLiteral {
-    let q_bits = vec![50; request.depth + 1];
-    let omega = OMEGA.min(q_bits.len());
+    let q_bits = request.q_bits.clone().unwrap_or_else(|| vec![50; request.depth + 1]);
+    let omega = request.omega.unwrap_or(OMEGA).clamp(1, q_bits.len().max(1));
+    let width = q_bits.iter().copied().max().unwrap_or(50);
     exact::ParamsLiteral {
         log_n: request.log_n,
-        t: request.t.clone().unwrap_or_else(|| "65537".to_owned()),
-        p_bits: special(&q_bits, omega, 50),
+        t: plain_modulus(request),
+        p_bits: request.p_bits.clone().unwrap_or_else(|| special(&q_bits, omega, width)),
         q_bits,
         level_limbs: vec![],
         schedule: Default::default(),
@@ -209,7 +251,10 @@ fn measure_exact<S: Exact>(request: &Request, way: &Way<'_, S>) -> Result<Report
 /// Measures in a context made for the request.
 fn run<S: Exact>(request: &Request, context: &Arc<exact::Context<S>>, way: &Way<'_, S>) -> Result<Report, Error> {
     let omega = context.params().literal().omega;
-    let level = level(request.limbs, context.params().rlwe().q().len())?;
+    let level = match request.limbs {
+        None => context.params().top_level(),
+        limbs => level(limbs, context.params().rlwe().q().len())?,
+    };
     let mut randomness = Randomness::insecure_from_number(1);
     let (secret, public) = context.generate_keys(&mut randomness)?;
     let slots = context.slot_encoder().is_ok();
@@ -218,8 +263,14 @@ fn run<S: Exact>(request: &Request, context: &Arc<exact::Context<S>>, way: &Way<
     let evaluator = (way.set_up)(exact::Evaluator::new(context, Some(Arc::new(keys))));
     let message: Vec<i64> = (0..context.params().n() as i64).map(|i| i * i % 251 - 125).collect();
     let message = context.encode_coefficients(&message)?;
-    let x = (way.operand)(&evaluator, context.encrypt_at(&public, &message, level, &mut randomness)?)?;
-    let y = (way.operand)(&evaluator, context.encrypt_at(&public, &message, level, &mut randomness)?)?;
+    let mut operand = || -> synchromesh::Result<Ct<S>> {
+        let mut x = (way.operand)(&evaluator, context.encrypt_at(&public, &message, level, &mut randomness)?)?;
+        for _ in 1..request.product {
+            x = evaluator.square(&x)?;
+        }
+        Ok(x)
+    };
+    let (x, y) = (operand()?, operand()?);
     let per_product = |seconds: f64| seconds / way.products as f64;
     let seconds = match request.op {
         Op::Encrypt => time(|| context.encrypt_at(&public, &message, level, &mut randomness)),
@@ -237,6 +288,11 @@ fn run<S: Exact>(request: &Request, context: &Arc<exact::Context<S>>, way: &Way<
 fn measure_ckks(request: &Request) -> Result<Report, Error> {
     if let Some(t) = &request.t {
         return Err(Error::Request { reason: format!("--t {t} is for bfv and bgv: ckks has no plaintext modulus") });
+    }
+    if request.q_bits.is_some() || request.p_bits.is_some() || request.omega.is_some() || request.product != 1 {
+        return Err(Error::Request {
+            reason: "--q-bits, --p-bits, --omega and --product are for bfv and bgv".to_owned(),
+        });
     }
     let mut q_bits = vec![55];
     q_bits.resize(request.depth + 1, 45);

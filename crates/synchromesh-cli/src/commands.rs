@@ -4,6 +4,7 @@ mod bench;
 mod demo;
 mod info;
 mod inspect;
+mod matmul;
 mod place;
 mod plan;
 mod reproduce;
@@ -41,6 +42,7 @@ enum Command {
     Eval(session::Eval),
     Decrypt(session::Decrypt),
     Inspect(inspect::Inspect),
+    Matmul(matmul::Matmul),
     /// Measure one operation: medians on one thread, at any parameters.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -59,6 +61,7 @@ impl Command {
             Self::Eval(eval) => eval.run(json),
             Self::Decrypt(decrypt) => decrypt.run(json),
             Self::Inspect(inspect) => inspect.run(),
+            Self::Matmul(matmul) => matmul.run(json),
             Self::Bench(bench) => bench.run(),
             Self::Tune(tune) => tune.run(json),
             Self::Reproduce(reproduce) => reproduce.run(json),

@@ -2,6 +2,8 @@
 
 use crate::expression::ExpressionError;
 use crate::table::TableError;
+use synchromesh::bundle::BundleError;
+use synchromesh_cuda::DeviceError;
 use synchromesh_ring::isa::IsaError;
 use synchromesh_rlwe::file::FileError;
 
@@ -21,6 +23,9 @@ pub enum Error {
     /// A scheme, its keys, ciphertexts or parameters.
     #[error(transparent)]
     Scheme(#[from] synchromesh::Error),
+    /// A device that cannot be had.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// A key, plan or ciphertext file.
     #[error(transparent)]
     File(#[from] FileError),
@@ -53,6 +58,34 @@ pub enum Error {
         second: String,
         /// Its rows.
         other: usize,
+    },
+    /// Matrices that have no product.
+    #[error("a matrix of {} x {} times one of {} x {}", left[0], left[1], right[0], right[1])]
+    Shapes {
+        /// Rows and columns of the left factor.
+        left: [usize; 2],
+        /// Rows and columns of the right factor.
+        right: [usize; 2],
+    },
+    /// An entry of a matrix that is no residue.
+    #[error("row {row}, column {column}: {value} is outside -t/2 to t - 1 for t = {t}")]
+    Residue {
+        /// Row of values, from 1.
+        row: usize,
+        /// Column, from 1.
+        column: usize,
+        /// The entry.
+        value: String,
+        /// The plaintext modulus.
+        t: String,
+    },
+    /// Keys that this machine has no memory for.
+    #[error("the plan takes {needed} bytes of memory, and {free} are free")]
+    Memory {
+        /// What the plan forecasts.
+        needed: u64,
+        /// What there is.
+        free: u64,
     },
     /// An integer that a plaintext modulus cannot hold.
     #[error("{value} is outside -t/2 to t/2 for t = {t}")]
@@ -103,6 +136,17 @@ pub enum Error {
     },
 }
 
+impl From<BundleError> for Error {
+    fn from(error: BundleError) -> Self {
+        match error {
+            BundleError::Wire(error) => synchromesh_rlwe::Error::from(error).into(),
+            BundleError::File(error) => error.into(),
+            BundleError::Plan(error) => error.into(),
+            other => Self::Session { what: other.to_string() },
+        }
+    }
+}
+
 impl From<synchromesh_rlwe::Error> for Error {
     fn from(error: synchromesh_rlwe::Error) -> Self {
         Self::Scheme(error.into())
@@ -118,12 +162,15 @@ impl Error {
             Self::Expression(error) => error.kind(),
             Self::Isa(_) => "isa",
             Self::Scheme(error) => error.kind(),
+            Self::Device(error) => error.kind(),
             Self::File(error) => error.kind(),
             Self::Plan { .. } => "plan",
             Self::Session { .. } => "session",
             Self::Insecure { .. } => "insecure",
             Self::Rows { .. } => "rows",
-            Self::Modulus { .. } => "value_exceeds_modulus",
+            Self::Shapes { .. } => "shapes",
+            Self::Residue { .. } | Self::Modulus { .. } => "value_exceeds_modulus",
+            Self::Memory { .. } => "memory",
             Self::NotInteger { .. } => "not_integer",
             Self::NotReal { .. } => "not_real",
             Self::Bench(error) => error.kind(),
@@ -141,11 +188,17 @@ impl Error {
             Self::Expression(error) => error.remedy().to_owned(),
             Self::Isa(_) => "unset SYNCHROMESH_ISA, or set it to one of the isas that `synchromesh info` lists".into(),
             Self::Scheme(error) => error.remedy(),
+            Self::Device(error) => error.remedy().to_owned(),
             Self::File(error) => error.remedy().to_owned(),
             Self::Plan { .. } => "make the plan anew with `synchromesh plan`".into(),
             Self::Session { .. } => "give the file that was meant; each is written by one command".into(),
             Self::Insecure { .. } => "make a plan of 128 bits, or say --insecure if this is a test".into(),
             Self::Rows { .. } => "encrypt columns of equal length".into(),
+            Self::Shapes { .. } => {
+                "give factors of which the left one has as many columns as the right one rows".into()
+            }
+            Self::Residue { .. } => "reduce the entries modulo t, or take a larger --t".into(),
+            Self::Memory { free, .. } => format!("plan with --max-memory-bytes {free}, or free memory"),
             Self::Modulus { .. } => "plan with a larger --t, or scale the values down".into(),
             Self::NotInteger { .. } => "round or scale the numbers to integers, or plan for ckks".into(),
             Self::NotReal { .. } => "scale the numbers down, or plan for bfv or bgv".into(),

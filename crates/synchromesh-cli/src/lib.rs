@@ -1,12 +1,12 @@
 //! The parts of the `synchromesh` command: tables in and out, expressions, the demo's data and model, plots, output.
 
-pub mod bundle;
 pub mod commands;
 pub mod dataset;
 pub mod demo;
 pub mod error;
 pub mod expression;
 pub mod logistic;
+pub mod matrices;
 pub mod memory;
 pub mod number;
 pub mod output;
@@ -15,3 +15,5 @@ pub mod profile;
 pub mod scheme;
 pub mod session;
 pub mod table;
+
+pub use synchromesh::bundle;

@@ -2,6 +2,7 @@
 //! falling staircase, the certified noise as a line below it, and the level above each stair.
 
 pub mod chart;
+pub mod plan;
 
 use crate::demo::Step;
 use std::fmt::Write as _;

@@ -3,37 +3,45 @@
 
 mod approximate;
 mod exact;
+mod open;
 
 pub use approximate::Approximate;
 pub use exact::Exact;
+pub use open::Open;
 
 use crate::demo::Health;
 use crate::error::Error;
 use crate::number::Number;
 use std::sync::Arc;
-use synchromesh::plan::SchemeParams;
+use synchromesh::plan::{Plan, SchemeParams};
 use synchromesh::rlwe::wire::KeyId;
 use synchromesh::rlwe::{self, EvaluationKeys, PublicKey, Randomness, SecretKey};
+use synchromesh::rotations::Routes;
+
+/// A secret key and its public key.
+pub type KeyPair<B> = (SecretKey<B>, PublicKey<B>);
 
 /// Columns of at most `slots()` numbers, encrypted, with the operations that need no secret key.
 ///
 /// Ciphertexts read from bytes are taken with their certificates as they are: they are the user's own files.
 pub trait Scheme: Sized {
+    /// The device that computes.
+    type Backend: Open;
     /// An encrypted column.
     type Ciphertext;
 
-    /// The scheme with these parameters, without evaluation keys.
+    /// The scheme with the parameters of a plan on the device, without evaluation keys.
     ///
     /// # Errors
-    /// Parameters that fail their checks, or are another scheme's.
-    fn open(params: &SchemeParams) -> Result<Self, Error>;
+    /// Parameters that fail their checks, or are another scheme's; a device that cannot be had.
+    fn open(plan: &Plan) -> Result<Self, Error>;
 
-    /// The scheme with keys to multiply and rotate with.
+    /// The scheme with keys to multiply and rotate with, rotations composed by `routes` where there are some.
     #[must_use]
-    fn with_keys(self, keys: Arc<EvaluationKeys>) -> Self;
+    fn with_keys(self, keys: Arc<EvaluationKeys<Self::Backend>>, routes: Option<&Routes>) -> Self;
 
     /// The context of the layer below, where keys live.
-    fn rlwe(&self) -> &Arc<rlwe::Context>;
+    fn rlwe(&self) -> &Arc<rlwe::Context<Self::Backend>>;
 
     /// Numbers in a ciphertext.
     fn slots(&self) -> usize;
@@ -45,7 +53,7 @@ pub trait Scheme: Sized {
     ///
     /// # Errors
     /// Without randomness.
-    fn generate_keys(&self, randomness: &mut Randomness) -> Result<(SecretKey, PublicKey), Error>;
+    fn generate_keys(&self, randomness: &mut Randomness) -> Result<KeyPair<Self::Backend>, Error>;
 
     /// Keys for multiplication, rotations to the left by each of `rotations`, and with `swap` for [`Self::conjugate`].
     ///
@@ -53,11 +61,11 @@ pub trait Scheme: Sized {
     /// Without randomness; rotations where there are no slots.
     fn generate_evaluation_keys(
         &self,
-        secret: &SecretKey,
+        secret: &SecretKey<Self::Backend>,
         rotations: &[i64],
         swap: bool,
         randomness: &mut Randomness,
-    ) -> Result<EvaluationKeys, Error>;
+    ) -> Result<EvaluationKeys<Self::Backend>, Error>;
 
     /// Encrypts up to `slots()` numbers, none larger than `bound`; the other slots are zero. In an exact scheme the
     /// bound is t/2 and none other is looked at.
@@ -66,7 +74,7 @@ pub trait Scheme: Sized {
     /// A number the scheme cannot hold, or too many.
     fn encrypt(
         &self,
-        key: &PublicKey,
+        key: &PublicKey<Self::Backend>,
         values: &[Number],
         bound: f64,
         randomness: &mut Randomness,
@@ -76,7 +84,7 @@ pub trait Scheme: Sized {
     ///
     /// # Errors
     /// Another key, or a certificate that leaves no room.
-    fn decrypt(&self, key: &SecretKey, ciphertext: &Self::Ciphertext) -> Result<Vec<Number>, Error>;
+    fn decrypt(&self, key: &SecretKey<Self::Backend>, ciphertext: &Self::Ciphertext) -> Result<Vec<Number>, Error>;
 
     /// The ciphertext as a container.
     ///
@@ -158,12 +166,15 @@ pub trait Scheme: Sized {
     fn promise(&self, a: Self::Ciphertext, bound: f64) -> Result<Self::Ciphertext, Error>;
 }
 
-/// The error for parameters of another scheme.
-fn another_scheme(expected: &str, params: &SchemeParams) -> Error {
-    let found = match params {
+/// Fails for a plan with the parameters of another scheme.
+fn require_scheme(expected: &str, plan: &Plan) -> Result<(), Error> {
+    let found = match plan.params {
         SchemeParams::Bfv(_) => "bfv",
         SchemeParams::Bgv(_) => "bgv",
         SchemeParams::Ckks(_) => "ckks",
     };
-    Error::Plan { what: format!("its parameters are for {found}, and it says it is for {expected}") }
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::Plan { what: format!("its parameters are for {found}, and it says it is for {expected}") })
 }

@@ -128,6 +128,17 @@ fn every_method_of_key_switching_is_measured() {
     assert!(run("--method double")["omega2"].as_u64().unwrap() > 0);
     assert!(run("--method double --omega2 4")["omega"].as_u64().unwrap() > 0);
     assert_eq!(run("--method auto --insecure --limbs 3")["limbs"], 3);
+    for method in
+        ["bv", "ghs", "hybrid", "hybrid --gadget coalesced", "double", "linear", "level-aware", "auto --insecure"]
+    {
+        let report = run(&format!("--method {method} --swap 2,3"));
+        // Two of the four primes of 40 bits leave, three of 27 bits come in.
+        assert_eq!(report["target_bits"], serde_json::json!([40, 40, 27, 27, 27]), "{method}");
+        assert_eq!((&report["limbs"], &report["swap"]["kappa"]), (&4.into(), &3.into()), "{method}");
+        let bytes = ["trimmed_wire_bytes", "wire_bytes", "plain_bytes"].map(|key| report[key].as_u64().unwrap());
+        assert!(bytes[0] <= bytes[1] && 2 * bytes[1] < bytes[2], "{method}: {bytes:?}");
+    }
+    assert_eq!(run("--method double --gadget coalesced --limbs 2")["limbs"], 2);
 }
 
 #[test]
@@ -157,7 +168,9 @@ fn what_a_bench_does_not_offer_is_named() {
         (&switch, &["--method", "double", "--log-p", "40", "--omega", "1", "--width", "25"], "request"),
         (&switch, &["--method", "double", "--omega", "2", "--omega2", "99"], "params"),
         (&switch, &["--method", "level-aware", "--digit-primes", "9"], "request"),
-        (&switch, &["--swap", "1,2"], "unavailable"),
+        (&switch, &["--swap", "2,2"], "usage"),
+        (&switch, &["--swap", "2"], "usage"),
+        (&switch, &["--swap", "5,6"], "request"),
         (&switch, &["--omega", "40"], "params"),
         (&switch, &["--method", "auto"], "unavailable"),
         (&switch, &["--method", "bv", "--omega", "2"], "usage"),

@@ -281,6 +281,9 @@ fn plans_have_the_keys_scripts_rely_on() {
     for key in ["method", "omega", "digit_primes", "width"] {
         assert!(report["switch"][0].get(key).is_some(), "{key}");
     }
+    shell.succeed(&["plan", "--scheme", "bgv", "--depth", "1", "--out", "plan.json"]);
+    shell.succeed(&["inspect", "plan.json", "--plot", "q.svg"]);
+    assert!(shell.read("q.svg").starts_with(b"<svg"));
     let deep = shell.succeed(&["plan", "--scheme", "ckks", "--depth", "6"]);
     assert!(deep["security_bits"].as_f64().unwrap() >= 128.0 && deep["switch"].as_array().unwrap().len() == 7);
     assert!(shell.read("p.svg").starts_with(b"<svg"));
@@ -288,7 +291,14 @@ fn plans_have_the_keys_scripts_rely_on() {
         (&["--scheme", "ckks", "--t", "17"][..], "usage"),
         (&["--scheme", "bgv", "--precision", "20"], "usage"),
         (&["--scheme", "bgv", "--t", "1"], ""),
-        (&["--scheme", "bgv", "--quantum"], "unavailable"),
+        (&["--scheme", "bgv", "--quantum", "--insecure"], "usage"),
+        (&["--scheme", "bgv", "--prime-switching", "2"], "usage"),
+        (&["--scheme", "bgv", "--prime-switching", "3,2"], "params"),
+        (&["--scheme", "bfv", "--static"], "params"),
+        (&["--scheme", "bgv", "--width", "70"], "params"),
+        (&["--scheme", "bgv", "--max-memory-bytes", "1000"], "plan_memory"),
+        (&["--scheme", "bgv", "--max-key-bytes", "1000"], "plan_key_bytes"),
+        (&["--scheme", "bgv", "--slots", "1000000"], "plan_slots"),
         (&["--scheme", "bgv", "--profile", "p.json"], "file_not_found"),
         (&["--scheme", "bgv", "--security", "100"], "usage"),
         (&["--scheme", "rsa"], "usage"),
@@ -296,5 +306,37 @@ fn plans_have_the_keys_scripts_rely_on() {
     ] {
         error(&shell.fail(&[&["plan", "--depth", "1"], flags].concat()), kind);
     }
-    error(&shell.fail(&["plan", "--scheme", "bgv", "--depth", "60"]), "params");
+    error(&shell.fail(&["plan", "--scheme", "bgv", "--depth", "60"]), "plan_security");
+    for flags in [
+        &["--quantum"][..],
+        &["--quantum", "--security", "192"],
+        &["--static"],
+        &["--max-digits", "2"],
+        &["--width", "60"],
+        &["--prime-switching", "1,2", "--leading-levels", "1"],
+    ] {
+        let report = shell.succeed(&[&["plan", "--scheme", "bgv", "--depth", "2", "--explain"], flags].concat());
+        assert!(report["security_bits"].as_f64().unwrap() >= 128.0, "{flags:?}");
+        let quantum = report["cost_model"].as_str().unwrap().starts_with("quantum");
+        assert_eq!(quantum, flags[0] == "--quantum", "{flags:?}");
+    }
+}
+
+#[test]
+fn rotations_from_fewer_keys_work_through_files() {
+    let plan =
+        ["plan", "--scheme", "bgv", "--depth", "1", "--insecure", "--rotations", "1,2,3,5,6,7", "--out", "plan.json"];
+    let shell = Shell::new();
+    let whole = shell.succeed(&plan);
+    let budget = (whole["key_bytes"].as_u64().unwrap() * 2 / 3).to_string();
+    let less = shell.succeed(&[&plan[..], &["--max-key-bytes", &budget]].concat());
+    assert!(less["key_bytes"].as_u64().unwrap() <= budget.parse().unwrap(), "{less}");
+    shell.succeed(&["keygen", "--plan", "plan.json", "--out", "keys", "--insecure"]);
+    shell.write("x.csv", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    shell.succeed(&["encrypt", "--keys", "keys", "--in", "x.csv", "--out", "x.ct", "--insecure"]);
+    shell.succeed(&["eval", "rotate(x, 7) + rotate(x, 5)", "--keys", "keys", "x=x.ct", "--out", "y.ct", "--insecure"]);
+    shell.succeed(&["decrypt", "--keys", "keys", "--in", "y.ct", "--out", "y.csv", "--insecure"]);
+    let text = String::from_utf8(shell.read("y.csv")).unwrap();
+    let numbers: Vec<i64> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    assert_eq!(numbers[..4], [8 + 6, 9 + 7, 8, 9], "{text}");
 }

@@ -52,7 +52,8 @@ impl Second {
 /// The plan of a request whose parameters are built.
 pub(super) fn plan(request: &Request, params: &Params) -> Result<SwitchPlan, Error> {
     let kept = params.level(params.top_level())?;
-    let sizes = request.method.sizes(kept.len())?;
+    let widths: Vec<u32> = kept.iter().map(|i| params.ring().modulus(i).bits()).collect();
+    let sizes = request.sizes(&widths)?;
     let plan = match request.gadget {
         Gadget::Idempotent => SwitchPlan::with_digits(params, &sizes)?,
         Gadget::Coalesced | Gadget::Borrowing => {
@@ -77,7 +78,7 @@ pub(super) fn aux_widths(request: &Request, q: &[u32], p: &[u32]) -> Result<Vec<
         Aux::Enough { width: Some(width) } => *width,
         Aux::Enough { width: None } => aux_width(&request.chain)?,
     };
-    let sizes = request.method.sizes(q.len())?.0;
+    let sizes = request.sizes(q)?.0;
     let keyed: Vec<u32> = q.iter().chain(p).copied().collect();
     let mut rest = q;
     let digits = sizes.iter().map(|&size| {
@@ -109,7 +110,7 @@ impl Request {
         if let (Some(omega), Some(omega2)) = (omega, omega2) {
             return Ok(Self { method: Method::Hybrid { omega }, second: Some(Second::new(omega2)), ..self });
         }
-        let q = q_widths(&self.chain)?;
+        let q = q_widths(&self)?;
         let l = q.len();
         if let Some(omega) = omega {
             Method::Hybrid { omega }.digit_primes(l)?;
@@ -142,7 +143,7 @@ impl Request {
     /// # Errors
     /// [`Error::Request`] for a chain that cannot be built.
     pub fn linear(self, alpha: Option<usize>) -> Result<Self, Error> {
-        let q = q_widths(&self.chain)?;
+        let q = q_widths(&self)?;
         let tried = Self { method: Method::Bv, ..self };
         let p = match alpha {
             Some(alpha) => vec![q[0]; alpha],
@@ -156,8 +157,8 @@ impl Request {
     /// Every method at these primes, P or what is borrowed as large as the largest digit unless the chain says
     /// otherwise: hybrid and level-aware key switching with every number of digits, double decomposition with the digits
     /// of fewest transforms for each of a few numbers, and linear key switching.
-    fn variants(&self) -> Result<Vec<Self>, Error> {
-        let l = q_widths(&self.chain)?.len();
+    pub(crate) fn variants(&self) -> Result<Vec<Self>, Error> {
+        let l = q_widths(self)?.len();
         let mut all = Vec::new();
         for omega in 1..=l {
             all.push(Self { method: Method::Hybrid { omega }, ..self.clone() });

@@ -1,5 +1,7 @@
 //! Level-aware keys: parameters and key expansion (Tables 2 and 5), and the index map with its figure.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use synchromesh::cost::{self, Candidate, IndexMap, OneSwitch, Shape};
 use synchromesh_ring::{Counting, Dry};
@@ -8,15 +10,15 @@ use synchromesh_rlwe::{Context, LevelPlans, Params, Randomness, SecretKey, Sourc
 use super::runner::{put_ms, row};
 use super::{Figure, Outcome, Runner, Series};
 use crate::key_switch::{Chain, Gadget, Method, Prepared, Request, rotation};
-use crate::timing::median_seconds;
+use crate::timing::{brief_median_seconds, median_seconds};
 use crate::{Error, memory};
 
 /// Primes of the paper's table, and their width.
-const PRIMES: usize = 40;
-const BITS: u32 = 44;
+pub(super) const PRIMES: usize = 40;
+pub(super) const BITS: u32 = 44;
 
 /// `primes` ciphertext primes, of which the highest level lacks the last.
-fn params(log_n: u32, primes: usize, bits: u32) -> Result<Params, Error> {
+pub(super) fn params(log_n: u32, primes: usize, bits: u32) -> Result<Params, Error> {
     let chain = Chain::Widths { q: vec![bits; primes - 1], p: vec![bits] };
     let request = Request { gadget: Gadget::Borrowing, ..rotation(log_n, chain, Method::Bv) };
     Ok(Prepared::new(&request)?.params().clone())
@@ -45,9 +47,7 @@ const TABLE5: [(usize, Option<f64>, f64); 5] =
 pub(super) fn table5(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
     let at_full = params(16, PRIMES, BITS)?;
     let log_n = if runner.quick() { 12 } else { 16 };
-    let mut deviations = vec![
-        "the paper keeps all 40 primes in every key; those that a digit length does not use are left out of ours_key_gb".to_owned(),
-    ];
+    let mut deviations = Vec::new();
     if runner.quick() {
         deviations.push("--quick: keys are expanded at N = 2^12; all sizes are of 2^16".to_owned());
     }
@@ -91,13 +91,27 @@ pub(super) fn table5(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
 
 /// Transforms of one rotation, coefficients to coefficients.
 fn transforms(params: &Params, candidate: &Candidate) -> Result<f64, synchromesh::Error> {
-    let dry = Dry::new(std::sync::Arc::clone(params.ring()));
+    let dry = Dry::new(Arc::clone(params.ring()));
     let context = Context::with_backend(params.clone(), Counting::new(dry));
     let shape = Shape { input_ntt: false, output_ntt: false, ..Shape::ROTATION };
     let switch = OneSwitch::new(&context, &candidate.plan, [&candidate.active, &candidate.target], shape)?;
     let (done, counts) = context.backend().measure(|| switch.run());
     done?;
     Ok(counts.ntt as f64)
+}
+
+/// How each level switches keys: as the machine's profile has it fastest, or without one with the fewest transforms.
+pub(super) fn profiled(runner: &mut Runner<'_>, params: &Params) -> Result<LevelPlans, Error> {
+    let default = LevelPlans::level_aware(params)?;
+    let Some(profile) = runner.profile() else { return Ok(default) };
+    let mut levels = Vec::new();
+    for level in 0..=params.top_level() {
+        runner.note(&format!("index map, level {level}"));
+        levels.push(cost::candidates(params, default.at(level), level, 1.0)?);
+    }
+    let shape = Shape { op: cost::Op::Relin, ..Shape::ROTATION };
+    let price = |c: &Candidate| cost::predict(profile, params, &c.plan, [&c.active, &c.target], shape);
+    Ok(IndexMap::choose(levels, None, price)?.level_plans(params)?)
 }
 
 /// The index map of level-aware parameters: what each method takes at each level, and which is chosen.
@@ -126,7 +140,8 @@ pub(super) fn index_map(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
     };
     let map = IndexMap::choose(levels, None, &mut price)?;
     let plans = map.level_plans(&params)?;
-    let mut rows = Vec::new();
+    let (mut rows, mut times) = (Vec::new(), Vec::new());
+    let context = Context::new(params.clone())?;
     for choice in &map.choices {
         let at = choice.best.active.len() as f64;
         let mut row = row(json!({
@@ -135,6 +150,12 @@ pub(super) fn index_map(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
             "borrowed": choice.best.plan.special.len(),
         }));
         put_ms(&mut row, &format!("ours_chosen_{unit}"), scale * choice.seconds);
+        if profile.is_some() {
+            runner.note(&format!("measuring at {at} primes"));
+            let ms = 1e3 * measured(&context, &choice.best)?;
+            put_ms(&mut row, "ours_measured_ms", ms);
+            times.push((at, ms));
+        }
         for line in &lines {
             let value = line.points.iter().find(|(x, _)| *x == at).map(|(_, y)| (1e3 * y).round() / 1e3);
             row.insert(format!("ours_{}_{unit}", line.name), json!(value));
@@ -144,6 +165,9 @@ pub(super) fn index_map(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
     }
     let chosen = map.choices.iter().map(|c| (c.best.active.len() as f64, scale * c.seconds)).collect();
     lines.push(Series { name: "chosen".into(), points: chosen, joined: false });
+    if profile.is_some() {
+        lines.push(Series { name: "chosen, measured".into(), points: times, joined: false });
+    }
     let mut deviations = vec![
         format!(
             "one stored key of {primes} single-prime digits serves all; its forms in use take {} bytes a source",
@@ -157,11 +181,19 @@ pub(super) fn index_map(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
     let figure = Figure {
         title: format!("Key switching by level and method, N = 2^{log_n}"),
         x: "primes of the ciphertext".into(),
-        y: if profile.is_some() { "predicted milliseconds" } else { "transforms" }.into(),
+        y: if profile.is_some() { "milliseconds, predicted unless measured" } else { "transforms" }.into(),
         logarithmic: false,
         series: lines,
     };
     Ok(Outcome { rows, deviations, figure: Some(figure) })
+}
+
+/// Median seconds of a rotation by `candidate`, slots to slots.
+fn measured(context: &Arc<Context>, candidate: &Candidate) -> Result<f64, Error> {
+    let plan = candidate.plan.clone().up_to(&candidate.active);
+    let switch = OneSwitch::new(context, &plan, [&candidate.active, &candidate.target], Shape::ROTATION)?;
+    switch.run()?;
+    Ok(brief_median_seconds(|| switch.run())?)
 }
 
 /// Puts the best value of a method at a level.

@@ -33,7 +33,7 @@ const TABLE3: [(usize, [Option<f64>; 6]); 15] = [
 ];
 
 /// A rotation at `level` primes with P of `length` primes and digits of as many.
-fn request(log_n: u32, level: usize, length: usize) -> Request {
+pub(super) fn request(log_n: u32, level: usize, length: usize) -> Request {
     let chain = Chain::Widths { q: vec![BITS; level], p: vec![BITS; length] };
     rotation(log_n, chain, Method::Digits { primes: length.min(level) })
 }

@@ -59,7 +59,7 @@ impl<'a> Runner<'a> {
     /// if quick. None when they do not fit into memory together.
     pub(super) fn milliseconds(&mut self, label: &str, requests: &[&Prepared]) -> Result<Option<Vec<f64>>, Error> {
         let pairs = [(true, true), (false, false), (false, true), (true, false)];
-        self.over_domains(label, requests, &pairs[..if self.quick() { 1 } else { 4 }])
+        self.over_domains(label, requests, &pairs[..if self.quick() { 1 } else { 4 }], (self.least(), 3))
     }
 
     /// As [`Self::milliseconds`], slots to slots.
@@ -68,7 +68,18 @@ impl<'a> Runner<'a> {
         label: &str,
         requests: &[&Prepared],
     ) -> Result<Option<Vec<f64>>, Error> {
-        self.over_domains(label, requests, &[(true, true)])
+        self.over_domains(label, requests, &[(true, true)], (self.least(), 3))
+    }
+
+    /// Median milliseconds slots to slots of one request, briefly; none when it does not fit into memory.
+    pub(super) fn alone(&mut self, label: &str, request: &Prepared) -> Result<Option<f64>, Error> {
+        let times = self.over_domains(label, &[request], &[(true, true)], (self.least() / 20, 3))?;
+        Ok(times.map(|times| times[0]))
+    }
+
+    /// As [`Self::slots_milliseconds`], 15 rounds at the least.
+    pub(super) fn in_turn(&mut self, label: &str, requests: &[&Prepared]) -> Result<Option<Vec<f64>>, Error> {
+        self.over_domains(label, requests, &[(true, true)], (self.least(), 15))
     }
 
     fn over_domains(
@@ -76,6 +87,7 @@ impl<'a> Runner<'a> {
         label: &str,
         requests: &[&Prepared],
         pairs: &[(bool, bool)],
+        (least, rounds): (Duration, usize),
     ) -> Result<Option<Vec<f64>>, Error> {
         self.note(label);
         let needed: usize = requests.iter().map(|r| r.peak_bytes()).sum();
@@ -99,7 +111,7 @@ impl<'a> Runner<'a> {
             for switch in &switches {
                 runs.push(Box::new(|| Ok(switch.run()?)));
             }
-            let medians = interleaved_medians(&mut runs, self.least() / pairs.len() as u32, 3)?;
+            let medians = interleaved_medians(&mut runs, least / pairs.len() as u32, rounds)?;
             sums.iter_mut().zip(medians).for_each(|(sum, s)| *sum += s);
         }
         Ok(Some(sums.into_iter().map(|s| 1e3 * s / pairs.len() as f64).collect()))
@@ -115,6 +127,7 @@ pub(super) fn relinearisation(log_n: u32, q: Vec<u32>, p: Vec<u32>, omega: usize
         gadget: Gadget::Idempotent,
         second: None,
         limbs: None,
+        swap: None,
         error_multiple: ERROR_MULTIPLE.to_owned(),
         shape: Shape { op: Op::Relin, ..Shape::ROTATION },
         unfolded: false,

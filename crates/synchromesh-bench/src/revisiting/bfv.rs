@@ -69,9 +69,13 @@ fn setup(request: Request<'_>) -> Result<Setup, Error> {
     let Request { log_n, t, q_bits, digits, variant } = request;
     let omega = digits.unwrap_or(q_bits.len()).min(q_bits.len());
     let digit: u32 = q_bits.len().div_ceil(omega) as u32 * q_bits[0];
-    // One special prime more than the digits need serves the longer second base of the original multiplication.
+    // The second base of the original multiplication is longer than Q by about log2(t N) bits: further special primes.
     let original = ["behz", "hps"].contains(&variant);
-    let p_bits = vec![60; digit.div_ceil(60) as usize + usize::from(original)];
+    let longer = if original { t.ilog2() + log_n + 8 } else { 0 };
+    // Narrow primes are faster; wide ones among them would make conversions as slow as for all wide ones.
+    let narrow = suitable_width()?;
+    let width = if q_bits[0] <= narrow.max(50) { narrow } else { 60 };
+    let p_bits = [widths(digit, width), if original { widths(longer, width) } else { vec![] }].concat();
     let params = Params::new(ParamsLiteral {
         log_n,
         t: t.to_string(),

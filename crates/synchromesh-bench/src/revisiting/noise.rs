@@ -56,8 +56,12 @@ pub(super) fn measure(
 }
 
 /// The same ciphertext, said to have errors of 2^`log2`.
-pub(super) fn said(context: &Context, ciphertext: &Ciphertext, log2: f64) -> Result<Ciphertext, Error> {
-    let noise = Noise { sigma: f64::NEG_INFINITY, remainder: log2 };
+pub(super) fn said<S: Scheme>(
+    context: &exact::Context<S>,
+    ciphertext: &exact::Ciphertext<S>,
+    log2: f64,
+) -> synchromesh::Result<exact::Ciphertext<S>> {
+    let noise = Noise::at_most(log2);
     let inner = ciphertext.inner().duplicate(context.rlwe())?.with_noise(noise);
-    Ok(Ciphertext::from_parts(context.params(), inner, ())?)
+    exact::Ciphertext::from_parts(context.params(), inner, ciphertext.header().clone())
 }

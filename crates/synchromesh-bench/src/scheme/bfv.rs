@@ -29,7 +29,9 @@ pub(super) fn measure(request: &Request) -> Result<Report, Error> {
     let way = Way {
         name: Some(name),
         set_up: &|evaluator: Evaluator| evaluator.with_variant(how),
-        operand: &|evaluator: &Evaluator, x: Ciphertext| if leveled { noisy(evaluator, &x) } else { Ok(x) },
+        operand: &|evaluator: &Evaluator, x: Ciphertext| {
+            if leveled && request.product == 1 { noisy(evaluator, &x) } else { Ok(x) }
+        },
         product: &|evaluator: &Evaluator, x: &Ciphertext, y: &Ciphertext, relinearise: bool| {
             let many = [[x, y]; LAZY_TERMS];
             let pairs = if lazy { &many[..] } else { &many[..1] };

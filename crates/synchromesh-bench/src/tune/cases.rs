@@ -316,7 +316,7 @@ fn tensor<B: Backend>(m: usize, finish: bool) -> Case<B> {
         let (at, primes) = (span(set, m), (0..m).collect::<Vec<_>>());
         let view = |buffer| View::new(buffer, &at);
         let out = [out0, out1, out2].map(|buffer| ViewMut::new(buffer, &at));
-        let mode = TensorMode { accumulate: false, finish };
+        let mode = TensorMode { accumulate: false, finish: [finish; 3] };
         backend.tensor(&primes, [view(a0), view(a1)], [view(b0), view(b1)], out, mode)
     };
     let work = work(m, 4 * m, 4 * m, if finish { 3 * m } else { 0 });

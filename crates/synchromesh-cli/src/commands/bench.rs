@@ -1,6 +1,7 @@
 //! `bench`: medians of one operation on one thread, at any parameters, secure or not.
 
 mod circuit;
+mod matmul;
 mod switching;
 
 use super::place::{Place, name, unavailable};
@@ -15,6 +16,7 @@ use synchromesh::cost::{Op, Shape};
 use synchromesh::plan::SchemeName;
 use synchromesh_bench::key_switch::{self, Chain};
 use synchromesh_bench::{ntt, scheme};
+use synchromesh_rlwe::PrimeSwitching;
 
 /// What is measured.
 #[derive(Subcommand, Debug)]
@@ -27,6 +29,8 @@ pub(super) enum Bench {
     Scheme(SchemeBench),
     /// One circuit of BFV or BGV, at planned parameters.
     Circuit(circuit::CircuitBench),
+    /// The product of encrypted square matrices, at the parameters of ePrint 2023/593.
+    Matmul(matmul::MatmulBench),
 }
 
 impl Bench {
@@ -37,6 +41,7 @@ impl Bench {
             Self::KeySwitch(switch) => switch.run(),
             Self::Scheme(scheme) => scheme.run(),
             Self::Circuit(circuit) => circuit.run(),
+            Self::Matmul(matmul) => matmul.run(),
         }
     }
 }
@@ -99,9 +104,9 @@ pub(super) struct KeySwitch {
     /// level-aware, else idempotent].
     #[arg(long, value_enum)]
     gadget: Option<Gadget>,
-    /// Large primes dropped and small primes gained by the division.
-    #[arg(long, value_name = "MU,KAPPA")]
-    swap: Option<String>,
+    /// Large primes that leave with P and small ones, of as many bits together, that come in.
+    #[arg(long, value_name = "MU,KAPPA", value_parser = swap)]
+    swap: Option<PrimeSwitching>,
     /// Limbs of the ciphertext, when fewer than the key has.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=400))]
     limbs: Option<u32>,
@@ -184,6 +189,14 @@ fn width(text: &str) -> Result<Width, String> {
     if text == "auto" { Ok(Width::Auto) } else { bits().ok_or_else(|| "expected auto or 20..=61".to_owned()) }
 }
 
+fn swap(text: &str) -> Result<PrimeSwitching, String> {
+    let numbers: Option<Vec<usize>> = text.split(',').map(|number| number.trim().parse().ok()).collect();
+    match numbers.as_deref() {
+        Some(&[mu, kappa]) => PrimeSwitching::new(mu, kappa).map_err(|e| e.to_string()),
+        _ => Err("expected MU,KAPPA, such as 2,3".to_owned()),
+    }
+}
+
 /// What `bench key-switch` prints.
 #[derive(Serialize)]
 struct Switched {
@@ -199,7 +212,6 @@ struct Switched {
 impl KeySwitch {
     fn run(&self) -> Result<Report, Error> {
         self.place.check()?;
-        self.check()?;
         let resting = if self.scheme == Scheme::Bfv { Domain::Coeff } else { Domain::Ntt };
         let (input, output) = (self.input.unwrap_or(resting), self.output.unwrap_or(resting));
         let width = match self.width {
@@ -213,6 +225,7 @@ impl KeySwitch {
             gadget: key_switch::Gadget::Idempotent,
             second: None,
             limbs: self.limbs.map(|limbs| limbs as usize),
+            swap: self.swap,
             error_multiple: self.error_multiple()?,
             shape: Shape {
                 op: self.op.into(),
@@ -227,14 +240,6 @@ impl KeySwitch {
         let report = key_switch::measure(&request, profile.as_ref())?;
         let folded = !self.unfolded;
         Report::new(&Switched { scheme: self.scheme.into(), op: self.op, input, output, folded, report })
-    }
-
-    /// Refuses what the engine does not offer.
-    fn check(&self) -> Result<(), Error> {
-        match &self.swap {
-            Some(swap) => Err(unavailable("--swap", swap, "a division by P alone, without --swap")),
-            None => Ok(()),
-        }
     }
 
     /// t for BGV, 1 elsewhere.
@@ -263,8 +268,17 @@ pub(super) struct SchemeBench {
     #[arg(long, value_parser = clap::value_parser!(u32).range(10..=18))]
     log_n: u32,
     /// Levels above the lowest, one prime each.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100))]
-    depth: u32,
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100), required_unless_present = "q_bits")]
+    depth: Option<u32>,
+    /// Widths of the ciphertext primes of bfv and bgv, one a level, the one that stays longest first [default: 50 each].
+    #[arg(long, value_name = "BITS,..", value_delimiter = ',', conflicts_with = "depth")]
+    q_bits: Option<Vec<u32>>,
+    /// Widths of their special primes [default: as long together as the longest digit].
+    #[arg(long, value_name = "BITS,..", value_delimiter = ',')]
+    p_bits: Option<Vec<u32>>,
+    /// Digits of a key switch of bfv and bgv [default: 3].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=101))]
+    omega: Option<u32>,
     /// Plaintext modulus of bfv and bgv [default: 65537].
     #[arg(long)]
     t: Option<String>,
@@ -274,6 +288,9 @@ pub(super) struct SchemeBench {
     /// The operation; mul multiplies and relinearises.
     #[arg(long, value_enum)]
     op: SchemeOperation,
+    /// Which of products one after another in bfv and bgv: the operands have been squared one time fewer.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    product: u32,
     /// How bfv or bgv multiplies.
     #[arg(long, value_enum)]
     variant: Option<Variant>,
@@ -338,11 +355,15 @@ impl SchemeBench {
         let request = scheme::Request {
             scheme: self.scheme.into(),
             log_n: self.log_n,
-            depth: self.depth as usize,
+            depth: self.depth.map_or_else(|| self.q_bits.as_ref().map_or(1, Vec::len) - 1, |depth| depth as usize),
+            q_bits: self.q_bits.clone(),
+            p_bits: self.p_bits.clone(),
+            omega: self.omega.map(|omega| omega as usize),
             t: self.t.clone(),
             limbs: self.limbs.map(|limbs| limbs as usize),
             op,
             variant: self.variant.map(name),
+            product: self.product as usize,
         };
         Report::new(&scheme::measure(&request)?)
     }

@@ -1,13 +1,13 @@
 //! `demo`: three computations on an encrypted table, one in each scheme.
 
-use super::place::Place;
+use super::place::{Chosen, Place};
 use crate::dataset::{Dataset, PATIENTS};
 use crate::demo::{Digests, Machine, Plans, Slot, Step, Trace, covariance, group_by, scores};
 use crate::error::Error;
 use crate::memory;
 use crate::output::{Report, progress};
 use crate::plot::{Panel, noise_plot};
-use crate::scheme::{Approximate, Exact, Scheme};
+use crate::scheme::{Approximate, Exact, Open, Scheme};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use synchromesh::plan::Plan;
 use synchromesh::{bfv, bgv};
+use synchromesh_ring::Cpu;
 use synchromesh_rlwe::file::{self, Access, Existing};
 
 /// The demonstration.
@@ -94,6 +95,10 @@ struct Outcome {
     seconds: f64,
     peak_bytes: Option<u64>,
     plot: String,
+    device: &'static str,
+    /// Why the CPU was taken where a card was preferred.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not_cuda: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digests: Option<AllDigests>,
 }
@@ -144,7 +149,18 @@ impl<'a> Part<'a> {
 impl Demo {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
-        self.place.check()?;
+        match self.place.choose()? {
+            Chosen::Cpu { instead } => self.run_on::<Cpu>("cpu", instead, json),
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda => self.run_on::<synchromesh_cuda::Cuda<synchromesh_cuda::Driver>>("cuda", None, json),
+            #[cfg(feature = "emulated")]
+            Chosen::Emulated => {
+                self.run_on::<synchromesh_cuda::Cuda<synchromesh_cuda::Emulated>>("emulated", None, json)
+            }
+        }
+    }
+
+    fn run_on<B: Open>(&self, device: &'static str, why_not_cuda: Option<String>, json: bool) -> Result<Report, Error> {
         let start = Instant::now();
         let bar = progress(json, scores::STEPS + covariance::STEPS + group_by::STEPS + 4);
         bar.set_message("parameters");
@@ -152,9 +168,9 @@ impl Demo {
         let plans = if self.quick || self.test_seed.is_some() { Plans::committed() } else { Plans::search() }?;
         bar.inc(1);
         let part = |plan, name| Part { plan, seed: self.test_seed, bar: &bar, name, start: Instant::now() };
-        let (ckks, first, ckks_digests) = run_scores(&part(&plans.ckks, "CKKS"), &data)?;
-        let (bgv, second, bgv_digests) = run_covariance(&part(&plans.bgv, "BGV"), &data)?;
-        let (bfv, third, bfv_digests) = run_group_by(&part(&plans.bfv, "BFV"), &data)?;
+        let (ckks, first, ckks_digests) = run_scores::<B>(&part(&plans.ckks, "CKKS"), &data)?;
+        let (bgv, second, bgv_digests) = run_covariance::<B>(&part(&plans.bgv, "BGV"), &data)?;
+        let (bfv, third, bfv_digests) = run_group_by::<B>(&part(&plans.bfv, "BFV"), &data)?;
         bar.finish_and_clear();
         let svg = noise_plot("Noise and level in the three encrypted computations", &[first, second, third]);
         self.write_plot(&svg)?;
@@ -166,6 +182,8 @@ impl Demo {
             seconds: start.elapsed().as_secs_f64(),
             peak_bytes: memory::peak_bytes(),
             plot: self.plot.display().to_string(),
+            device,
+            why_not_cuda,
             digests: self.test_seed.map(|_| digests),
         };
         judge(&outcome)
@@ -193,8 +211,8 @@ fn judge(outcome: &Outcome) -> Result<Report, Error> {
         .check(secure, "all parameters have 128 bits of security"))
 }
 
-fn run_scores(part: &Part<'_>, data: &Dataset) -> Result<(Ckks, Panel, Option<Digests>), Error> {
-    let mut machine = part.machine::<Approximate, f64>()?;
+fn run_scores<B: Open>(part: &Part<'_>, data: &Dataset) -> Result<(Ckks, Panel, Option<Digests>), Error> {
+    let mut machine = part.machine::<Approximate<B>, f64>()?;
     let result = scores::run(&mut machine, data, part.trace())?;
     let outcome = Ckks {
         task: "logistic-regression scores of the test patients, on encrypted features",
@@ -208,8 +226,8 @@ fn run_scores(part: &Part<'_>, data: &Dataset) -> Result<(Ckks, Panel, Option<Di
     Ok((outcome, part.panel("logistic scores", result.steps), machine.digests()))
 }
 
-fn run_covariance(part: &Part<'_>, data: &Dataset) -> Result<(Bgv, Panel, Option<Digests>), Error> {
-    let mut machine = part.machine::<Exact<bgv::Bgv>, i64>()?;
+fn run_covariance<B: Open>(part: &Part<'_>, data: &Dataset) -> Result<(Bgv, Panel, Option<Digests>), Error> {
+    let mut machine = part.machine::<Exact<bgv::Bgv, B>, i64>()?;
     let result = covariance::run(&mut machine, data, part.trace())?;
     let upper = result.matrix.iter().enumerate().flat_map(|(c, row)| row[c..].to_vec()).collect();
     let outcome = Bgv {
@@ -223,8 +241,8 @@ fn run_covariance(part: &Part<'_>, data: &Dataset) -> Result<(Bgv, Panel, Option
     Ok((outcome, part.panel("covariance", result.steps), machine.digests()))
 }
 
-fn run_group_by(part: &Part<'_>, data: &Dataset) -> Result<(Bfv, Panel, Option<Digests>), Error> {
-    let mut machine = part.machine::<Exact<bfv::Bfv>, i64>()?;
+fn run_group_by<B: Open>(part: &Part<'_>, data: &Dataset) -> Result<(Bfv, Panel, Option<Digests>), Error> {
+    let mut machine = part.machine::<Exact<bfv::Bfv, B>, i64>()?;
     let result = group_by::run(&mut machine, data, part.trace())?;
     let [benign, malignant] = result.counts;
     let outcome = Bfv {

@@ -1,8 +1,10 @@
 //! `info`: what this program and this machine can do.
 
+use super::place::cards;
 use crate::error::Error;
 use crate::output::Report;
 use serde::Serialize;
+use synchromesh_cuda::Properties;
 use synchromesh_ring::isa::Isa;
 use synchromesh_rlwe::security::{CostModel, ESTIMATOR, LOG_N, SecurityLevel, max_log_qp_for};
 
@@ -16,7 +18,9 @@ struct Info {
     threads: usize,
     devices: Vec<Device>,
     /// Why `devices` is empty, when it is.
-    why_none: Option<&'static str>,
+    why_none: Option<String>,
+    /// Whether `--device emulated` is there.
+    emulator: bool,
     security_table: SecurityTable,
 }
 
@@ -24,8 +28,15 @@ struct Info {
 #[derive(Serialize)]
 struct Device {
     name: String,
+    model: String,
     kind: &'static str,
     memory_bytes: u64,
+}
+
+impl From<Properties> for Device {
+    fn from(card: Properties) -> Self {
+        Self { name: card.name, model: card.model, kind: "cuda", memory_bytes: card.memory_bytes }
+    }
 }
 
 #[derive(Serialize)]
@@ -46,6 +57,10 @@ struct SecurityRow {
 
 /// Runs the command.
 pub(super) fn run() -> Result<Report, Error> {
+    let (devices, why_none) = match cards() {
+        Ok(cards) => (cards.into_iter().map(Device::from).collect(), None),
+        Err(reason) => (Vec::new(), Some(reason.to_string())),
+    };
     let model = CostModel::default();
     let limit = |log_n, level| max_log_qp_for(log_n, level, model);
     let row = |log_n| SecurityRow {
@@ -59,8 +74,9 @@ pub(super) fn run() -> Result<Report, Error> {
         isa: Isa::detect()?.name(),
         isas: Isa::available().into_iter().map(Isa::name).collect(),
         threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        devices: Vec::new(),
-        why_none: Some("this program was built without a device backend"),
+        devices,
+        why_none,
+        emulator: cfg!(feature = "emulated"),
         security_table: SecurityTable {
             estimator: ESTIMATOR,
             cost_model: model.name(),

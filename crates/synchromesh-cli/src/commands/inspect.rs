@@ -1,10 +1,12 @@
 //! `inspect`: what a file is, without its secrets.
 
+use super::plan::bars;
 use super::session::{MAX_PLAN_BYTES, read_plan};
 use crate::bundle::{self, Bundle, Kind};
 use crate::error::Error;
 use crate::for_scheme;
 use crate::output::Report;
+use crate::plot::plan::plan_plot;
 use crate::scheme::Scheme;
 use crate::session::{self, Column, plan_of};
 use clap::Args;
@@ -12,13 +14,16 @@ use serde::Serialize;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use synchromesh::plan::Plan;
-use synchromesh_rlwe::file::FileError;
+use synchromesh_rlwe::file::{self, Access, Existing, FileError};
 
 /// Says what a plan, key or ciphertext file is; secrets are neither printed nor looked at.
 #[derive(Args, Debug)]
 pub(super) struct Inspect {
     /// The file.
     file: PathBuf,
+    /// Of a plan: draw levels, noise, and what a key switch takes at each level.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
 }
 
 /// What every file of a session has.
@@ -65,6 +70,9 @@ impl Inspect {
         let mut mark = [0; bundle::MAGIC.len()];
         let is_bundle =
             std::fs::File::open(path).and_then(|mut f| f.read_exact(&mut mark)).is_ok() && mark == bundle::MAGIC;
+        if is_bundle && self.plot.is_some() {
+            return Err(Error::Usage { message: "--plot is for plans".to_owned() });
+        }
         if is_bundle {
             let bundle = Bundle::read(path)?;
             let plan = plan_of(&bundle)?;
@@ -80,6 +88,9 @@ impl Inspect {
             return Err(FileError::TooLarge { path: path.clone(), limit: MAX_PLAN_BYTES }.into());
         }
         let plan = read_plan(path)?;
+        if let Some(plot) = &self.plot {
+            file::write(plot, plan_plot(&plan, &bars(&plan, None)).as_bytes(), Access::Public, Existing::Replace)?;
+        }
         Report::new(&InspectedPlan {
             common: common(path, "plan", &plan)?,
             q_bits: plan.q_bits,
@@ -109,7 +120,7 @@ fn common(path: &Path, kind: &'static str, plan: &Plan) -> Result<Common, Error>
 }
 
 fn column<A: Scheme>(common: Common, plan: &Plan, bundle: &Bundle) -> Result<Report, Error> {
-    let scheme = A::open(&plan.params)?;
+    let scheme = A::open(plan)?;
     let column = Column::from_bundle(&scheme, bundle, None)?;
     Report::new(&InspectedColumn { common, summary: session::Summary::new(&scheme, plan, &column) })
 }

@@ -1,16 +1,14 @@
 //! `plan`: parameters from a description.
 
-use super::place::unavailable;
-use crate::demo::{Health, Step};
 use crate::error::Error;
 use crate::output::Report;
-use crate::plot::{Panel, noise_plot};
+use crate::plot::plan::{Bar, plan_plot};
 use crate::profile;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use synchromesh::cost::Profile;
-use synchromesh::plan::{Description, Plan, SchemeName};
-use synchromesh::rlwe::Security;
+use synchromesh::cost::{IndexMap, Profile};
+use synchromesh::plan::{Description, LevelSwitch, Plan, SchemeName};
+use synchromesh::rlwe::{PrimeSwitching, Security};
 use synchromesh_rlwe::file::{self, Access, Existing};
 
 /// Depth of ckks plans up to which sums before each multiplication are planned for unasked.
@@ -66,15 +64,33 @@ pub(super) struct Planning {
     /// Bits of security.
     #[arg(long, default_value = "128", value_parser = ["128", "192", "256"])]
     security: String,
-    /// Security against quantum computers.
-    #[arg(long)]
+    /// Security against quantum computers: smaller moduli, by the model that the plan names.
+    #[arg(long, conflicts_with = "insecure")]
     quantum: bool,
     /// Allow any security at all: for tests.
     #[arg(long, conflicts_with = "security")]
     insecure: bool,
-    /// Most bytes all evaluation keys may take.
+    /// Most bytes all evaluation keys may take; rotations are composed from fewer keys where that helps.
     #[arg(long)]
     max_key_bytes: Option<u64>,
+    /// Most bytes of memory that keys, ciphertexts, tables and temporaries may take.
+    #[arg(long)]
+    max_memory_bytes: Option<u64>,
+    /// Most digits of a key switch: a larger degree where a smaller one needs more.
+    #[arg(long, value_name = "OMEGA")]
+    max_digits: Option<usize>,
+    /// Widest prime in bits, 30 to 60 [default: 50; with --profile the faster of 50 and 60].
+    #[arg(long)]
+    width: Option<u32>,
+    /// Mostly large primes: MU of them leave where KAPPA levels are used up.
+    #[arg(long, value_name = "MU,KAPPA", value_delimiter = ',')]
+    prime_switching: Vec<usize>,
+    /// Levels from the top under the first secret key, the others under a second one.
+    #[arg(long, default_value_t = 0)]
+    leading_levels: usize,
+    /// bgv: the levels of the static rule, one size for all.
+    #[arg(long = "static")]
+    static_levels: bool,
     /// A machine profile, that of the machine which will compute: choices are made for it. Without one they are the same
     /// everywhere, and times are predicted for this machine if `tune` was run.
     #[arg(long, value_name = "FILE")]
@@ -82,7 +98,7 @@ pub(super) struct Planning {
     /// Say why each choice was made.
     #[arg(long)]
     explain: bool,
-    /// Draw the modulus level by level.
+    /// Draw levels, noise, and what a key switch takes at each level.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// Write the plan for `keygen`.
@@ -98,33 +114,31 @@ impl Planning {
             Some(path) => description.plan_for(profile::load(Some(path))?.as_ref())?,
             None => description.plan()?,
         };
+        let mut map = None;
         if let Some(own) = profile::load(self.profile.as_deref())? {
             if self.profile.is_none() {
                 plan.predict(&own)?;
             }
-            if self.explain || json {
-                plan.explain.extend(index_lines(&plan, &own, self.max_key_bytes)?);
+            if self.explain || json || self.plot.is_some() {
+                map = index_map(&mut plan, &own, self.max_key_bytes);
             }
         }
         if let Some(out) = &self.out {
             file::write(out, (plan.to_json()? + "\n").as_bytes(), Access::Public, Existing::Replace)?;
         }
         if let Some(plot) = &self.plot {
-            let svg = noise_plot("Modulus by level", &[panel(&plan)?]);
+            let svg = plan_plot(&plan, &bars(&plan, map.as_ref()));
             file::write(plot, svg.as_bytes(), Access::Public, Existing::Replace)?;
         }
         let report = Report::new(&plan)?;
         if json {
             return Ok(report);
         }
-        let report = report.without(&["format", "version", "params"]);
+        let report = report.without(&["format", "version", "params", "nodes"]);
         Ok(if self.explain { report } else { report.without(&["explain"]) })
     }
 
     fn description(&self) -> Result<Description, Error> {
-        if self.quantum {
-            return Err(unavailable("--quantum", "", "classical security, without --quantum"));
-        }
         let refuse = |message: &str| Err(Error::Usage { message: message.to_owned() });
         match (self.scheme, &self.t, self.precision) {
             (Scheme::Ckks, Some(_), _) => return refuse("--t is for bfv and bgv; ckks takes --precision"),
@@ -133,11 +147,19 @@ impl Planning {
         }
         let security = match self.security.as_str() {
             _ if self.insecure => Security::Insecure,
+            "192" if self.quantum => Security::Quantum192,
+            "256" if self.quantum => Security::Quantum256,
+            _ if self.quantum => Security::Quantum128,
             "192" => Security::Bits192,
             "256" => Security::Bits256,
             _ => Security::Bits128,
         };
         let default_adds = u32::from(self.scheme != Scheme::Ckks || self.depth <= DEEPEST_CKKS_SUMS);
+        let prime_switching = match self.prime_switching[..] {
+            [] => None,
+            [mu, kappa] => Some(PrimeSwitching::new(mu, kappa)?),
+            _ => return refuse("--prime-switching takes two numbers, say 2,3"),
+        };
         let mut rotations = self.rotations.clone();
         rotations.sort_unstable();
         rotations.dedup();
@@ -150,38 +172,48 @@ impl Planning {
             min_slots: self.slots,
             security,
             max_key_bytes: self.max_key_bytes,
+            max_memory_bytes: self.max_memory_bytes,
+            max_digits: self.max_digits,
+            width: self.width,
+            prime_switching,
+            leading_levels: self.leading_levels,
+            static_levels: self.static_levels,
             ..Description::new(self.scheme.into(), self.depth as usize)
         })
     }
 }
 
-/// What each level could gain by a key of its own, a line for each level that would.
-fn index_lines(plan: &Plan, profile: &Profile, budget: Option<u64>) -> Result<Vec<String>, Error> {
-    let keys = 1 + plan.rotations.len() as u64 + u64::from(plan.swap);
+/// What each level could gain by a key of its own, and a line for each level in the plan's explanation.
+fn index_map(plan: &mut Plan, profile: &Profile, budget: Option<u64>) -> Option<IndexMap> {
+    let keys = 1 + plan.rotation_keys().len() as u64 + u64::from(plan.swap);
     let map = match plan.index_map(profile, budget.map(|bytes| bytes / keys)) {
         Ok(map) => map,
-        Err(e) => return Ok(vec![format!("index map: {e}")]),
+        Err(e) => {
+            plan.explain.push(format!("index map: {e}"));
+            return None;
+        }
     };
     let now: f64 = plan.switch.iter().filter_map(|s| s.predicted_ms).sum();
-    let mut lines = vec![format!(
+    plan.explain.push(format!(
         "index map: a plan for each level would take {:.3} ms for one switch at every level, the one plan in use {now:.3} \
          ms; prepared keys {} bytes a source",
         1e3 * map.seconds(),
         map.key_bytes
-    )];
-    lines.extend(map.explain());
-    Ok(lines)
+    ));
+    plan.explain.extend(map.explain());
+    Some(map)
 }
 
-/// The modulus at each level, from the top.
-fn panel(plan: &Plan) -> Result<Panel, Error> {
-    let (params, _) = plan.params.check()?;
-    let steps = (0..=params.top_level()).rev().map(|level| {
-        let modulus_bits = params.level(level).map_or(f64::NAN, |primes| params.ring().log2(primes));
-        let health = Health { level: level as u32, modulus_bits, noise_bits: f64::NAN };
-        Step { name: format!("level {level}"), health }
-    });
-    let title = format!("{}, N = 2^{}", plan.scheme.name(), plan.log_n);
-    let subtitle = format!("log QP = {}, {:.0} bits of security", plan.log_qp, plan.security_bits);
-    Ok(Panel { title, subtitle, steps: steps.collect() })
+/// What a key switch takes at each level, with the plan's own choice and the fastest.
+pub(super) fn bars(plan: &Plan, map: Option<&IndexMap>) -> Vec<Bar> {
+    let bar = |switch: &LevelSwitch| {
+        let choice = map.and_then(|map| map.choices.iter().find(|choice| choice.level == switch.level));
+        Bar {
+            level: switch.level,
+            milliseconds: switch.predicted_ms,
+            fastest: choice.map(|choice| 1e3 * choice.seconds),
+            label: format!("{} x {}", switch.omega, switch.digit_primes),
+        }
+    };
+    plan.switch.iter().map(bar).collect()
 }

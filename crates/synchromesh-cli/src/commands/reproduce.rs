@@ -97,7 +97,7 @@ impl Reproduce {
     fn all(&self, json: bool) -> Result<Report, Error> {
         let out = self.report.as_deref().or(self.out.as_deref());
         let mut items = Vec::with_capacity(ITEMS.len());
-        for item in &ITEMS {
+        for item in ITEMS {
             items.push(self.one(item, out, json)?);
         }
         let mut report = None;

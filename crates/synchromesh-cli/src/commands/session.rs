@@ -53,6 +53,11 @@ impl Keygen {
     pub(super) fn run(&self) -> Result<Report, Error> {
         let plan = read_plan(&self.plan)?;
         require_secure(&plan, self.insecure)?;
+        if let (Some(memory), Some(free)) = (plan.memory, synchromesh_bench::memory::available_bytes())
+            && memory.total_bytes > free
+        {
+            return Err(Error::Memory { needed: memory.total_bytes, free });
+        }
         let directory = Directory::new(&self.out);
         let generated = for_scheme!(plan, generate(&plan, &directory))?;
         let file = |(path, bytes): (PathBuf, u64)| KeyFile { path: path.display().to_string(), bytes };

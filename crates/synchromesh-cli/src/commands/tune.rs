@@ -20,6 +20,9 @@ pub(super) struct Tune {
     /// Fewer degrees and shorter measurements: half a minute, and coarser.
     #[arg(long)]
     quick: bool,
+    /// These degrees only, as log2; what the file says of others is kept.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(10..=17))]
+    log_n: Option<Vec<u32>>,
     #[command(flatten)]
     place: Place,
 }
@@ -44,13 +47,34 @@ impl Tune {
             Some(path) => path.clone(),
             None => profile::default_path(Isa::detect()?).ok_or_else(no_home)?,
         };
-        let plan = if self.quick { Plan::quick() } else { Plan::full() };
+        let mut plan = if self.quick { Plan::quick() } else { Plan::full() };
+        let mut before = None;
+        if let Some(degrees) = &self.log_n {
+            plan.log_n.clone_from(degrees);
+            plan.log_n.sort_unstable();
+            plan.log_n.dedup();
+            before = if path.is_file() { profile::load(Some(&path))? } else { None };
+            let isa = Isa::detect()?.name();
+            if let Some(other) = before.as_ref().filter(|before| before.isa != isa) {
+                let message = format!(
+                    "{} was measured with {}, and {isa} is in use: name another file with --out",
+                    path.display(),
+                    other.isa
+                );
+                return Err(Error::Usage { message });
+            }
+        }
         let bar = progress(json, plan.steps());
-        let measured = tune::measure(&plan, |what| {
+        let mut measured = tune::measure(&plan, |what| {
             bar.inc(1);
             bar.set_message(what.to_owned());
         })?;
         bar.finish_and_clear();
+        if let Some(mut before) = before {
+            before.entries.retain(|entry| !plan.log_n.contains(&entry.log_n));
+            measured.entries.append(&mut before.entries);
+            measured.entries.sort_by_key(|entry| (entry.log_n, entry.prime_bits));
+        }
         profile::store(&path, &measured)?;
         Report::new(&Tuned {
             profile: path.display().to_string(),

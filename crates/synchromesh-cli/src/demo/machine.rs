@@ -62,8 +62,8 @@ struct Hashers {
 /// A scheme, its keys, and vectors of S.
 pub struct Machine<A: Scheme, S> {
     scheme: A,
-    secret: SecretKey,
-    public: PublicKey,
+    secret: SecretKey<A::Backend>,
+    public: PublicKey<A::Backend>,
     randomness: Randomness,
     digests: Option<(Digests, Hashers)>,
     slot: PhantomData<S>,
@@ -75,7 +75,7 @@ impl<A: Scheme, S: Slot> Machine<A, S> {
     /// # Errors
     /// The plan's or the scheme's.
     pub fn new(plan: &Plan, seed: Option<u64>) -> Result<Self, Error> {
-        let scheme = A::open(&plan.params)?;
+        let scheme = A::open(plan)?;
         let mut randomness = seed.map_or_else(Randomness::from_os, Randomness::insecure_from_number);
         let (secret, public) = scheme.generate_keys(&mut randomness)?;
         let keys = scheme.generate_evaluation_keys(&secret, &plan.rotations, plan.swap, &mut randomness)?;
@@ -91,7 +91,7 @@ impl<A: Scheme, S: Slot> Machine<A, S> {
             Ok((digests, Hashers::default()))
         });
         let digests = digests.transpose()?;
-        let scheme = scheme.with_keys(Arc::new(keys));
+        let scheme = scheme.with_keys(Arc::new(keys), None);
         Ok(Self { scheme, secret, public, randomness, digests, slot: PhantomData })
     }
 

@@ -1,25 +1,27 @@
 //! CKKS: reals in N/2 slots.
 
-use super::{Scheme, another_scheme};
+use super::{KeyPair, Open, Scheme, require_scheme};
 use crate::demo::Health;
 use crate::error::Error;
 use crate::number::Number;
 use std::sync::Arc;
-use synchromesh::ckks::{Ciphertext, Context, Evaluator, Header, Params, Plaintext, Rotations};
-use synchromesh::plan::SchemeParams;
+use synchromesh::ckks::{Ciphertext, Context, Evaluator, Header, Plaintext, Rotations};
+use synchromesh::plan::Plan;
 use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::wire::KeyId;
 use synchromesh::rlwe::{self, EvaluationKeys, PublicKey, Randomness, SecretKey};
+use synchromesh::rotations::Routes;
+use synchromesh_ring::Cpu;
 
 /// Reals, to within a certified error.
-pub struct Approximate {
-    context: Arc<Context>,
-    evaluator: Evaluator,
+pub struct Approximate<B: Open = Cpu> {
+    context: Arc<Context<B>>,
+    evaluator: Evaluator<B>,
 }
 
-impl Approximate {
+impl<B: Open> Approximate<B> {
     /// Public numbers, with their largest magnitude as the bound.
-    fn plaintext(&self, values: &[Number]) -> Result<Plaintext, Error> {
+    fn plaintext(&self, values: &[Number]) -> Result<Plaintext<B>, Error> {
         let values = reals(values)?;
         let bound = values.iter().fold(f64::MIN_POSITIVE, |bound, value| bound.max(value.abs()));
         Ok(self.context.encode_bounded(&values, bound)?)
@@ -34,20 +36,23 @@ fn real(value: &Number) -> Result<f64, Error> {
     value.to_f64().ok_or_else(|| Error::NotReal { value: value.to_string() })
 }
 
-impl Scheme for Approximate {
-    type Ciphertext = Ciphertext;
+impl<B: Open> Scheme for Approximate<B> {
+    type Backend = B;
+    type Ciphertext = Ciphertext<B>;
 
-    fn open(params: &SchemeParams) -> Result<Self, Error> {
-        let SchemeParams::Ckks(literal) = params else { return Err(another_scheme("ckks", params)) };
-        let context = Context::new(Params::new(literal.clone())?)?;
+    fn open(plan: &Plan) -> Result<Self, Error> {
+        require_scheme("ckks", plan)?;
+        let params = plan.ckks()?;
+        let backend = B::open(params.rlwe().ring())?;
+        let context = Context::with_backend(params, backend)?;
         Ok(Self { evaluator: Evaluator::new(&context, None), context })
     }
 
-    fn with_keys(self, keys: Arc<EvaluationKeys>) -> Self {
-        Self { evaluator: Evaluator::new(&self.context, Some(keys)), ..self }
+    fn with_keys(self, keys: Arc<EvaluationKeys<B>>, routes: Option<&Routes>) -> Self {
+        Self { evaluator: Evaluator::new(&self.context, Some(keys)).with_routes(routes.cloned().map(Arc::new)), ..self }
     }
 
-    fn rlwe(&self) -> &Arc<rlwe::Context> {
+    fn rlwe(&self) -> &Arc<rlwe::Context<B>> {
         self.context.rlwe()
     }
 
@@ -59,102 +64,102 @@ impl Scheme for Approximate {
         self.slots()
     }
 
-    fn generate_keys(&self, randomness: &mut Randomness) -> Result<(SecretKey, PublicKey), Error> {
+    fn generate_keys(&self, randomness: &mut Randomness) -> Result<KeyPair<B>, Error> {
         Ok(self.context.generate_keys(randomness)?)
     }
 
     fn generate_evaluation_keys(
         &self,
-        secret: &SecretKey,
+        secret: &SecretKey<B>,
         rotations: &[i64],
         swap: bool,
         randomness: &mut Randomness,
-    ) -> Result<EvaluationKeys, Error> {
+    ) -> Result<EvaluationKeys<B>, Error> {
         let rotations = Rotations { by: rotations.to_vec(), conjugate: swap };
         Ok(self.context.generate_evaluation_keys(secret, &rotations, randomness)?)
     }
 
     fn encrypt(
         &self,
-        key: &PublicKey,
+        key: &PublicKey<B>,
         values: &[Number],
         bound: f64,
         randomness: &mut Randomness,
-    ) -> Result<Ciphertext, Error> {
+    ) -> Result<Ciphertext<B>, Error> {
         let plaintext = self.context.encode_bounded(&reals(values)?, bound)?;
         Ok(self.context.encrypt(key, &plaintext, randomness)?)
     }
 
-    fn decrypt(&self, key: &SecretKey, ciphertext: &Ciphertext) -> Result<Vec<Number>, Error> {
+    fn decrypt(&self, key: &SecretKey<B>, ciphertext: &Ciphertext<B>) -> Result<Vec<Number>, Error> {
         let plaintext = self.context.decrypt(key, ciphertext)?;
         Ok(self.context.decode(&plaintext)?.into_iter().map(Number::Real).collect())
     }
 
-    fn write(&self, ciphertext: &Ciphertext) -> Result<Vec<u8>, Error> {
+    fn write(&self, ciphertext: &Ciphertext<B>) -> Result<Vec<u8>, Error> {
         Ok(ciphertext.to_bytes(&self.context)?)
     }
 
-    fn read(&self, bytes: &[u8], key: Option<KeyId>) -> Result<Ciphertext, Error> {
+    fn read(&self, bytes: &[u8], key: Option<KeyId>) -> Result<Ciphertext<B>, Error> {
         Ok(Ciphertext::from_bytes(&self.context, bytes, key, Trust::Certificate)?)
     }
 
     /// The noise is the certified error times the scale.
-    fn health(&self, ciphertext: &Ciphertext) -> Health {
+    fn health(&self, ciphertext: &Ciphertext<B>) -> Health {
         let params = self.context.params().rlwe();
         let modulus_bits = params.level(ciphertext.level()).map_or(f64::NAN, |primes| params.ring().log2(primes));
         let noise_bits = self.context.error_bound(ciphertext).log2() + ciphertext.log2_scale();
         Health { level: ciphertext.level() as u32, modulus_bits, noise_bits }
     }
 
-    fn error_bound(&self, ciphertext: &Ciphertext) -> f64 {
+    fn error_bound(&self, ciphertext: &Ciphertext<B>) -> f64 {
         self.context.error_bound(ciphertext)
     }
 
-    fn add(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext, Error> {
+    fn add(&self, a: &Ciphertext<B>, b: &Ciphertext<B>) -> Result<Ciphertext<B>, Error> {
         Ok(self.evaluator.add(a, b)?)
     }
 
-    fn sub(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext, Error> {
+    fn sub(&self, a: &Ciphertext<B>, b: &Ciphertext<B>) -> Result<Ciphertext<B>, Error> {
         Ok(self.evaluator.sub(a, b)?)
     }
 
-    fn neg(&self, a: &Ciphertext) -> Result<Ciphertext, Error> {
+    fn neg(&self, a: &Ciphertext<B>) -> Result<Ciphertext<B>, Error> {
         Ok(self.evaluator.neg(a)?)
     }
 
-    fn mul(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext, Error> {
+    fn mul(&self, a: &Ciphertext<B>, b: &Ciphertext<B>) -> Result<Ciphertext<B>, Error> {
         Ok(self.evaluator.mul(a, b)?)
     }
 
-    fn square(&self, a: &Ciphertext) -> Result<Ciphertext, Error> {
+    fn square(&self, a: &Ciphertext<B>) -> Result<Ciphertext<B>, Error> {
         Ok(self.evaluator.square(a)?)
     }
 
-    fn add_const(&self, a: &Ciphertext, c: &Number) -> Result<Ciphertext, Error> {
+    fn add_const(&self, a: &Ciphertext<B>, c: &Number) -> Result<Ciphertext<B>, Error> {
         Ok(self.evaluator.add_scalar(a, real(c)?)?)
     }
 
-    fn mul_const(&self, a: &Ciphertext, c: &Number) -> Result<Ciphertext, Error> {
+    fn mul_const(&self, a: &Ciphertext<B>, c: &Number) -> Result<Ciphertext<B>, Error> {
         Ok(self.evaluator.mul_scalar(a, real(c)?)?)
     }
 
-    fn add_plain(&self, a: &Ciphertext, p: &[Number]) -> Result<Ciphertext, Error> {
+    fn add_plain(&self, a: &Ciphertext<B>, p: &[Number]) -> Result<Ciphertext<B>, Error> {
         Ok(self.evaluator.add_plain(a, &self.plaintext(p)?)?)
     }
 
-    fn mul_plain(&self, a: &Ciphertext, p: &[Number]) -> Result<Ciphertext, Error> {
+    fn mul_plain(&self, a: &Ciphertext<B>, p: &[Number]) -> Result<Ciphertext<B>, Error> {
         Ok(self.evaluator.mul_plain(a, &self.plaintext(p)?)?)
     }
 
-    fn rotate(&self, a: &Ciphertext, k: i64) -> Result<Ciphertext, Error> {
+    fn rotate(&self, a: &Ciphertext<B>, k: i64) -> Result<Ciphertext<B>, Error> {
         Ok(self.evaluator.rotate(a, k)?)
     }
 
-    fn conjugate(&self, a: &Ciphertext) -> Result<Ciphertext, Error> {
+    fn conjugate(&self, a: &Ciphertext<B>) -> Result<Ciphertext<B>, Error> {
         Ok(self.evaluator.conjugate(a)?)
     }
 
-    fn promise(&self, a: Ciphertext, bound: f64) -> Result<Ciphertext, Error> {
+    fn promise(&self, a: Ciphertext<B>, bound: f64) -> Result<Ciphertext<B>, Error> {
         let (inner, header) = a.into_parts();
         Ok(Ciphertext::from_parts(&self.context, inner, Header { bound: header.bound.min(bound), ..header })?)
     }

@@ -1,44 +1,49 @@
 //! BFV and BGV: integers modulo t in two rows of N/2 slots.
 
-use super::{Scheme, another_scheme};
+use super::{KeyPair, Open, Scheme, require_scheme};
 use crate::demo::Health;
 use crate::error::Error;
 use crate::number::Number;
 use num_bigint::BigInt;
 use num_traits::Signed;
 use std::sync::Arc;
-use synchromesh::exact::{Ciphertext, Context, Evaluator, Params, ParamsLiteral, Plaintext, Rotations};
-use synchromesh::plan::SchemeParams;
+use synchromesh::exact::{Ciphertext, Context, Evaluator, Params, Plaintext, Rotations};
+use synchromesh::plan::Plan;
 use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::wire::KeyId;
 use synchromesh::rlwe::{self, EvaluationKeys, PublicKey, Randomness, SecretKey};
+use synchromesh::rotations::Routes;
 use synchromesh::{bfv, bgv};
+use synchromesh_ring::Cpu;
 
-/// An exact scheme S whose literal can be found in a plan.
+/// An exact scheme S whose parameters can be found in a plan.
 pub trait Planned: synchromesh::exact::Scheme {
-    /// The literal, if these are parameters of this scheme.
-    fn literal(params: &SchemeParams) -> Option<&ParamsLiteral>;
+    /// The parameters, if the plan is for this scheme.
+    ///
+    /// # Errors
+    /// A plan of another scheme, or parameters that fail their checks.
+    fn params(plan: &Plan) -> synchromesh::Result<Params<Self>>;
 }
 
 impl Planned for bfv::Bfv {
-    fn literal(params: &SchemeParams) -> Option<&ParamsLiteral> {
-        if let SchemeParams::Bfv(literal) = params { Some(literal) } else { None }
+    fn params(plan: &Plan) -> synchromesh::Result<Params<Self>> {
+        plan.bfv()
     }
 }
 
 impl Planned for bgv::Bgv {
-    fn literal(params: &SchemeParams) -> Option<&ParamsLiteral> {
-        if let SchemeParams::Bgv(literal) = params { Some(literal) } else { None }
+    fn params(plan: &Plan) -> synchromesh::Result<Params<Self>> {
+        plan.bgv()
     }
 }
 
 /// Integers modulo t.
-pub struct Exact<S: Planned> {
-    context: Arc<Context<S>>,
-    evaluator: Evaluator<S>,
+pub struct Exact<S: Planned, B: Open = Cpu> {
+    context: Arc<Context<S, B>>,
+    evaluator: Evaluator<S, B>,
 }
 
-impl<S: Planned> Exact<S> {
+impl<S: Planned, B: Open> Exact<S, B> {
     /// Public numbers in slots, their norms known to certificates.
     fn plaintext(&self, values: &[Number]) -> Result<Plaintext, Error> {
         let integers = self.integers(values)?;
@@ -68,20 +73,23 @@ impl<S: Planned> Exact<S> {
     }
 }
 
-impl<S: Planned> Scheme for Exact<S> {
-    type Ciphertext = Ciphertext<S>;
+impl<S: Planned, B: Open> Scheme for Exact<S, B> {
+    type Backend = B;
+    type Ciphertext = Ciphertext<S, B>;
 
-    fn open(params: &SchemeParams) -> Result<Self, Error> {
-        let literal = S::literal(params).ok_or_else(|| another_scheme(S::NAME, params))?;
-        let context = Context::new(Params::new(literal.clone())?)?;
+    fn open(plan: &Plan) -> Result<Self, Error> {
+        require_scheme(S::NAME, plan)?;
+        let params = S::params(plan)?;
+        let backend = B::open(params.rlwe().ring())?;
+        let context = Context::with_backend(params, backend)?;
         Ok(Self { evaluator: Evaluator::new(&context, None), context })
     }
 
-    fn with_keys(self, keys: Arc<EvaluationKeys>) -> Self {
-        Self { evaluator: Evaluator::new(&self.context, Some(keys)), ..self }
+    fn with_keys(self, keys: Arc<EvaluationKeys<B>>, routes: Option<&Routes>) -> Self {
+        Self { evaluator: Evaluator::new(&self.context, Some(keys)).with_routes(routes.cloned().map(Arc::new)), ..self }
     }
 
-    fn rlwe(&self) -> &Arc<rlwe::Context> {
+    fn rlwe(&self) -> &Arc<rlwe::Context<B>> {
         self.context.rlwe()
     }
 
@@ -93,101 +101,101 @@ impl<S: Planned> Scheme for Exact<S> {
         self.slots() / 2
     }
 
-    fn generate_keys(&self, randomness: &mut Randomness) -> Result<(SecretKey, PublicKey), Error> {
+    fn generate_keys(&self, randomness: &mut Randomness) -> Result<KeyPair<B>, Error> {
         Ok(self.context.generate_keys(randomness)?)
     }
 
     fn generate_evaluation_keys(
         &self,
-        secret: &SecretKey,
+        secret: &SecretKey<B>,
         rotations: &[i64],
         swap: bool,
         randomness: &mut Randomness,
-    ) -> Result<EvaluationKeys, Error> {
+    ) -> Result<EvaluationKeys<B>, Error> {
         let rotations = Rotations { rows: rotations.to_vec(), columns: swap };
         Ok(self.context.generate_evaluation_keys(secret, &rotations, randomness)?)
     }
 
     fn encrypt(
         &self,
-        key: &PublicKey,
+        key: &PublicKey<B>,
         values: &[Number],
         _bound: f64,
         randomness: &mut Randomness,
-    ) -> Result<Ciphertext<S>, Error> {
+    ) -> Result<Ciphertext<S, B>, Error> {
         let integers = self.integers(values)?;
         Ok(self.context.encrypt(key, &self.context.encode(&integers[..])?, randomness)?)
     }
 
-    fn decrypt(&self, key: &SecretKey, ciphertext: &Ciphertext<S>) -> Result<Vec<Number>, Error> {
+    fn decrypt(&self, key: &SecretKey<B>, ciphertext: &Ciphertext<S, B>) -> Result<Vec<Number>, Error> {
         let plaintext = self.context.decrypt(key, ciphertext)?;
         Ok(self.context.decode_big(&plaintext)?.into_iter().map(Number::Int).collect())
     }
 
-    fn write(&self, ciphertext: &Ciphertext<S>) -> Result<Vec<u8>, Error> {
+    fn write(&self, ciphertext: &Ciphertext<S, B>) -> Result<Vec<u8>, Error> {
         Ok(ciphertext.to_bytes(&self.context)?)
     }
 
-    fn read(&self, bytes: &[u8], key: Option<KeyId>) -> Result<Ciphertext<S>, Error> {
+    fn read(&self, bytes: &[u8], key: Option<KeyId>) -> Result<Ciphertext<S, B>, Error> {
         Ok(Ciphertext::from_bytes(&self.context, bytes, key, Trust::Certificate)?)
     }
 
-    fn health(&self, ciphertext: &Ciphertext<S>) -> Health {
+    fn health(&self, ciphertext: &Ciphertext<S, B>) -> Health {
         let modulus_bits = self.context.params().log2_modulus(ciphertext.level()).unwrap_or(f64::NAN);
         let budget = self.context.noise_budget(ciphertext).unwrap_or(f64::NAN);
         Health { level: ciphertext.level() as u32, modulus_bits, noise_bits: modulus_bits - budget }
     }
 
-    fn error_bound(&self, _: &Ciphertext<S>) -> f64 {
+    fn error_bound(&self, _: &Ciphertext<S, B>) -> f64 {
         0.0
     }
 
-    fn add(&self, a: &Ciphertext<S>, b: &Ciphertext<S>) -> Result<Ciphertext<S>, Error> {
+    fn add(&self, a: &Ciphertext<S, B>, b: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>, Error> {
         Ok(self.evaluator.add(a, b)?)
     }
 
-    fn sub(&self, a: &Ciphertext<S>, b: &Ciphertext<S>) -> Result<Ciphertext<S>, Error> {
+    fn sub(&self, a: &Ciphertext<S, B>, b: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>, Error> {
         Ok(self.evaluator.sub(a, b)?)
     }
 
-    fn neg(&self, a: &Ciphertext<S>) -> Result<Ciphertext<S>, Error> {
+    fn neg(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>, Error> {
         Ok(self.evaluator.neg(a)?)
     }
 
-    fn mul(&self, a: &Ciphertext<S>, b: &Ciphertext<S>) -> Result<Ciphertext<S>, Error> {
+    fn mul(&self, a: &Ciphertext<S, B>, b: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>, Error> {
         Ok(self.evaluator.mul(a, b)?)
     }
 
-    fn square(&self, a: &Ciphertext<S>) -> Result<Ciphertext<S>, Error> {
+    fn square(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>, Error> {
         Ok(self.evaluator.square(a)?)
     }
 
-    fn add_const(&self, a: &Ciphertext<S>, c: &Number) -> Result<Ciphertext<S>, Error> {
+    fn add_const(&self, a: &Ciphertext<S, B>, c: &Number) -> Result<Ciphertext<S, B>, Error> {
         let constant = self.context.encode_coefficients(&[self.integer(c)?])?.with_public_norms();
         Ok(self.evaluator.add_plain(a, &constant)?)
     }
 
-    fn mul_const(&self, a: &Ciphertext<S>, c: &Number) -> Result<Ciphertext<S>, Error> {
+    fn mul_const(&self, a: &Ciphertext<S, B>, c: &Number) -> Result<Ciphertext<S, B>, Error> {
         Ok(self.evaluator.mul_scalar(a, self.integer(c)?)?)
     }
 
-    fn add_plain(&self, a: &Ciphertext<S>, p: &[Number]) -> Result<Ciphertext<S>, Error> {
+    fn add_plain(&self, a: &Ciphertext<S, B>, p: &[Number]) -> Result<Ciphertext<S, B>, Error> {
         Ok(self.evaluator.add_plain(a, &self.plaintext(p)?)?)
     }
 
-    fn mul_plain(&self, a: &Ciphertext<S>, p: &[Number]) -> Result<Ciphertext<S>, Error> {
+    fn mul_plain(&self, a: &Ciphertext<S, B>, p: &[Number]) -> Result<Ciphertext<S, B>, Error> {
         Ok(self.evaluator.mul_plain(a, &self.plaintext(p)?)?)
     }
 
-    fn rotate(&self, a: &Ciphertext<S>, k: i64) -> Result<Ciphertext<S>, Error> {
+    fn rotate(&self, a: &Ciphertext<S, B>, k: i64) -> Result<Ciphertext<S, B>, Error> {
         Ok(self.evaluator.rotate_rows(a, k)?)
     }
 
-    fn conjugate(&self, a: &Ciphertext<S>) -> Result<Ciphertext<S>, Error> {
+    fn conjugate(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>, Error> {
         Ok(self.evaluator.rotate_columns(a)?)
     }
 
-    fn promise(&self, a: Ciphertext<S>, _: f64) -> Result<Ciphertext<S>, Error> {
+    fn promise(&self, a: Ciphertext<S, B>, _: f64) -> Result<Ciphertext<S, B>, Error> {
         Ok(a)
     }
 }

@@ -1,7 +1,7 @@
 //! An encrypted column: as many ciphertexts as its rows take, and how many rows there are.
 
 use super::keys::{Directory, evaluation_keys, plan_section, public_key, secret_key};
-use crate::bundle::{Bundle, CIPHERTEXT, COLUMN, Kind};
+use crate::bundle::{Bundle, CIPHERTEXT, COLUMN, ColumnHead, Kind};
 use crate::demo::Health;
 use crate::error::Error;
 use crate::expression::{Algebra, Graph};
@@ -9,7 +9,7 @@ use crate::number::Number;
 use crate::scheme::Scheme;
 use crate::table::MAX_CELLS;
 use indicatif::ProgressBar;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -17,14 +17,6 @@ use synchromesh::plan::Plan;
 use synchromesh::rlwe::Randomness;
 use synchromesh::rlwe::wire::KeyId;
 use synchromesh_rlwe::file::{Access, Existing};
-
-/// What a file of ciphertexts says besides them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Head {
-    name: String,
-    rows: usize,
-}
 
 /// An encrypted column of a scheme.
 pub struct Column<A: Scheme> {
@@ -42,8 +34,7 @@ impl<A: Scheme> Column<A> {
     /// # Errors
     /// [`Error::Session`] when the number of ciphertexts is not what the rows take; the containers'.
     pub fn from_bundle(scheme: &A, bundle: &Bundle, key: Option<KeyId>) -> Result<Self, Error> {
-        let head: Head = serde_json::from_slice(bundle.one(COLUMN)?)
-            .map_err(|e| Error::Session { what: format!("the head of the column cannot be read: {e}") })?;
+        let head = ColumnHead::of(bundle)?;
         let (count, slots) = (bundle.all(CIPHERTEXT).count(), scheme.slots());
         if head.rows == 0 || head.rows > MAX_CELLS || count != head.rows.div_ceil(slots) {
             let what = format!("{count} ciphertexts of {slots} slots do not make a column of {} rows", head.rows);
@@ -59,13 +50,12 @@ impl<A: Scheme> Column<A> {
     /// # Errors
     /// The file's.
     pub fn write(&self, scheme: &A, plan: &Plan, path: &Path) -> Result<u64, Error> {
-        let head = serde_json::to_vec(&Head { name: self.name.clone(), rows: self.rows })
-            .map_err(|e| Error::Session { what: e.to_string() })?;
+        let head = ColumnHead { name: self.name.clone(), rows: self.rows }.to_bytes()?;
         let (plan_name, plan) = plan_section(plan)?;
         let containers = self.ciphertexts.iter().map(|c| scheme.write(c)).collect::<Result<Vec<_>, _>>()?;
         let mut sections = vec![(plan_name, plan.as_bytes()), (COLUMN, &head[..])];
         sections.extend(containers.iter().map(|bytes| (CIPHERTEXT, &bytes[..])));
-        Bundle::write(path, Kind::Column, &sections, Access::Public, Existing::Replace)
+        Ok(Bundle::write(path, Kind::Column, &sections, Access::Public, Existing::Replace)?)
     }
 
     /// The state of the first ciphertext; all of a column have the same.
@@ -126,7 +116,7 @@ pub fn encrypt<A: Scheme>(
     out: &Path,
     bar: &ProgressBar,
 ) -> Result<Summary, Error> {
-    let scheme = A::open(&plan.params)?;
+    let scheme = A::open(plan)?;
     let key = public_key(&scheme, keys)?;
     let mut randomness = Randomness::from_os();
     let mut ciphertexts = Vec::new();
@@ -204,10 +194,10 @@ pub fn evaluate<A: Scheme>(
     (name, out): (&str, &Path),
     bar: &ProgressBar,
 ) -> Result<Summary, Error> {
-    let scheme = A::open(&plan.params)?;
+    let scheme = A::open(plan)?;
     let keys = evaluation_keys(&scheme, keys)?;
     let target = keys.target();
-    let scheme = scheme.with_keys(keys);
+    let scheme = scheme.with_keys(keys, plan.routes.as_ref());
     let mut columns = HashMap::new();
     for input in graph.inputs() {
         let path = files.get(input).ok_or_else(|| unbound(input))?;
@@ -253,7 +243,7 @@ pub fn decrypt<A: Scheme>(
     column: &Bundle,
     bar: &ProgressBar,
 ) -> Result<(String, Vec<Number>, Summary), Error> {
-    let scheme = A::open(&plan.params)?;
+    let scheme = A::open(plan)?;
     let secret = secret_key(&scheme, &keys.read(Kind::SecretKey)?.1)?;
     let column = Column::from_bundle(&scheme, column, Some(secret.id()))?;
     let mut values = Vec::new();

@@ -61,9 +61,7 @@ impl Directory {
 /// # Errors
 /// [`Error::Session`] without one, or the plan's own.
 pub fn plan_of(bundle: &Bundle) -> Result<Plan, Error> {
-    let text = std::str::from_utf8(bundle.one(PLAN)?);
-    let text = text.map_err(|_| Error::Plan { what: "it is not UTF-8 text".to_owned() })?;
-    Ok(Plan::from_json(text)?)
+    Ok(bundle.plan()?)
 }
 
 /// The section of a plan.
@@ -76,7 +74,7 @@ pub(super) fn plan_section(plan: &Plan) -> Result<(&'static str, String), Error>
 /// # Errors
 /// The file's; without randomness.
 pub fn generate<A: Scheme>(plan: &Plan, directory: &Directory) -> Result<Generated, Error> {
-    let scheme = A::open(&plan.params)?;
+    let scheme = A::open(plan)?;
     let most = 2 * scheme.slots();
     if plan.rotations.len() > most {
         let what = format!("it asks for {} rotations, and there are at most {most}", plan.rotations.len());
@@ -84,7 +82,7 @@ pub fn generate<A: Scheme>(plan: &Plan, directory: &Directory) -> Result<Generat
     }
     let mut randomness = Randomness::from_os();
     let (secret, public) = scheme.generate_keys(&mut randomness)?;
-    let keys = scheme.generate_evaluation_keys(&secret, &plan.rotations, plan.swap, &mut randomness)?;
+    let keys = scheme.generate_evaluation_keys(&secret, plan.rotation_keys(), plan.swap, &mut randomness)?;
     let (context, plan) = (scheme.rlwe(), plan.to_json()?);
     let io = |source| Error::Io { path: directory.0.display().to_string(), source };
     std::fs::create_dir_all(&directory.0).map_err(io)?;
@@ -97,12 +95,12 @@ pub fn generate<A: Scheme>(plan: &Plan, directory: &Directory) -> Result<Generat
 }
 
 /// The secret key in a file.
-pub(super) fn secret_key<A: Scheme>(scheme: &A, bundle: &Bundle) -> Result<SecretKey, Error> {
+pub(super) fn secret_key<A: Scheme>(scheme: &A, bundle: &Bundle) -> Result<SecretKey<A::Backend>, Error> {
     Ok(SecretKey::from_bytes(scheme.rlwe(), bundle.one(KEY)?, None)?)
 }
 
 /// The public key in a file.
-pub(super) fn public_key<A: Scheme>(scheme: &A, bundle: &Bundle) -> Result<PublicKey, Error> {
+pub(super) fn public_key<A: Scheme>(scheme: &A, bundle: &Bundle) -> Result<PublicKey<A::Backend>, Error> {
     Ok(PublicKey::from_bytes(scheme.rlwe(), bundle.one(KEY)?, None, None)?)
 }
 
@@ -110,6 +108,9 @@ pub(super) fn public_key<A: Scheme>(scheme: &A, bundle: &Bundle) -> Result<Publi
 ///
 /// # Errors
 /// The container's.
-pub(super) fn evaluation_keys<A: Scheme>(scheme: &A, bundle: &Bundle) -> Result<Arc<EvaluationKeys>, Error> {
+pub(super) fn evaluation_keys<A: Scheme>(
+    scheme: &A,
+    bundle: &Bundle,
+) -> Result<Arc<EvaluationKeys<A::Backend>>, Error> {
     Ok(Arc::new(EvaluationKeys::from_bytes(scheme.rlwe(), bundle.one(KEY)?, None, None)?))
 }

@@ -1,0 +1,80 @@
+//! `matmul`: the product of two or three encrypted matrices, checked against the plain one.
+
+use super::place::unavailable;
+use super::plan::Scheme;
+use crate::error::Error;
+use crate::matrices::{Job, Mode, Product};
+use crate::output::{Report, progress};
+use crate::table::Table;
+use clap::Args;
+use std::path::PathBuf;
+use synchromesh_rlwe::file::{self, Access, Existing};
+
+/// Encrypt two matrices, multiply, decrypt, and compare with the plain product.
+#[derive(Args, Debug)]
+pub(super) struct Matmul {
+    /// The left factor: a CSV or NPY file, one line a row.
+    left: PathBuf,
+    /// The right factor.
+    right: PathBuf,
+    /// A third factor: the product of the first two is multiplied by it without being decrypted.
+    #[arg(long, value_name = "FILE")]
+    chain: Option<PathBuf>,
+    /// The scheme: bgv and bfv compute modulo t, ckks on reals.
+    #[arg(long, value_enum, default_value = "bgv")]
+    scheme: Scheme,
+    /// bfv, bgv: a prime modulus that is 1 mod 2N, decimal or 0x.. [default: 65537]; entries are from -t/2 to t - 1.
+    #[arg(long)]
+    t: Option<String>,
+    /// ckks: the product within 2^-PRECISION.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=40))]
+    precision: u32,
+    /// hoist: a key for each rotation; reuse: one key a factor; mixed: some; recompute: hoist, one block at a time.
+    #[arg(long, value_enum, default_value = "hoist")]
+    mode: Mode,
+    /// mixed: rotation keys at most.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(2..=4096))]
+    keys: u32,
+    /// Rotate left factors without masks only: less in a ciphertext, a smaller modulus.
+    #[arg(long)]
+    no_masks: bool,
+    /// Threads.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    threads: u32,
+    /// Where to write the product.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// The device.
+    #[arg(long, default_value = "auto")]
+    device: String,
+}
+
+impl Matmul {
+    /// Runs the command.
+    pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
+        if !matches!(self.device.as_str(), "auto" | "cpu") {
+            return Err(unavailable("--device", &self.device, "auto, cpu"));
+        }
+        let tables: Vec<Table> = [Some(&self.left), Some(&self.right), self.chain.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|path| Table::read(path))
+            .collect::<Result<_, _>>()?;
+        let bar = progress(json, 0);
+        let job = Job {
+            scheme: self.scheme.into(),
+            t: self.t.clone(),
+            precision: self.precision,
+            mode: self.mode,
+            keys: self.keys as usize,
+            masks: !self.no_masks,
+            threads: self.threads as usize,
+        };
+        let Product { report, table, exact } = job.run(&tables, &|what: &str| bar.set_message(what.to_owned()))?;
+        bar.finish_and_clear();
+        if let Some(out) = &self.out {
+            file::write(out, &table.to_bytes(out)?, Access::Public, Existing::Replace)?;
+        }
+        Ok(Report::new(&report)?.check(exact, "the decrypted product is the plain one"))
+    }
+}
