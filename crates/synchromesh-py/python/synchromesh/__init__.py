@@ -1,0 +1,49 @@
+"""Homomorphic encryption on NumPy arrays: BFV, BGV and CKKS, built around key switching.
+
+>>> import numpy as np
+>>> import synchromesh as sm
+>>> plan = sm.plan(lambda x, y: (x * y).sum(), [(1000,), (1000,)], precision=15)
+>>> context = sm.Context(plan)
+>>> keys = context.keygen()
+>>> x = context.encrypt(np.full(1000, 0.5))
+>>> y = context.encrypt(np.full(1000, 0.25))
+>>> result = keys.secret.decrypt((x * y).sum())
+>>> bool(abs(result - 125.0) < 1e-3)
+True
+"""
+
+from __future__ import annotations
+
+from . import errors, linear_model, ray
+from ._native import info as _info
+from .context import Context, EvaluationKeys, Keys, PublicKey, SecretKey
+from .errors import SynchromeshError
+from .matrix import PublicMatrix
+from .planning import Plan, plan
+from .tensor import Tensor, concatenate
+
+__all__ = [
+    "Context",
+    "EvaluationKeys",
+    "Keys",
+    "Plan",
+    "PublicKey",
+    "PublicMatrix",
+    "SecretKey",
+    "SynchromeshError",
+    "Tensor",
+    "concatenate",
+    "errors",
+    "info",
+    "linear_model",
+    "plan",
+    "ray",
+]
+
+__version__: str = _info()[0]
+
+
+def info() -> dict[str, object]:
+    """Version, the instruction set in use, and those that this machine has."""
+    version, isa, isas = _info()
+    return {"version": version, "isa": isa, "isas": list(isas)}

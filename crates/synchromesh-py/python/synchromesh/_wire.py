@@ -1,0 +1,50 @@
+"""What a file says of a tensor beside its ciphertexts: shape, dtype, slots."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _numbers
+from ._layout import FREE, SAME, canonical
+from .errors import DecodeError
+
+class Head:
+    """What a file says of a tensor, checked."""
+
+    def __init__(self, at: NDArray[np.int64], dtype: np.dtype[Any], rest: int) -> None:
+        self.at = at
+        self.dtype = dtype
+        self.rest = rest
+
+    @classmethod
+    def read(cls, data: bytes | None, rows: int, parts: int, slots: int, exact: bool) -> Head:
+        if slots == 0 or rows <= 0 or rows > parts * slots or rows <= (parts - 1) * slots:
+            raise _unreadable(f"{parts} ciphertexts of {slots} slots do not make {rows} rows")
+        if data is None:
+            return cls(canonical((rows,)), np.dtype(np.int64 if exact else np.float64), FREE)
+        try:
+            head = json.loads(bytes(data))
+            shape = tuple(_numbers.whole(n, "axis", 1, 1 << 40) for n in head["shape"])
+            dtype = np.dtype(str(head["dtype"]))
+            listed = head.get("slots")
+            rest = _numbers.whole(head["rest"], "rest", FREE, SAME)
+            size = int(np.prod(shape, dtype=object)) if shape else 1
+            if size > rows or dtype not in _DTYPES:
+                raise _unreadable(f"shape {shape} of {dtype} in {rows} rows")
+            at = canonical(shape) if listed is None else np.asarray(listed, dtype=np.int64).reshape(shape)
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            raise _unreadable(str(error)) from None
+        if at.min() < 0 or at.max() >= parts * slots or len(np.unique(at)) != at.size:
+            raise _unreadable("slots that there are not, or twice")
+        return cls(at, dtype, rest)
+
+
+_DTYPES = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128))
+
+
+def _unreadable(message: str) -> DecodeError:
+    return DecodeError(f"the tensor cannot be read: {message}", kind="session", remedy="use an unaltered file")

@@ -1,0 +1,423 @@
+"""Contexts and keys: where encrypted computation happens, and who may encrypt, compute and decrypt."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import weakref
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _native, _numbers
+from ._layout import ZERO, canonical
+from ._progress import Progress, tracked
+from .errors import DTypeError, FileError, InsecureError, MismatchError, MissingKeyError, ParamsError
+from .planning import Plan
+from .tensor import Tensor
+
+__all__ = ["Context", "EvaluationKeys", "Keys", "PublicKey", "SecretKey"]
+
+Path = Union[str, "os.PathLike[str]"]
+_live: weakref.WeakValueDictionary[str, Context] = weakref.WeakValueDictionary()
+
+
+class Context:
+    """A plan at work on this machine: makes keys, encrypts, and holds the evaluation keys that operations use.
+
+    Contexts of one plan are interchangeable, whoever made them and wherever they are. They may be shared by threads.
+    """
+
+    def __init__(self, plan: Plan, *, device: str = "cpu", insecure: bool = False) -> None:
+        if not isinstance(plan, Plan):
+            raise DTypeError(f"{type(plan).__name__} is no Plan", kind="dtype", remedy="call synchromesh.plan first")
+        if device != "cpu":
+            raise ParamsError(f"device {device!r} is not available here", kind="unavailable", remedy="use 'cpu'")
+        _require_secure(plan, insecure)
+        self._adopt(_native.Context(plan.to_json()), plan)
+        _live.setdefault(plan.to_json(), self)
+
+    def _adopt(self, native: _native.Context, plan: Plan) -> None:
+        self._native = native
+        self._plan = plan
+        self._scheme = plan.scheme
+        self._public: PublicKey | None = None
+        self._trace: list[tuple[str, int, float]] | None = None
+
+    @classmethod
+    def _of(cls, native: _native.Context) -> Context:
+        """The live context of a native one's plan, or a new one around it if the plan is secure."""
+        found = _live.get(native.plan)
+        if found is None:
+            plan = Plan.from_json(native.plan)
+            _require_secure(plan, False)
+            found = cls.__new__(cls)
+            found._adopt(native, plan)
+            _live[native.plan] = found
+        return found
+
+    @classmethod
+    def _restore(cls, plan: str, insecure: bool = False) -> Context:
+        found = _live.get(plan)
+        return found if found is not None else cls(Plan.from_json(plan), insecure=insecure)
+
+    @classmethod
+    def _dry(cls, native: _native.Context, scheme: str, trace: list[tuple[str, int, float]]) -> Context:
+        """The context that a function sees while it is planned for."""
+        self = cls.__new__(cls)
+        self._native = native
+        self._scheme = scheme
+        self._public = None
+        self._trace = trace
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Context._restore, (self.plan.to_json(), self.plan.security_bits < 128)
+
+    def __repr__(self) -> str:
+        if self._native.dry:
+            return f"Context({self.scheme}, dry run, {self.slots} slots)"
+        p = self._plan
+        return f"Context({p.scheme}, N=2^{p.log_n}, {p.slots} slots, {p.levels} levels, {p.security_bits:.0f}-bit)"
+
+    @property
+    def plan(self) -> Plan:
+        """The parameters, and why they are what they are."""
+        if self._native.dry:
+            raise MismatchError("a dry run looks for its plan", kind="dry_run", remedy="use the plan it returns")
+        return self._plan
+
+    @property
+    def scheme(self) -> str:
+        """``"bfv"``, ``"bgv"`` or ``"ckks"``."""
+        return self._scheme
+
+    @property
+    def exact(self) -> bool:
+        """Whether it computes with integers modulo t."""
+        return self._scheme != "ckks"
+
+    @property
+    def slots(self) -> int:
+        """Numbers in a ciphertext."""
+        return self._native.slots
+
+    @property
+    def row(self) -> int:
+        """Slots that a rotation turns as one ring: all of them in CKKS, half in BFV and BGV."""
+        return self._native.row
+
+    @property
+    def top_level(self) -> int:
+        """Level of a fresh ciphertext: how many rescales or modulus switches it has left."""
+        return self._native.top_level
+
+    def keygen(self, rotations: ArrayLike | None = None, swap: bool | None = None) -> Keys:
+        """New keys; the evaluation keys and the public key are given to this context, the secret key is not.
+
+        Rotations and ``swap`` (conjugation in CKKS, the rows in BFV and BGV) are those of the plan unless given.
+        """
+        steps = self.plan.rotations if rotations is None else _steps(rotations)
+        swap = self.plan.swap if swap is None else bool(swap)
+        secret, public = self._native.generate_keys()
+        evaluation = self._native.generate_evaluation_keys(secret, steps, swap)
+        keys = Keys(SecretKey(self, secret), PublicKey(self, public), EvaluationKeys(self, evaluation))
+        self.add_keys(keys.public, keys.evaluation)
+        return keys
+
+    def add_keys(self, *keys: PublicKey | EvaluationKeys) -> Context:
+        """Gives the context keys: to encrypt with unless another is named, and to multiply and rotate with."""
+        for key in keys:
+            if isinstance(key, EvaluationKeys):
+                self._native.add_keys(key._native)
+            elif isinstance(key, PublicKey):
+                self._require_own(key.context)
+                self._public = key
+            else:
+                raise DTypeError(
+                    f"{type(key).__name__} is no key that a context holds",
+                    kind="dtype",
+                    remedy="pass public and evaluation keys; keep the secret key by yourself",
+                )
+        return self
+
+    def _require_own(self, other: Context) -> None:
+        if other is not self and (self._native.dry or other.plan.to_json() != self._plan.to_json()):
+            raise MismatchError(
+                "objects of two contexts", kind="params_differ", remedy="use keys and tensors of one plan"
+            )
+
+    def encrypt(
+        self,
+        values: ArrayLike,
+        key: PublicKey | SecretKey | None = None,
+        *,
+        bound: float = 1.0,
+        level: int | None = None,
+        progress: Progress = None,
+    ) -> Tensor:
+        """The encrypted array, in as many ciphertexts as its elements take.
+
+        CKKS: no element may exceed ``bound``, which is public and enters every noise certificate.
+        """
+        if self._native.dry:
+            raise MismatchError("a dry run has no data", kind="dry_run", remedy="pass it to the function as an input")
+        array = _numbers.as_array(values)
+        if array.size == 0:
+            raise _empty()
+        native = self._key(key)
+        level = self.top_level if level is None else _numbers.whole(level, "level", 0, self.top_level)
+        vector = _numbers.flat(array, self.exact)
+        slots = self._slots()
+        starts = range(0, len(vector), slots)
+        bound = _number(bound, "bound")
+        parts = [
+            self._native.encrypt(native, vector[i : i + slots], bound, level)
+            for i in tracked(starts, len(starts), progress, "encrypt")
+        ]
+        dtype = _numbers.result_dtype(array, self.exact)
+        return Tensor._made(self, "encrypt", parts, canonical(array.shape), dtype, ZERO)
+
+    def _slots(self) -> int:
+        if self.slots == 0:
+            raise ParamsError(
+                f"t = {self._plan.t} gives no slots at N = 2^{self._plan.log_n}",
+                kind="no_slots",
+                remedy="plan with a prime t that is 1 modulo 2 N, such as 65537",
+            )
+        return self.slots
+
+    def _key(self, key: PublicKey | SecretKey | None) -> Any:
+        if key is None:
+            if self._public is None:
+                raise MissingKeyError(
+                    "no key to encrypt with",
+                    kind="no_keys",
+                    remedy="call keygen(), add_keys(PublicKey.load(..)), or pass key=",
+                )
+            return self._public._native
+        if not isinstance(key, (PublicKey, SecretKey)):
+            raise DTypeError(f"{type(key).__name__} is no key", kind="dtype", remedy="pass a public or secret key")
+        self._require_own(key.context)
+        return key._native
+
+    def read(self, data: Any, *, trust_certificate: bool = False) -> Tensor:
+        """The tensor in bytes that :meth:`Tensor.to_bytes` or the command line wrote."""
+        return Tensor.from_bytes(data, context=self, trust_certificate=trust_certificate)
+
+
+class SecretKey:
+    """Decrypts. It is written to files that only their owner may read, cannot be pickled, and is never shown."""
+
+    def __init__(self, context: Context, native: _native.SecretKey) -> None:
+        self.context = context
+        self._native = native
+
+    @property
+    def key_id(self) -> str:
+        """Names the key; every object under it carries this name."""
+        return self._native.key_id
+
+    def __repr__(self) -> str:
+        return f"SecretKey({self.context.scheme}, id {self.key_id[:8]})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise pickle.PicklingError("a secret key is not pickled. Remedy: use SecretKey.save, which writes mode 0600")
+
+    def decrypt(
+        self, tensor: Tensor, out: NDArray[Any] | None = None, *, progress: Progress = None
+    ) -> NDArray[Any]:
+        """The numbers of a tensor, in ``out`` if it is given.
+
+        Decrypted CKKS values carry traces of the key: do not publish them as they are.
+        """
+        if not isinstance(tensor, Tensor):
+            raise DTypeError(f"{type(tensor).__name__} is no Tensor", kind="dtype", remedy="pass an encrypted tensor")
+        self.context._require_own(tensor.context)
+        kind = tensor.dtype.kind == "c"
+        parts = [
+            _numbers.from_native(self._native.decrypt(part, kind))
+            for part in tracked(tensor._parts, len(tensor._parts), progress, "decrypt")
+        ]
+        values = (parts[0] if len(parts) == 1 else np.concatenate(parts))[tensor._at]
+        if out is None:
+            return np.asarray(values)
+        if not isinstance(out, np.ndarray) or out.shape != tensor.shape:
+            shape = getattr(out, "shape", None)
+            raise _shape(f"out has shape {shape}, the tensor {tensor.shape}", "pass an array of the tensor's shape")
+        try:
+            np.copyto(out, values, casting="same_kind")
+        except (TypeError, ValueError) as error:
+            raise DTypeError(str(error), kind="dtype", remedy=f"pass out of dtype {values.dtype}") from None
+        return out
+
+    def save(self, path: Path, *, replace: bool = False) -> None:
+        """Writes the key to a file of mode 0600; one that exists is kept unless ``replace``."""
+        self._native.save(_path(path), replace)
+
+    @classmethod
+    def load(cls, path: Path, context: Context | None = None) -> SecretKey:
+        """The key in a file that :meth:`save` or ``synchromesh keygen`` wrote."""
+        native = _native.SecretKey.load(_path(path), _held(context))
+        return cls(context if context is not None else Context._of(native.context), native)
+
+
+class PublicKey:
+    """Encrypts."""
+
+    def __init__(self, context: Context, native: _native.PublicKey) -> None:
+        self.context = context
+        self._native = native
+
+    @property
+    def key_id(self) -> str:
+        """Names the secret key it belongs to."""
+        return self._native.key_id
+
+    def __repr__(self) -> str:
+        return f"PublicKey({self.context.scheme}, id {self.key_id[:8]})"
+
+    def to_bytes(self) -> bytes:
+        """The key with its plan, as ``synchromesh keygen`` writes it."""
+        return self._native.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: Any, context: Context | None = None) -> PublicKey:
+        """The key in bytes that :meth:`to_bytes` wrote."""
+        native = _native.PublicKey.from_bytes(_numbers.buffer(data), _held(context))
+        return cls(context if context is not None else Context._of(native.context), native)
+
+    def save(self, path: Path, *, replace: bool = False) -> None:
+        """Writes the key to a file."""
+        _native.write_file(_path(path), self.to_bytes(), replace)
+
+    @classmethod
+    def load(cls, path: Path, context: Context | None = None) -> PublicKey:
+        """The key in a file."""
+        return cls.from_bytes(_native.read_file(_path(path)), context)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return PublicKey.from_bytes, (_pickled(self.to_bytes(), protocol), self.context)
+
+
+class EvaluationKeys:
+    """Multiply and rotate; of no use for decryption."""
+
+    def __init__(self, context: Context, native: _native.EvaluationKeys) -> None:
+        self.context = context
+        self._native = native
+
+    @property
+    def key_id(self) -> str:
+        """Names the secret key they belong to."""
+        return self._native.key_id
+
+    def __len__(self) -> int:
+        return self._native.count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of :meth:`to_bytes`, about."""
+        return self._native.wire_bytes
+
+    def __repr__(self) -> str:
+        return f"EvaluationKeys({self.context.scheme}, {len(self)} keys, {self.nbytes} bytes, id {self.key_id[:8]})"
+
+    def to_bytes(self) -> bytes:
+        """The keys with their plan, as ``synchromesh keygen`` writes them."""
+        return self._native.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: Any, context: Context | None = None) -> EvaluationKeys:
+        """The keys in bytes that :meth:`to_bytes` wrote."""
+        native = _native.EvaluationKeys.from_bytes(_numbers.buffer(data), _held(context))
+        return cls(context if context is not None else Context._of(native.context), native)
+
+    def save(self, path: Path, *, replace: bool = False) -> None:
+        """Writes the keys to a file."""
+        _native.write_file(_path(path), self.to_bytes(), replace)
+
+    @classmethod
+    def load(cls, path: Path, context: Context | None = None) -> EvaluationKeys:
+        """The keys in a file."""
+        return cls.from_bytes(_native.read_file(_path(path)), context)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return EvaluationKeys.from_bytes, (_pickled(self.to_bytes(), protocol), self.context)
+
+
+class Keys(NamedTuple):
+    """What :meth:`Context.keygen` makes."""
+
+    secret: SecretKey
+    public: PublicKey
+    evaluation: EvaluationKeys
+
+    def save(self, directory: Path, *, replace: bool = False) -> None:
+        """Writes ``secret.key`` (mode 0600), ``public.key`` and ``eval.keys``, the files of the command line."""
+        folder = _path(directory)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise FileError(str(error), kind="file_system", remedy="check the path and its permissions") from None
+        self.secret.save(os.path.join(folder, "secret.key"), replace=replace)
+        self.public.save(os.path.join(folder, "public.key"), replace=replace)
+        self.evaluation.save(os.path.join(folder, "eval.keys"), replace=replace)
+
+
+def _require_secure(plan: Plan, insecure: bool) -> None:
+    if plan.security_bits < 128 and insecure is not True:
+        raise InsecureError(
+            f"the plan has {plan.security_bits:.0f} bits of security, less than 128",
+            kind="insecure",
+            remedy="make a plan of 128 bits, or if this is a test say Context(plan, insecure=True)",
+        )
+
+
+def _held(context: Context | None) -> _native.Context | None:
+    if context is None:
+        return None
+    if not isinstance(context, Context):
+        raise DTypeError(f"{type(context).__name__} is no Context", kind="dtype", remedy="pass a Context or nothing")
+    return context._native
+
+
+def _pickled(data: bytes, protocol: Any) -> Any:
+    return pickle.PickleBuffer(data) if isinstance(protocol, int) and protocol >= 5 else data
+
+
+def _path(path: Path) -> str:
+    try:
+        text = os.fsdecode(path)
+    except TypeError:
+        raise DTypeError(f"{type(path).__name__} is no path", kind="dtype", remedy="pass a str or a Path") from None
+    if "\0" in text:
+        raise FileError("a path holds a zero byte", kind="file_not_found", remedy="check the path")
+    return text
+
+
+def _steps(rotations: ArrayLike) -> list[int]:
+    array = _numbers.as_array(rotations)
+    if array.size == 0:
+        return []
+    if array.dtype.kind not in "iu" or array.ndim != 1 or array.size > 1 << 20:
+        raise DTypeError("rotations are no list of integers", kind="dtype", remedy="pass integers, left is positive")
+    return [int(k) for k in array]
+
+
+def _number(value: Any, what: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise DTypeError(f"{what} is {value!r}, no number", kind="dtype", remedy="pass a float") from None
+
+
+def _shape(message: str, remedy: str) -> Exception:
+    from .errors import ShapeError
+
+    return ShapeError(message, kind="shape", remedy=remedy)
+
+
+def _empty() -> Exception:
+    return _shape("an array without elements", "pass at least one number")

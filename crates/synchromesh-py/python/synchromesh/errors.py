@@ -1,0 +1,174 @@
+"""Exceptions: a small tree. Each has ``kind``, a stable word, and ``remedy``, what to do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "DecodeError",
+    "FileError",
+    "InputError",
+    "InsecureError",
+    "LayoutError",
+    "LevelError",
+    "MismatchError",
+    "MissingKeyError",
+    "NoiseError",
+    "ParamsError",
+    "ShapeError",
+    "DTypeError",
+    "SynchromeshError",
+]
+
+
+class SynchromeshError(Exception):
+    """Any error of this package."""
+
+    kind: str
+    remedy: str
+    _cause: Any
+
+    def __init__(self, message: str, *, kind: str = "error", remedy: str = "") -> None:
+        super().__init__(f"{message}. Remedy: {remedy}" if remedy else message)
+        self.kind = kind
+        self.remedy = remedy
+        self._cause = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.args, self.kind, self.remedy)
+
+
+class ParamsError(SynchromeshError, ValueError):
+    """Parameters or a description that cannot be."""
+
+
+class InsecureError(ParamsError):
+    """Parameters under the security asked for."""
+
+
+class InputError(SynchromeshError, ValueError):
+    """Numbers that cannot be encrypted or computed with: NaN, too large, too many."""
+
+
+class DTypeError(InputError, TypeError):
+    """Values of a type that the scheme does not compute with."""
+
+
+class ShapeError(InputError):
+    """Arrays whose shapes do not go together."""
+
+
+class LayoutError(SynchromeshError, RuntimeError):
+    """Elements that lie in other slots than an operation can work with."""
+
+
+class LevelError(SynchromeshError, RuntimeError):
+    """More multiplications than the plan has levels for."""
+
+
+class NoiseError(SynchromeshError, RuntimeError):
+    """A result that could decrypt wrongly, or whose noise nothing vouches for."""
+
+
+class MissingKeyError(SynchromeshError, LookupError):
+    """A key that the operation needs and nobody has given."""
+
+
+class MismatchError(SynchromeshError, ValueError):
+    """Objects of different contexts, keys or schemes."""
+
+
+class DecodeError(SynchromeshError, ValueError):
+    """Bytes that are not what they were read as."""
+
+
+class FileError(SynchromeshError, OSError):
+    """A file that cannot be read or written."""
+
+
+_KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
+    LevelError: ("level", "borrowed_primes"),
+    NoiseError: ("noise", "unknown_noise"),
+    MissingKeyError: ("missing_key", "no_keys", "trimmed_key"),
+    MismatchError: (
+        "keys_differ",
+        "params_differ",
+        "scheme_differs",
+        "plain_modulus_differs",
+        "scale_mismatch",
+        "components",
+        "scheme",
+        "dry_run",
+        "key_type",
+    ),
+    InsecureError: ("insecure", "insecure_modulus", "insecure_degree"),
+    DTypeError: ("dtype",),
+    ShapeError: ("shape", "too_many_values"),
+    InputError: (
+        "not_finite",
+        "above_declared_bound",
+        "bound_out_of_range",
+        "coefficient_too_large",
+        "scale_out_of_range",
+        "value_exceeds_modulus",
+        "value_does_not_fit",
+        "operation",
+        "layout",
+        "rotations",
+    ),
+    ParamsError: (
+        "params",
+        "primes",
+        "shared_factor",
+        "no_slots",
+        "log_n_out_of_range",
+        "second_base",
+        "aux_primes",
+        "plain_modulus_too_small",
+        "plain_modulus_too_wide",
+        "plain_modulus_not_a_number",
+        "no_slot_prime",
+        "degree",
+        "modulus",
+        "repeated_modulus",
+        "no_such_prime",
+    ),
+    FileError: ("file_not_found", "file_exists", "not_a_file", "file_too_large", "file_system"),
+    DecodeError: (
+        "header",
+        "session",
+        "not_a_container",
+        "truncated",
+        "trailing_bytes",
+        "future_version",
+        "header_corrupt",
+        "body_corrupt",
+        "not_authentic",
+        "envelope_mismatch",
+        "unknown_type",
+        "wrong_type",
+        "wrong_params",
+        "wrong_key",
+        "wrong_domain",
+        "too_large",
+        "non_canonical",
+        "wire_modulus",
+    ),
+}
+_CLASSES = {kind: cls for cls, kinds in _KINDS.items() for kind in kinds}
+
+
+def from_native(kind: str, message: str, remedy: str, cause: Any = None) -> SynchromeshError:
+    """The exception for an error of the native module."""
+    error = _CLASSES.get(kind, SynchromeshError)(message, kind=kind, remedy=remedy)
+    error._cause = cause
+    return error
+
+
+def _restore(cls: type[SynchromeshError], args: tuple[Any, ...], kind: str, remedy: str) -> SynchromeshError:
+    error = cls.__new__(cls)
+    error.args = args
+    error.kind = kind
+    error.remedy = remedy
+    error._cause = None
+    return error

@@ -1,0 +1,145 @@
+"""Beyond one machine: encrypted evaluation as Ray tasks. Needs ``pip install synchromesh[ray]``.
+
+Evaluation keys go to Ray's object store once; each worker process reads them from there once. A task whose worker is lost
+is run again, which is safe for evaluation: it is deterministic and sees no secret key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _numbers
+from ._progress import Progress, tracked
+from .context import Context, EvaluationKeys
+from .errors import DTypeError, MismatchError, ShapeError
+from .tensor import Tensor, concatenate
+
+Reference = Any
+__all__ = ["Pool", "matmul"]
+
+RETRIES = 4
+_ready: dict[str, tuple[Context, EvaluationKeys]] = {}
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise ImportError("this needs Ray. Remedy: pip install synchromesh[ray]") from None
+    return ray
+
+
+def _context(data: Any, key_id: str, plan: tuple[str, bool]) -> Context:
+    """The context and keys of this worker process, read when its first task needs them."""
+    found = _ready.get(key_id)
+    if found is None:
+        keys = EvaluationKeys.from_bytes(data, Context._restore(*plan))
+        found = keys.context.add_keys(keys), keys
+        _ready[key_id] = found
+    return found[0]
+
+
+def _task(
+    data: Any, key_id: str, plan: tuple[str, bool], function: Callable[..., Tensor], arguments: list[Any]
+) -> bytes:
+    context = _context(data, key_id, plan)
+    given = [
+        Tensor.from_bytes(bytes(a.data), context, trust_certificate=True) if isinstance(a, _Sent) else a
+        for a in arguments
+    ]
+    result = function(*given)
+    if not isinstance(result, Tensor):
+        raise DTypeError(
+            f"the function returned {type(result).__name__}", kind="dtype", remedy="return one tensor from each call"
+        )
+    return result.to_bytes()
+
+
+class _Sent:
+    """A tensor on its way to a worker."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+class Pool:
+    """Workers of a Ray cluster that hold one set of evaluation keys.
+
+    Connects to a running cluster, or starts one on this machine. ``keys`` must be those of the tensors.
+    """
+
+    def __init__(self, keys: EvaluationKeys, *, retries: int = RETRIES) -> None:
+        if not isinstance(keys, EvaluationKeys):
+            raise DTypeError(f"{type(keys).__name__} are no EvaluationKeys", kind="dtype", remedy="pass keys.evaluation")
+        ray = _ray()
+        if not ray.is_initialized():
+            ray.init(include_dashboard=False, log_to_driver=False)
+        self.keys = keys
+        self._data = ray.put(np.frombuffer(keys.to_bytes(), dtype=np.uint8))
+        self._plan = ray.put((keys.context.plan.to_json(), keys.context.plan.security_bits < 128))
+        limit = _numbers.whole(retries, "retries", 0, 1000)
+        self._run = ray.remote(max_retries=limit)(_task)
+
+    def __repr__(self) -> str:
+        return f"Pool({self.keys!r})"
+
+    def submit(self, function: Callable[..., Tensor], *arguments: Any) -> Reference:
+        """Starts ``function`` of tensors and public values on a worker; :meth:`result` waits for it."""
+        sent = [self._sent(a) for a in arguments]
+        return self._run.remote(self._data, self.keys.key_id, self._plan, function, sent)
+
+    def _sent(self, argument: Any) -> Any:
+        if not isinstance(argument, Tensor):
+            return argument
+        if argument.key_id != self.keys.key_id:
+            raise MismatchError(
+                f"a tensor under key {argument.key_id[:8]}, the pool's is {self.keys.key_id[:8]}",
+                kind="keys_differ",
+                remedy="make a pool with the keys of the tensor",
+            )
+        return _Sent(argument.to_bytes())
+
+    def result(self, reference: Reference) -> Tensor:
+        """The tensor that a submitted function made; its certificate is believed, as that of one's own workers."""
+        ray = _ray()
+        try:
+            data = ray.get(reference)
+        except ray.exceptions.RayTaskError as error:
+            cause = error.cause if isinstance(getattr(error, "cause", None), Exception) else error
+            raise cause from None
+        return Tensor.from_bytes(data, self.keys.context, trust_certificate=True)
+
+    def map(self, function: Callable[..., Tensor], *batches: Iterable[Any], progress: Progress = None) -> list[Tensor]:
+        """``function`` of each tuple of arguments, on the workers; results in order."""
+        pending = [self.submit(function, *arguments) for arguments in zip(*batches)]
+        for _ in tracked(self._finished(pending), len(pending), progress, "blocks"):
+            pass
+        return [self.result(reference) for reference in pending]
+
+    def _finished(self, pending: list[Reference]) -> Iterable[Reference]:
+        ray, left = _ray(), list(pending)
+        while left:
+            done, left = ray.wait(left, num_returns=1)
+            yield from done
+
+
+def _product(rows: Any, vector: Tensor) -> Tensor:
+    return vector.__rmatmul__(rows)
+
+
+def matmul(
+    matrix: ArrayLike, vector: Tensor, keys: EvaluationKeys | Pool, *, blocks: int = 0, progress: Progress = None
+) -> Tensor:
+    """A public matrix times an encrypted vector or matrix, its rows in ``blocks`` tasks (0: one for each worker CPU)."""
+    pool = keys if isinstance(keys, Pool) else Pool(keys)
+    array = _numbers.as_array(matrix)
+    if not isinstance(vector, Tensor) or array.ndim != 2 or array.shape[1] != vector.shape[:1][-1]:
+        shape = getattr(vector, "shape", None)
+        raise ShapeError(f"a product of {array.shape} and {shape}", kind="shape", remedy="make inner sizes equal")
+    count = _numbers.whole(blocks, "blocks", 0, 1 << 20) or int(_ray().cluster_resources().get("CPU", 1))
+    parts: Sequence[Any] = [rows for rows in np.array_split(array, min(count, len(array))) if len(rows)]
+    return concatenate(pool.map(_product, parts, [vector] * len(parts), progress=progress))

@@ -1,0 +1,97 @@
+//! Errors on their way to Python: each becomes one exception of the tree in `synchromesh.errors`.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use synchromesh::bundle::BundleError;
+use synchromesh_rlwe::file::FileError;
+
+/// Why an operation failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    /// The library refused.
+    #[error(transparent)]
+    Library(#[from] synchromesh::Error),
+    /// A file of keys or ciphertexts.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    /// Something only this layer sees.
+    #[error("{message}")]
+    Own {
+        /// A stable word.
+        kind: &'static str,
+        /// What is wrong, with the numbers.
+        message: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// An exception that Python code raised while it was called from here.
+    #[error(transparent)]
+    Python(#[from] PyErr),
+}
+
+impl From<synchromesh_rlwe::Error> for Fault {
+    fn from(error: synchromesh_rlwe::Error) -> Self {
+        Self::Library(error.into())
+    }
+}
+
+impl From<FileError> for Fault {
+    fn from(error: FileError) -> Self {
+        Self::Bundle(error.into())
+    }
+}
+
+/// The library's error behind an exception, so that a dry run can tell what its function lacked.
+#[pyclass(frozen, module = "synchromesh._native")]
+pub(crate) struct Cause(pub(crate) synchromesh::Error);
+
+impl Fault {
+    pub(crate) fn own(kind: &'static str, message: impl Into<String>, remedy: &'static str) -> Self {
+        Self::Own { kind, message: message.into(), remedy }
+    }
+
+    fn kind(&self) -> &str {
+        match self {
+            Self::Library(error) => error.kind(),
+            Self::Bundle(error) => error.kind(),
+            Self::Own { kind, .. } => kind,
+            Self::Python(_) => "python",
+        }
+    }
+
+    fn remedy(&self) -> String {
+        match self {
+            Self::Library(synchromesh::Error::NoKeys { .. }) => {
+                "give the context evaluation keys: context.keygen(), or context.add_keys(EvaluationKeys.load(..))"
+                    .into()
+            }
+            Self::Library(error) => error.remedy(),
+            Self::Bundle(error) => error.remedy(),
+            Self::Own { remedy, .. } => (*remedy).to_owned(),
+            Self::Python(_) => String::new(),
+        }
+    }
+}
+
+impl From<Fault> for PyErr {
+    fn from(fault: Fault) -> Self {
+        static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let (kind, message, remedy) = (fault.kind().to_owned(), fault.to_string(), fault.remedy());
+        let cause = match fault {
+            Fault::Python(error) => return error,
+            Fault::Library(error) => Some(Cause(error)),
+            _ => None,
+        };
+        Python::attach(|py| {
+            let make = MAKE.import(py, "synchromesh.errors", "from_native");
+            let made = make.and_then(|make| make.call1((kind, message, remedy, cause)));
+            made.map_or_else(|error| error, Self::from_value)
+        })
+    }
+}
+
+/// The library's error behind a Python exception, if one is.
+pub(crate) fn cause_of(py: Python<'_>, error: &PyErr) -> Option<synchromesh::Error> {
+    let cause = error.value(py).getattr("_cause").ok()?;
+    cause.cast::<Cause>().ok().map(|cause| cause.get().0.clone())
+}

@@ -1,0 +1,38 @@
+//! The native half of the Python package `synchromesh`: contexts, keys, ciphertexts, plans and files. What users see of
+//! it is in `python/synchromesh`.
+
+#![deny(unsafe_code)]
+
+mod ciphertext;
+mod context;
+mod engine;
+mod fault;
+mod files;
+mod plan;
+mod run;
+mod values;
+
+/// The module `synchromesh._native`.
+#[pyo3::pymodule(gil_used = false)]
+mod _native {
+    use pyo3::prelude::*;
+    use synchromesh_ring::isa::Isa;
+
+    #[pymodule_export]
+    use crate::ciphertext::{Ciphertext, PreparedMap};
+    #[pymodule_export]
+    use crate::context::{Context, EvaluationKeys, PublicKey, SecretKey};
+    #[pymodule_export]
+    use crate::fault::Cause;
+    #[pymodule_export]
+    use crate::files::{decode_column, encode_column, read_file, write_file};
+    #[pymodule_export]
+    use crate::plan::{check_plan, plan, plan_function};
+
+    /// Version, instruction set in use, instruction sets available.
+    #[pyfunction]
+    fn info() -> (&'static str, String, Vec<&'static str>) {
+        let isa = Isa::detect().map_or_else(|e| e.to_string(), |isa| isa.name().to_owned());
+        (env!("CARGO_PKG_VERSION"), isa, Isa::available().into_iter().map(Isa::name).collect())
+    }
+}

@@ -1,0 +1,110 @@
+//! Plans: from a description, or from a Python function that is run without data.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use synchromesh::circuits::{Arithmetic, PreparedTransform};
+use synchromesh::cost::DryLedger;
+use synchromesh::plan::{Description, Plan, SchemeName};
+use synchromesh::{Error, bfv, bgv};
+
+use crate::ciphertext::Ciphertext;
+use crate::context::Context;
+use crate::engine::{Approximate, Engine, Exact, Held, Scheme};
+use crate::fault::{Fault, cause_of};
+use crate::run::interruptible;
+
+/// A description in JSON.
+fn described(description: &str) -> Result<Description, Fault> {
+    let bad =
+        |e: serde_json::Error| Fault::own("params", format!("the description: {e}"), "correct the argument named");
+    serde_json::from_str(description).map_err(bad)
+}
+
+/// The plan of a description, as JSON.
+#[pyfunction]
+pub(crate) fn plan(py: Python<'_>, description: String) -> PyResult<String> {
+    interruptible(py, move || Ok(described(&description)?.plan()?.to_json()?))
+}
+
+/// A plan in JSON, checked: with its security, and bytes of a prepared key.
+#[pyfunction]
+pub(crate) fn check_plan(py: Python<'_>, plan: String) -> PyResult<(f64, u64)> {
+    interruptible(py, move || {
+        let (params, switch) = Plan::from_json(&plan)?.params.check()?;
+        let limbs = params.q().len() + params.p().len();
+        let prepared = 16 * (params.n() * limbs * switch.digits.len()) as u64;
+        Ok((params.security_bits(), prepared))
+    })
+}
+
+/// The function, the exception it raised that is its own affair, and whether anybody still waits for it.
+struct Circuit {
+    function: Py<PyAny>,
+    raised: Mutex<Option<PyErr>>,
+    abandoned: AtomicBool,
+}
+
+impl Circuit {
+    /// Calls the function with a dry context and fresh ciphertexts; it returns ciphertexts.
+    fn call<S: Scheme>(&self, evaluator: &S::Evaluator, fresh: &[S::Ciphertext]) -> Result<Vec<S::Ciphertext>, Error>
+    where
+        PreparedTransform<S::Evaluator>: Send + Sync + 'static,
+    {
+        if self.abandoned.load(Ordering::Relaxed) {
+            return Err(Error::Params { rule: "nobody waits for this plan any more".into() });
+        }
+        let engine: Arc<dyn Engine> = Arc::new(Held::<S>::new(evaluator.clone()));
+        let copies = fresh.iter().map(|x| evaluator.duplicate(x)).collect::<Result<Vec<_>, _>>()?;
+        let fresh: Vec<Ciphertext> = copies.into_iter().map(|x| Ciphertext::new(&engine, Box::new(x))).collect();
+        Python::attach(|py| {
+            let results: PyResult<Vec<Ciphertext>> = (|| {
+                let results = self.function.bind(py).call1((Context::of_dry_run(engine), fresh))?;
+                let results: Vec<Bound<'_, Ciphertext>> = results.extract()?;
+                Ok(results.iter().map(|x| x.get().clone()).collect())
+            })();
+            let results = results.map_err(|error| {
+                let failed = Error::Params { rule: "the function raised an exception".into() };
+                cause_of(py, &error).unwrap_or_else(|| {
+                    *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    failed
+                })
+            })?;
+            let own = |x: &Ciphertext| match x.cipher.downcast_ref() {
+                Some(x) => evaluator.duplicate(x),
+                None => Err(Error::Params { rule: "the function returned a ciphertext that is not its own".into() }),
+            };
+            results.iter().map(own).collect()
+        })
+    }
+}
+
+/// The plan, as JSON, at which `function(context, ciphertexts)` runs: on one fresh ciphertext for each of `bounds`, the
+/// largest absolute value of a slot in CKKS.
+#[pyfunction]
+pub(crate) fn plan_function(
+    py: Python<'_>,
+    description: &str,
+    bounds: Vec<f64>,
+    function: Py<PyAny>,
+) -> PyResult<String> {
+    let description = described(description)?;
+    let abandoned = AtomicBool::new(false);
+    let circuit = Arc::new(Circuit { function, raised: Mutex::new(None), abandoned });
+    let shared = Arc::clone(&circuit);
+    let planned = interruptible(py, move || {
+        let circuit = &*shared;
+        let plan = match description.scheme {
+            SchemeName::Bfv => description
+                .plan_exact::<bfv::Bfv>(bounds.len(), |e, x| circuit.call::<Exact<bfv::Bfv, DryLedger>>(e, x)),
+            SchemeName::Bgv => description
+                .plan_exact::<bgv::Bgv>(bounds.len(), |e, x| circuit.call::<Exact<bgv::Bgv, DryLedger>>(e, x)),
+            SchemeName::Ckks => description.plan_ckks(&bounds, |e, x| circuit.call::<Approximate<DryLedger>>(e, x)),
+        };
+        Ok(plan?.to_json()?)
+    });
+    circuit.abandoned.store(true, Ordering::Relaxed);
+    let raised = circuit.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+    raised.map_or(planned, Err)
+}

@@ -1,0 +1,53 @@
+//! Running the library's work without the interpreter's lock, and so that Ctrl-C ends the wait for it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::fault::Fault;
+
+/// How often a wait looks for signals.
+const SLICE: Duration = Duration::from_millis(50);
+
+fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(internal()))
+}
+
+fn internal() -> Fault {
+    let remedy = "report it with the program that led here; no result was produced";
+    Fault::own("internal", "the library broke one of its own invariants", remedy)
+}
+
+/// Runs `work` without the interpreter's lock.
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Fault> + Send) -> PyResult<T> {
+    Ok(py.detach(|| guarded(work))?)
+}
+
+/// Runs `work` on a thread of its own and waits for it; a signal that raises an exception ends the wait at once, and
+/// what the thread then produces is dropped.
+pub(crate) fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> PyResult<T> {
+    let (sender, mut receiver) = channel();
+    let thread = std::thread::Builder::new().name("synchromesh".into());
+    let spawned = thread.spawn(move || {
+        // Nobody waits any more if this fails.
+        let _ = sender.send(guarded(work));
+    });
+    spawned.map_err(|e| Fault::own("thread", format!("no thread could be started: {e}"), "end other threads"))?;
+    loop {
+        let waited = py.detach(move || {
+            let result = receiver.recv_timeout(SLICE);
+            (receiver, result)
+        });
+        receiver = waited.0;
+        match waited.1 {
+            Ok(result) => return Ok(result?),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => return Err(internal().into()),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+"""The examples in the documentation run."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+import synchromesh as sm
+
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
+PACKAGE = Path(__file__).parents[1]
+BOOK = PACKAGE.parents[1] / "docs/book/src"
+PAGES = [PACKAGE / "README.md", *sorted(BOOK.rglob("*.md"))]
+
+
+def test_the_packages_own_example():
+    assert doctest.testmod(sm).failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in BLOCK.findall(page.read_text()):
+        exec(compile(block, str(page), "exec"), names)
+
+
+def test_the_tutorials_are_there():
+    assert len(PAGES) > 8
+    assert all(BLOCK.search(page.read_text()) for page in PAGES if "tutorials" in page.parts)

@@ -1,0 +1,124 @@
+"""Files, bytes, pickles: what goes out comes back, secrets stay with their owner, damage is named."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import stat
+import subprocess
+
+import numpy as np
+import pytest
+
+import synchromesh as sm
+from synchromesh import errors
+
+
+def test_a_session_through_files(each, tmp_path):
+    x = each.numbers(30)
+    each.keys.save(tmp_path / "keys")
+    each.encrypt(x).save(tmp_path / "x.ct")
+    mode = stat.S_IMODE(os.stat(tmp_path / "keys/secret.key").st_mode)
+    assert mode == 0o600
+
+    server = sm.EvaluationKeys.load(tmp_path / "keys/eval.keys")
+    context = server.context.add_keys(server)
+    y = sm.Tensor.load(tmp_path / "x.ct", context, trust_certificate=True)
+    (y * y + 1).save(tmp_path / "y.ct")
+
+    secret = sm.SecretKey.load(tmp_path / "keys/secret.key")
+    z = sm.Tensor.load(tmp_path / "y.ct", secret.context, trust_certificate=True)
+    assert np.abs(secret.decrypt(z) - (x * x + 1)).max() < 1e-3
+    with pytest.raises(errors.FileError):
+        each.keys.save(tmp_path / "keys")
+
+
+def test_certificates_are_claims(each):
+    data = each.encrypt(each.numbers(3)).to_bytes()
+    with pytest.raises(errors.NoiseError) as caught:
+        each.keys.secret.decrypt(each.context.read(data))
+    assert caught.value.kind == "unknown_noise"
+    assert each.context.read(data, trust_certificate=True).shape == (3,)
+
+
+def test_files_of_insecure_plans_need_the_word(tmp_path):
+    plan = sm.plan(scheme="bgv", depth=0, additions=3, security="insecure")
+    context = sm.Context(plan, insecure=True)
+    context.keygen().save(tmp_path)
+    del context
+    gc.collect()
+    for load, name in ((sm.SecretKey.load, "secret.key"), (sm.EvaluationKeys.load, "eval.keys")):
+        with pytest.raises(errors.InsecureError):
+            load(tmp_path / name)
+        load(tmp_path / name, sm.Context(plan, insecure=True))
+        gc.collect()
+
+
+def test_layouts_survive_files(each):
+    x = each.numbers(4, 8)
+    a = each.encrypt(x)
+    for tensor, expected in [(a, x), (a.T, x.T), (a[1:3, ::2], x[1:3, ::2]), (a.sum(axis=1), x.sum(axis=1))]:
+        each.check(each.context.read(tensor.to_bytes(), trust_certificate=True), expected)
+
+
+def test_pickles_with_buffers_out_of_band(each):
+    x = each.numbers(2 * each.context.slots)
+    a = each.encrypt(x)
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(a, protocol))
+        assert again.context is a.context
+        each.check(again, x)
+    buffers: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(a, 5, buffer_callback=buffers.append)
+    assert len(buffers) == 2 and len(data) < sum(b.raw().nbytes for b in buffers) / 2
+    each.check(pickle.loads(data, buffers=[b.raw() for b in buffers]), x)
+    keys = pickle.loads(pickle.dumps(each.keys.evaluation, 5))
+    assert (keys.key_id, len(keys)) == (each.keys.evaluation.key_id, len(each.keys.evaluation))
+    assert pickle.loads(pickle.dumps(each.keys.public)).key_id == each.keys.public.key_id
+    assert pickle.loads(pickle.dumps(each.context.plan)) == each.context.plan
+
+
+def test_secret_keys_are_neither_pickled_nor_shown(each):
+    with pytest.raises(pickle.PicklingError, match="save"):
+        pickle.dumps(each.keys.secret)
+    for thing in (*each.keys, each.context, each.encrypt(each.numbers(2)), each.context.plan):
+        assert len(repr(thing)) < 300
+    names = {n for n in dir(each.keys.secret._native) if not n.startswith("__")}
+    assert names == {"context", "key_id", "decrypt", "save", "load"}
+
+
+def test_damaged_bytes_are_named(each):
+    data = bytearray(each.encrypt(each.numbers(3)).to_bytes())
+    rng = np.random.default_rng(1)
+    for place in rng.integers(0, len(data), 60):
+        wrong = bytearray(data)
+        wrong[place] ^= 1 << int(rng.integers(8))
+        with pytest.raises(errors.DecodeError):
+            each.context.read(wrong, trust_certificate=True)
+    for cut in (0, 1, 40, len(data) - 1):
+        with pytest.raises(errors.DecodeError):
+            each.context.read(data[:cut])
+    with pytest.raises(errors.DecodeError):
+        sm.PublicKey.from_bytes(data)
+
+
+@pytest.mark.skipif("SYNCHROMESH_CLI" not in os.environ, reason="SYNCHROMESH_CLI names no command line")
+def test_the_command_line_reads_and_writes_the_same_files(tmp_path):
+    def run(*args: str) -> None:
+        subprocess.run([os.environ["SYNCHROMESH_CLI"], *args], check=True, cwd=tmp_path, capture_output=True)
+
+    plan = sm.plan(scheme="bgv", depth=1, security=128)
+    plan.save(tmp_path / "plan.json")
+    run("keygen", "--plan", "plan.json", "--out", "keys")
+    public = sm.PublicKey.load(tmp_path / "keys/public.key")
+    x = np.arange(10)
+    public.context.encrypt(x, public).save(tmp_path / "x.ct")
+    run("eval", "x*x + 3", "--keys", "keys", "x=x.ct", "--out", "y.ct")
+    secret = sm.SecretKey.load(tmp_path / "keys/secret.key")
+    y = sm.Tensor.load(tmp_path / "y.ct", secret.context, trust_certificate=True)
+    assert secret.decrypt(y).tolist() == (x * x + 3).tolist()
+    (y + 1).save(tmp_path / "z.ct")
+    run("decrypt", "--keys", "keys", "--in", "z.ct", "--out", "z.csv")
+    lines = (tmp_path / "z.csv").read_text().split()
+    assert [int(v) for v in lines[1:]] == (x * x + 4).tolist()

@@ -1,0 +1,93 @@
+"""Plans: of descriptions and of functions, explained, drawn, kept in files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import synchromesh as sm
+from synchromesh import errors
+
+
+@pytest.mark.parametrize("scheme", ["bfv", "bgv", "ckks"])
+def test_a_function_is_planned_with_its_rotations_and_then_runs(scheme):
+    def function(x, y):
+        return ((x * y).sum(axis=1) + x[:, 0]).sum(), x.T[1:]
+
+    plan = sm.plan(function, {"x": (4, 8), "y": (8,)}, scheme=scheme, security="insecure", precision=12)
+    assert plan.depth >= 1 and plan.rotations
+    context = sm.Context(plan, insecure=True)
+    keys = context.keygen()
+    rng = np.random.default_rng(3)
+    x, y = (rng.integers(-5, 6, (4, 8)), rng.integers(-5, 6, 8))
+    if scheme == "ckks":
+        x, y = x / 5, y / 5
+    total, rest = function(context.encrypt(x), context.encrypt(y))
+    expected, other = function(x, y)
+    assert np.abs(keys.secret.decrypt(total) - expected).max() < 1e-2
+    assert np.abs(keys.secret.decrypt(rest) - other).max() < 1e-2
+
+
+def test_precision_is_kept():
+    plan = sm.plan(lambda x: (x * x).sum(), [(100,)], precision=18, security="insecure")
+    context = sm.Context(plan, insecure=True)
+    context.keygen()
+    result = context.encrypt(np.full(100, 0.5))
+    assert (result * result).sum().error_bound <= 2**-18
+
+
+def test_plans_are_secure_unless_told_otherwise():
+    plan = sm.plan(lambda x: x * x, [(10,)], precision=10)
+    assert plan.security_bits >= 128
+    weak = sm.plan(lambda x: x * x, [(10,)], precision=10, security="insecure")
+    assert weak.security_bits < 128
+    for word in (False, "yes", 1):
+        with pytest.raises(errors.InsecureError):
+            sm.Context(weak, insecure=word)
+
+
+def test_explanations_memory_and_files(tmp_path):
+    plan = sm.plan(lambda x: (x * x + 1).rotate(2), [(10,)], scheme="bgv", security="insecure")
+    text = plan.explain()
+    assert "log QP" in text and "mul" in text and "rotate" in text
+    assert [step[0] for step in plan.trace] == ["input", "mul", "add", "rotate"]
+    memory = plan.memory(ciphertexts=4)
+    assert memory["total"] == memory["ciphertexts"] + memory["prepared_keys"] + memory["scratch"]
+    plan.save(tmp_path / "plan.json")
+    assert sm.Plan.load(tmp_path / "plan.json") == plan
+    with pytest.raises(errors.ParamsError):
+        sm.Plan.from_json("{}")
+
+
+def test_plots_need_matplotlib_alone(tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    for plan in (sm.plan(scheme="bfv", depth=1), sm.plan(lambda x: x * x, [(4,)], security="insecure")):
+        figure = plan.plot().figure
+        figure.savefig(tmp_path / "plan.png")
+        assert (tmp_path / "plan.png").stat().st_size > 5000
+
+
+def test_the_functions_own_exceptions_pass_through():
+    class Own(Exception):
+        pass
+
+    def fails(x):
+        raise Own("mine")
+
+    with pytest.raises(Own, match="mine"):
+        sm.plan(fails, [(4,)], security="insecure")
+    with pytest.raises(errors.DTypeError):
+        sm.plan(lambda x: 3, [(4,)], security="insecure")
+    with pytest.raises(errors.MismatchError):
+        sm.plan(lambda x: x.context.encrypt([1.0]), [(4,)], security="insecure")
+    with pytest.raises(errors.ShapeError):
+        sm.plan(lambda x: x + np.ones(3), [(4,)], security="insecure")
+
+
+def test_what_cannot_be_says_why():
+    with pytest.raises(errors.ParamsError, match="precision|fit|parameters"):
+        sm.plan(depth=2, precision=60)
+    for wrong in ({"scheme": "rsa"}, {"security": 64}, {"scheme": "bfv", "t": 1}):
+        with pytest.raises(errors.ParamsError):
+            sm.plan(depth=1, **wrong)

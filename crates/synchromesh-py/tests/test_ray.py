@@ -1,0 +1,87 @@
+"""A Ray cluster on this machine: two workers, 200 MB of object store, one worker killed in mid-run."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import synchromesh as sm
+from synchromesh import errors
+
+ray = pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    path = os.environ.get("PYTHONPATH", "")
+    ray.init(
+        num_cpus=2,
+        object_store_memory=200 * 2**20,
+        include_dashboard=False,
+        log_to_driver=False,
+        runtime_env={"env_vars": {"PYTHONPATH": path}},
+    )
+    yield
+    ray.shutdown()
+
+
+def planned(function, shapes, **options):
+    plan = sm.plan(function, shapes, security="insecure", **options)
+    context = sm.Context(plan, insecure=True)
+    return context, context.keygen()
+
+
+def killed_once(marker: str):
+    """A function that takes its worker down the first time that anybody runs it."""
+
+    def square(x):
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return x * x + 1
+        os.kill(os.getpid(), signal.SIGKILL)
+        return x
+
+    return square
+
+
+def test_batches_survive_the_loss_of_a_worker(cluster, tmp_path):
+    context, keys = planned(lambda x: x * x + 1, [(100,)], scheme="bgv")
+    batch = [np.arange(i, i + 100) for i in range(8)]
+    from synchromesh.ray import Pool
+
+    seen: list[int] = []
+    pool = Pool(keys.evaluation)
+    tensors = [context.encrypt(x) for x in batch]
+    results = pool.map(killed_once(str(tmp_path / "killed")), tensors, progress=lambda done, total: seen.append(done))
+    assert (tmp_path / "killed").exists()
+    assert seen == list(range(1, 9))
+    for x, result in zip(batch, results):
+        assert np.array_equal(keys.secret.decrypt(result), x * x + 1)
+
+
+def test_matrices_in_blocks(cluster):
+    rng = np.random.default_rng(5)
+    matrix, x = rng.integers(-3, 4, (12, 16)), rng.integers(-3, 4, 16)
+    context, keys = planned(lambda v: sm.concatenate([matrix[:6] @ v, matrix[6:] @ v]), [(16,)], scheme="bfv")
+    from synchromesh.ray import matmul
+
+    result = matmul(matrix, context.encrypt(x), keys.evaluation, blocks=2)
+    assert np.array_equal(keys.secret.decrypt(result), matrix @ x)
+    with pytest.raises(errors.ShapeError):
+        matmul(matrix[:, :3], context.encrypt(x), keys.evaluation)
+
+
+def test_errors_of_workers_arrive(cluster):
+    context, keys = planned(lambda x: x + 1, [(4,)], scheme="bgv")
+    from synchromesh.ray import Pool
+
+    pool = Pool(keys.evaluation)
+    with pytest.raises(errors.MissingKeyError, match="Remedy"):
+        pool.map(lambda x: x.rotate(5), [context.encrypt([1, 2])])
+    other = context.keygen()
+    with pytest.raises(errors.MismatchError):
+        pool.map(lambda x: x, [context.encrypt([1], other.public)])
