@@ -2,7 +2,9 @@
 """usage:
     bench.py key-switch --log-n 16 --bits 56 --limbs 20 --omega 2
     bench.py scheme --scheme ckks|bgv|bfv
+    bench.py products --log-n 15 --depth 10
     bench.py circuit --scheme bgv|bfv --circuit product|polynomial|inner-product --k 16
+    bench.py plan --scheme ckks|bgv|bfv --depth 5 --security 128|192|256
 
 OpenFHE chooses its own special primes (60 bits) and, in BFV, its own ciphertext modulus. Its decryption includes
 decoding, which no option separates.
@@ -12,7 +14,9 @@ import argparse
 import importlib.metadata
 import json
 import math
+import os
 import sys
+import tempfile
 import time
 
 import openfhe as fhe
@@ -77,18 +81,18 @@ def bgv():
     return cc, cc.MakePackedPlaintext(list(range(1 << 14)))
 
 
-def bfv():
-    """BFV at N = 2^14 and the depth (7) at which OpenFHE's own modulus has 300 bits; P-over-Q, its fastest product."""
+def bfv(log_n=14, depth=7, technique=fhe.HPSPOVERQ):
+    """BFV at the modulus that OpenFHE chooses for this depth: 300 bits for N = 2^14 and depth 7."""
     params = fhe.CCParamsBFVRNS()
-    params.SetRingDim(1 << 14)
+    params.SetRingDim(1 << log_n)
     params.SetSecurityLevel(fhe.HEStd_NotSet)
     params.SetPlaintextModulus(65537)
-    params.SetMultiplicativeDepth(7)
+    params.SetMultiplicativeDepth(depth)
     params.SetNumLargeDigits(3)
     params.SetKeySwitchTechnique(fhe.HYBRID)
-    params.SetMultiplicationTechnique(fhe.HPSPOVERQ)
+    params.SetMultiplicationTechnique(technique)
     cc = context(params)
-    return cc, cc.MakePackedPlaintext(list(range(1 << 14)))
+    return cc, cc.MakePackedPlaintext(list(range(1 << log_n)))
 
 
 def bench_key_switch(args):
@@ -134,6 +138,26 @@ def bench_scheme(args):
     line("rotate", lambda: cc.EvalRotate(x, 1))
 
 
+def bench_products(args):
+    """BFV products one after another, each in the faster of P-over-Q and leveled multiplication."""
+    medians = {}
+    fields = {"bench": "products", "scheme": "bfv", "log_n": args.log_n, "depth": args.depth}
+    for name, technique in (("P-over-Q", fhe.HPSPOVERQ), ("leveled", fhe.HPSPOVERQLEVELED)):
+        cc, plain = bfv(args.log_n, args.depth, technique)
+        pair = cc.KeyGen()
+        cc.EvalMultKeyGen(pair.secretKey)
+        x, y = cc.Encrypt(pair.publicKey, plain), cc.Encrypt(pair.publicKey, plain)
+        fields["log_q"] = math.ceil(math.log2(cc.GetModulus()))
+        for product in range(1, args.depth + 1):
+            ns, runs = median_ns(lambda: cc.EvalMult(x, y), args.min_time)
+            medians.setdefault(product, []).append((ns, runs, name))
+            x, y = cc.EvalMult(x, x), cc.EvalMult(y, y)
+    for product, measured in medians.items():
+        ns, runs, name = min(measured)
+        line = {"peer": "openfhe", "version": importlib.metadata.version("openfhe"), "op": f"product {product}"}
+        print(json.dumps({**fields, **line, "technique": name, "median_ns": ns, "runs": runs}), flush=True)
+
+
 def circuit_context(scheme, depth):
     """128 bits of security at t = 65537 for this depth, by OpenFHE's own choice of degree and modulus."""
     params = {"bgv": fhe.CCParamsBGVRNS, "bfv": fhe.CCParamsBFVRNS}[scheme]()
@@ -144,6 +168,46 @@ def circuit_context(scheme, depth):
     if scheme == "bfv":
         params.SetMultiplicationTechnique(fhe.HPSPOVERQ)
     return context(params)
+
+
+def planned(scheme, depth, security):
+    """OpenFHE's own parameters for a depth: products alone, CKKS with scale 2^40."""
+    params = {"bgv": fhe.CCParamsBGVRNS, "bfv": fhe.CCParamsBFVRNS, "ckks": fhe.CCParamsCKKSRNS}[scheme]()
+    params.SetMultiplicativeDepth(depth)
+    params.SetSecurityLevel({128: fhe.HEStd_128_classic, 192: fhe.HEStd_192_classic, 256: fhe.HEStd_256_classic}[security])
+    params.SetKeySwitchTechnique(fhe.HYBRID)
+    if scheme == "ckks":
+        params.SetScalingModSize(40)
+        params.SetFirstModSize(50)
+    else:
+        params.SetPlaintextModulus(65537)
+        params.SetEvalAddCount(0)
+        params.SetKeySwitchCount(0)
+    return context(params)
+
+
+def log_p(cc):
+    """Bits of the special primes of hybrid key switching, which no call tells: digits and widths are in the context's
+    text form, and P has as many primes of the auxiliary width as the widest digit needs."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "context.json")
+        fhe.SerializeToFile(path, cc, fhe.JSON)
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)["value0"]["ptr_wrapper"]["data"]["cc"]["ptr_wrapper"]["data"]["value0"]
+    base = data["value0"]["value0"]["elp"]["ptr_wrapper"]["data"]["p"]
+    primes = [int(prime["ptr_wrapper"]["data"]["value0"]["cm"]["v"]) for prime in base]
+    alpha = math.ceil(len(primes) / data["dnum"])
+    widest = max(math.prod(primes[i : i + alpha]).bit_length() for i in range(0, len(primes), alpha))
+    return math.ceil(widest / data["ab"]) * data["ab"], math.prod(primes).bit_length()
+
+
+def bench_plan(args):
+    """Degree and moduli, nothing timed."""
+    cc = planned(args.scheme, args.depth, args.security)
+    special, log_q = log_p(cc)
+    line = {"peer": "openfhe", "version": importlib.metadata.version("openfhe"), "op": "plan", "scheme": args.scheme}
+    line |= {"log_n": int(math.log2(cc.GetRingDimension())), "log_q": log_q, "log_qp": log_q + special}
+    print(json.dumps(line), flush=True)
 
 
 def tree(cc, factors):
@@ -198,17 +262,22 @@ def bench_circuit(args):
 def main():
     """Reads the command line and runs the case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bench", choices=["key-switch", "scheme", "circuit"])
+    parser.add_argument("bench", choices=["key-switch", "scheme", "products", "circuit", "plan"])
     parser.add_argument("--log-n", type=int, default=16)
     parser.add_argument("--bits", type=int, default=56)
     parser.add_argument("--limbs", type=int, default=20)
     parser.add_argument("--omega", type=int, default=2)
+    parser.add_argument("--depth", type=int, default=10)
     parser.add_argument("--scheme", choices=["ckks", "bgv", "bfv"], default="ckks")
     parser.add_argument("--circuit", choices=["product", "polynomial", "inner-product"], default="product")
     parser.add_argument("--k", type=int, default=4)
+    parser.add_argument("--depth", type=int, default=5)
+    parser.add_argument("--security", type=int, choices=[128, 192, 256], default=128)
     parser.add_argument("--min-time", type=lambda text: float(text.rstrip("s")), default=1.0)
     args = parser.parse_args()
-    {"key-switch": bench_key_switch, "scheme": bench_scheme, "circuit": bench_circuit}[args.bench](args)
+    benches = {"key-switch": bench_key_switch, "scheme": bench_scheme}
+    benches |= {"products": bench_products, "circuit": bench_circuit, "plan": bench_plan}
+    benches[args.bench](args)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use crate::steps::{Invocation, Step, run_all};
-use crate::{layers, machine, tidy, workspace};
+use crate::{layers, machine, python, tidy, workspace};
 
 /// The variable that lowers the instruction set.
 pub(crate) const ISA: &str = "SYNCHROMESH_ISA";
@@ -38,7 +38,8 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     };
     let root = workspace::root()?;
     let metadata = workspace::metadata(&root)?;
-    let steps = steps(&metadata, fast);
+    let mut steps = steps(&metadata, fast);
+    steps.extend(python::test_steps(&root));
     Ok(run_all(&root, &steps).tally.exit_code())
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask compare`: this library and its peers in turn, in one run on one core, and the ratio of their times.
 
 mod cases;
+mod plans;
 mod programs;
 mod report;
 
@@ -15,8 +16,8 @@ use cases::{Case, Group};
 use programs::{OURS, Programs};
 use report::{About, Row};
 
-const USAGE: &str =
-    "usage: cargo xtask compare [ntt|key-switch|scheme|circuits] [--rounds 3] [--core N] [--min-time 1] [--peers-only]";
+const USAGE: &str = "usage: cargo xtask compare [ntt|key-switch|scheme|circuits] [--rounds 3] [--core N] [--min-time 1] [--peers-only]\n       \
+                     cargo xtask compare plans";
 
 /// What the command line asks for.
 struct Options {
@@ -36,8 +37,11 @@ struct Samples(BTreeMap<(usize, String, String), (Vec<f64>, Value)>);
 /// # Errors
 /// On bad arguments, when our own program cannot be built, or when the report cannot be written.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    let options = parse(args)?;
     let root = workspace::root()?;
+    if args == ["plans"] {
+        return plans::run(&root);
+    }
+    let options = parse(args)?;
     let cases: Vec<Case> = cases::all().into_iter().filter(|case| options.groups.contains(&case.group)).collect();
     let mut programs = Programs::new(&root, options.core, options.min_time);
     programs.build(&cases, options.peers_only)?;

@@ -5,18 +5,23 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use crate::steps::Invocation;
-use crate::workspace;
+use crate::{python, workspace};
 
 /// The package and binary of the command line.
 pub(crate) const CLI_PACKAGE: &str = "synchromesh-cli";
 
-/// Builds, then runs `synchromesh demo` with `args`; standard output is the demo's alone, so that `--json` stays clean.
+/// Builds, then runs `synchromesh demo` (with `--python` first, the quickstart of the Python package) with `args`; standard output is the demo's alone, so that `--json` stays clean.
 ///
 /// # Errors
 /// When cargo or the demo cannot be started.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    if let Some((flag, rest)) = args.split_first()
+        && flag == "--python"
+    {
+        return python::demo(rest);
+    }
     let root = workspace::root()?;
-    let build = Invocation::cargo("run --quiet --release --package")
+    let build = Invocation::cargo("run --quiet --release --features emulated --package")
         .args(&[CLI_PACKAGE.into(), "--".into(), "demo".into()])
         .args(args);
     let status = build.command(&root).status().with_context(|| format!("cannot start `{build}`"))?;

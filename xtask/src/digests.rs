@@ -1,4 +1,5 @@
-//! The same bits everywhere: the demo from a fixed seed must give equal digests on every instruction set.
+//! The same bits everywhere: the demo from a fixed seed must give equal digests on every instruction set, and on the
+//! emulated device.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use crate::demo::CLI_PACKAGE;
 use crate::machine;
 use crate::steps::Invocation;
 
-/// Runs `demo --test-seed 1` on every instruction set this CPU has and compares the digests.
+/// Runs `demo --test-seed 1` on every instruction set this CPU has and on the emulated device, and compares the digests.
 ///
 /// # Errors
 /// When a run fails, prints no digests, or differs from the scalar run.
@@ -22,7 +23,7 @@ pub(crate) fn check(root: &Path) -> Result<String> {
             println!("skipped: digests on isa {isa} (not on this CPU)");
             continue;
         }
-        let digests = digests(root, isa)?;
+        let digests = digests(root, isa, "cpu")?;
         match &reference {
             None => reference = Some(digests),
             Some(expected) if *expected == digests => {}
@@ -30,13 +31,19 @@ pub(crate) fn check(root: &Path) -> Result<String> {
         }
         names.push(isa);
     }
+    let emulated = digests(root, machine::best_isa(), "emulated")?;
+    ensure!(
+        reference.is_none_or(|expected| expected == emulated),
+        "digests on the emulated device differ:\n{emulated:#}"
+    );
+    names.push("the emulated device");
     Ok(format!("digests: equal on {}", names.join(", ")))
 }
 
-fn digests(root: &Path, isa: &str) -> Result<Value> {
-    let run = Invocation::cargo("run --quiet --release --package")
+fn digests(root: &Path, isa: &str, device: &str) -> Result<Value> {
+    let run = Invocation::cargo("run --quiet --release --features emulated --package")
         .args(&[CLI_PACKAGE.to_owned(), "--".into(), "demo".into()])
-        .args(&["--quick", "--test-seed", "1", "--json"].map(str::to_owned))
+        .args(&["--quick", "--test-seed", "1", "--json", "--device", device].map(str::to_owned))
         .env(ISA, isa);
     let output = run.command(root).output().with_context(|| format!("cannot start `{run}`"))?;
     ensure!(output.status.success(), "`{run}` failed:\n{}", String::from_utf8_lossy(&output.stderr));

@@ -4,8 +4,13 @@ mod checks;
 mod compare;
 mod demo;
 mod digests;
+mod docs;
+mod gpu_check;
+mod kernels;
 mod layers;
 mod machine;
+mod python;
+mod races;
 mod steps;
 mod tidy;
 mod verify;
@@ -17,10 +22,19 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   demo [ARGS]      build the command line in release mode and run its demo; ARGS are passed on
+  demo --python    build the Python package and run its quickstart
   test [--fast]    everything continuous integration runs; --fast leaves out the slow repeats
   verify           the long tests, in release mode; writes docs/verify.md
-  compare [GROUP]  time this library and its peers in turn; GROUP is ntt, key-switch or scheme
+  cost-model       measure this machine (minutes, idle), then how well predictions and choices of plans do
+  compare [GROUP]  time this library and its peers in turn; GROUP is ntt, key-switch, scheme or
+                   circuits; `plans` compares parameters and times nothing
+  wheel            a release wheel of the Python package, tested in a clean environment, and one for aarch64
+  docs [--check]   the documentation site, in out/docs; --check opens it in a browser without network
+  gpu-check        pack tests and measurements for a machine with a card, and run them here if there is one
+  kernels [--check]
+                   compile the GPU kernels and write their PTX, or compare it; fetches the compiler
   layers           check that crates use only the layers below them
+  races            the GPU kernels on the emulator under ThreadSanitizer
   tidy             check file sizes, first lines and unfinished marks
 ";
 
@@ -33,9 +47,15 @@ fn main() -> ExitCode {
     let outcome = match command {
         "demo" => demo::run(rest),
         "test" => checks::run(rest),
+        "docs" => docs::run(rest),
+        "wheel" => python::wheel(rest),
         "compare" => compare::run(rest),
         "verify" => verify::run(rest),
+        "cost-model" => verify::judge_cost_model(rest),
+        "gpu-check" => gpu_check::run(rest),
+        "kernels" => kernels::run(rest),
         "layers" => workspace::root().and_then(|root| print_check(layers::check(&root))),
+        "races" => races::run(rest),
         checks::RUN_IF_SENSITIVE => checks::run_if_sensitive(rest),
         "tidy" => workspace::root().and_then(|root| print_check(tidy::check(&root))),
         "help" | "--help" | "-h" => {

@@ -56,3 +56,8 @@ pub(crate) fn tutorials(metadata: &Value) -> Vec<(String, String)> {
     found.sort();
     found
 }
+
+/// Where cargo puts what it builds.
+pub(crate) fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}

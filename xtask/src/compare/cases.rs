@@ -80,7 +80,7 @@ pub(crate) fn all() -> Vec<Case> {
         key_switch(16, 1121, 56, 20, 10, 0.11),
         key_switch(17, 2242, 56, 40, 20, 0.13),
     ]);
-    cases.extend([scheme("ckks", 15, 12), scheme("bgv", 14, 5), scheme("bfv", 14, 5)]);
+    cases.extend([scheme("ckks", 15, 12), scheme("bgv", 14, 5), scheme("bfv", 14, 5), products()]);
     for name in ["bgv", "bfv"] {
         cases.extend((1..=7).map(|k| circuit(name, "product", k)));
         cases.extend([2, 4, 8, 16, 32, 48, 64].map(|k| circuit(name, "polynomial", k)));
@@ -170,6 +170,40 @@ fn scheme(name: &'static str, log_n: u32, depth: u32) -> Case {
         ours,
         peers: vec![peer(LATTIGO), peer(OPENFHE)],
         limits,
+    }
+}
+
+/// Products of BFV one after another at N = 2^15, t = 65537 and parameters for ten of them, key switching included:
+/// each at most a tenth of the faster of OpenFHE's P-over-Q and leveled products.
+fn products() -> Case {
+    const OPS: [&str; 10] = [
+        "product 1",
+        "product 2",
+        "product 3",
+        "product 4",
+        "product 5",
+        "product 6",
+        "product 7",
+        "product 8",
+        "product 9",
+        "product 10",
+    ];
+    let widths = ["47"; OPS.len()].join(",");
+    let ours = |(i, op)| OurCall {
+        args: format!(
+            "bench scheme --scheme bfv --log-n 15 --q-bits {widths} --omega 2 --variant leveled --op mul --product {} --json",
+            i + 1
+        ),
+        fields: vec![Field { op, key: "median_ms", to_ns: 1e6 }],
+    };
+    let limit = |op| Limit { op, peer: OPENFHE, ratio: 0.1, only_isa: None };
+    Case {
+        group: Group::Scheme,
+        label: "bfv, N 2^15, ten products".to_owned(),
+        ops: OPS.to_vec(),
+        ours: OPS.into_iter().enumerate().map(ours).collect(),
+        peers: vec![PeerCall { peer: OPENFHE, args: "products --log-n 15 --depth 10".to_owned(), lacks: Vec::new() }],
+        limits: OPS.map(limit).into(),
     }
 }
 

@@ -1,0 +1,47 @@
+//! `cargo xtask kernels`: makes the PTX that is embedded in synchromesh-cuda, or checks it; needs no card.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail, ensure};
+
+use crate::steps::Invocation;
+use crate::workspace;
+
+/// The compiler and the assembler, as Python packages of one version: what is embedded is what these make.
+const PACKAGES: &[&str] = &["nvidia-cuda-nvrtc-cu12==12.8.93", "nvidia-cuda-nvcc-cu12==12.8.93"];
+/// Where they are installed, relative to the root of the workspace.
+const ENVIRONMENT: &str = "target/kernels";
+const SCRIPT: &str = "crates/synchromesh-cuda/kernels/compile.py";
+const PTX: &str = "crates/synchromesh-cuda/ptx/kernels.ptx";
+
+/// Compiles the kernels; `--check` compares with the PTX that is there instead of writing it.
+///
+/// # Errors
+/// On an unknown flag, or where Python or its packages cannot be had.
+pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    ensure!(
+        args.iter().all(|arg| arg == "--check"),
+        "unknown arguments {args:?}; usage: cargo xtask kernels [--check]"
+    );
+    let root = workspace::root()?;
+    let python = install(&root)?;
+    let compile = Invocation::new(python, &format!("{SCRIPT} {PTX}")).args(args);
+    let status = compile.command(&root).status()?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The Python of an environment that has the packages.
+fn install(root: &Path) -> Result<String> {
+    let python = root.join(ENVIRONMENT).join("bin/python").display().to_string();
+    if !Path::new(&python).is_file() {
+        step(root, &Invocation::new("python3", &format!("-m venv {ENVIRONMENT}")))?;
+    }
+    let packages: Vec<String> = PACKAGES.iter().map(|&package| package.to_owned()).collect();
+    step(root, &Invocation::new(python.clone(), "-m pip install --quiet --no-deps").args(&packages))?;
+    Ok(python)
+}
+
+fn step(root: &Path, invocation: &Invocation) -> Result<()> {
+    if invocation.command(root).status()?.success() { Ok(()) } else { bail!("`{invocation}` failed") }
+}
