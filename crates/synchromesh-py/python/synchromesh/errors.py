@@ -88,7 +88,7 @@ class FileError(SynchromeshError, OSError):
 
 _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
     LevelError: ("level", "borrowed_primes"),
-    NoiseError: ("noise", "unknown_noise"),
+    NoiseError: ("noise", "unknown_noise", "release"),
     MissingKeyError: ("missing_key", "no_keys", "trimmed_key"),
     MismatchError: (
         "keys_differ",
@@ -132,6 +132,12 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "modulus",
         "repeated_modulus",
         "no_such_prime",
+        "plan_security",
+        "plan_precision",
+        "plan_slots",
+        "plan_key_bytes",
+        "plan_memory",
+        "memory",
     ),
     FileError: ("file_not_found", "file_exists", "not_a_file", "file_too_large", "file_system"),
     DecodeError: (
