@@ -31,13 +31,13 @@ class Nvrtc:
 
     def __init__(self):
         libraries = sorted(package("cuda_nvrtc").glob("lib/libnvrtc.so.*"))
-        self.library = ctypes.CDLL(str(libraries[0]))
-        self.library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        self.nvrtc = ctypes.CDLL(str(libraries[0]))
+        self.nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
 
     def call(self, name, *arguments):
-        result = getattr(self.library, name)(*arguments)
+        result = getattr(self.nvrtc, name)(*arguments)
         if result != 0:
-            raise RuntimeError(f"{name}: {self.library.nvrtcGetErrorString(result).decode()}")
+            raise RuntimeError(f"{name}: {self.nvrtc.nvrtcGetErrorString(result).decode()}")
 
     def text(self, kind, program):
         """The log or the PTX of a program."""
