@@ -65,10 +65,11 @@ impl Parameters {
         Self { soundness: LEAST_SOUNDNESS, challenges, masking: Masking::Rejection }
     }
 
-    /// For encryptions of constants: 128 responses.
+    /// For encryptions of constants: 81 responses.
     #[must_use]
     pub const fn constant() -> Self {
-        Self { soundness: LEAST_SOUNDNESS, challenges: Challenges::Bits, masking: Masking::Rejection }
+        let challenges = Challenges::Monomials { log2_span: 0 };
+        Self { soundness: LEAST_SOUNDNESS, challenges, masking: Masking::Rejection }
     }
 
     /// For shares of keys: 128 responses, and slack of at most 2^12.

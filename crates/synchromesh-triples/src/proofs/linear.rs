@@ -99,11 +99,10 @@ impl<'a, B: Backend> Linear<'a, B> {
         let refused = |rule: String| Err(ProofError::Parameters { rule });
         let challenges = parameters.challenges;
         let log_n = context.params().ring().log_n();
-        match challenges {
-            Challenges::Monomials { log2_span } if log2_span > log_n => {
-                return refused(format!("challenges of span 2^{log2_span} in a ring of degree 2^{log_n}"));
-            }
-            _ => {}
+        if let Challenges::Monomials { log2_span } = challenges
+            && log2_span > log_n
+        {
+            return refused(format!("challenges of span 2^{log2_span} in a ring of degree 2^{log_n}"));
         }
         if !challenges.are_integers() && (relation.has_constants() || relation.has_automorphisms()) {
             return refused("constants and automorphisms need challenges that are integers: Challenges::Bits".into());
