@@ -298,7 +298,7 @@ impl<'a, B: Backend> Linear<'a, B> {
 
     /// Reads the responses of one row.
     fn response(&self, plan: &Plan, row: usize, body: &mut &[u8]) -> Result<Vec<Integers>> {
-        let mut read = |(j, column): (usize, &ColumnPlan)| {
+        let read = |(j, column): (usize, &ColumnPlan)| {
             let name = self.relation.columns()[j].name;
             let (bytes, rest) = body.split_at(column.bytes());
             *body = rest;
@@ -311,7 +311,7 @@ impl<'a, B: Backend> Linear<'a, B> {
             }
             Ok(z)
         };
-        plan.columns.iter().enumerate().map(&mut read).collect()
+        plan.columns.iter().enumerate().map(read).collect()
     }
 
     /// What both sides hash before the announcements.

@@ -198,7 +198,7 @@ impl Batch {
 /// The responses in a proof.
 fn responses(plan: &Plan, proof: &[u8]) -> Vec<Vec<Integers>> {
     let mut rest = &proof[CHALLENGE_BYTES..];
-    let mut read = |_| {
+    let read = |_| {
         let column = |column: &super::linear::ColumnPlan| {
             let (bytes, behind) = rest.split_at(column.bytes());
             rest = behind;
@@ -206,7 +206,7 @@ fn responses(plan: &Plan, proof: &[u8]) -> Vec<Vec<Integers>> {
         };
         plan.columns.iter().map(column).collect()
     };
-    (0..plan.rows).map(&mut read).collect()
+    (0..plan.rows).map(read).collect()
 }
 
 #[test]
