@@ -169,17 +169,11 @@ impl<'a, B: Backend> Linear<'a, B> {
         transcript: &Transcript,
         seed: &Seed,
     ) -> Result<Vec<u8>> {
-        for (index, witness) in witnesses.iter().enumerate() {
-            for (column, w) in self.relation.columns().iter().zip(*witness) {
-                if !w.within(&column.bound) {
-                    return Err(ProofError::Witness { index, column: column.name, reason: "is too large" });
-                }
-            }
-        }
         let plan = self.plan(targets.len())?;
         if witnesses.len() != targets.len() {
             return Err(ProofError::Count { what: "witnesses", expected: targets.len(), got: witnesses.len() });
         }
+        witnesses.iter().enumerate().try_for_each(|(index, witness)| self.check(&plan, index, witness))?;
         let statement = self.statement(&plan, targets, transcript)?;
         let seed = bound_seed(seed, &statement);
         for attempt in 0..MOST_ATTEMPTS {
@@ -188,6 +182,23 @@ impl<'a, B: Backend> Linear<'a, B> {
             }
         }
         Err(ProofError::Attempts { attempts: MOST_ATTEMPTS })
+    }
+
+    /// Fails for a witness of other proofs, and for one that is not short; when it is, in time independent of it.
+    fn check(&self, plan: &Plan, index: usize, witness: &[Integers]) -> Result<()> {
+        let expected = plan.columns.len();
+        if witness.len() != expected {
+            return Err(ProofError::Count { what: "polynomials of a witness", expected, got: witness.len() });
+        }
+        for ((column, plan), w) in self.relation.columns().iter().zip(&plan.columns).zip(witness) {
+            if w.len() != plan.count {
+                return Err(ProofError::Witness { index, column: column.name, reason: "belongs to other proofs" });
+            }
+            if !w.within(&column.bound) {
+                return Err(ProofError::Witness { index, column: column.name, reason: "is too large" });
+            }
+        }
+        Ok(())
     }
 
     /// One attempt: the proof, or nothing if the masks do not hide the witness.

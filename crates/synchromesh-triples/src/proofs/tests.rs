@@ -458,6 +458,10 @@ fn a_message_that_is_not_constant_is_refused_as_a_constant() {
     let targets = constant.targets(&[&ciphertext]).unwrap();
     let proof = careless(&linear, &[&targets[0]], &[&witness]);
     assert_eq!(constant.verify(&[&ciphertext], &proof, &transcript()).unwrap_err(), ProofError::Challenge);
+    // A witness for any message is none for a constant.
+    let (ciphertext, witness) = any.encrypt(&plaintext, &mut randomness).unwrap();
+    let refused = constant.prove(&[&ciphertext], &[witness], &transcript(), &mut randomness).unwrap_err();
+    assert_eq!(refused.kind(), "proof_witness");
     // The same with the message it claims is accepted.
     let values: Vec<i64> = (0..N as i64).map(|i| i64::from(i == 0) * 1234).collect();
     let (ciphertext, witness) =
