@@ -6,11 +6,12 @@ use std::sync::Arc;
 use synchromesh_rlwe::ring::Backend;
 use synchromesh_rlwe::{Randomness, Security, SwitchPlan};
 
+use super::circuit::described;
 use super::search::{Chain, Family};
 use super::shape::{Shape, split, split_exactly};
 use super::static_bgv::{StaticChain, StaticRule};
 use super::trace::{Trace, Traced};
-use super::{Description, SchemeName, SchemeParams, dry, smallest, sum_of, too_small};
+use super::{Description, SchemeName, SchemeParams, dry, smallest, too_small};
 use crate::cost::recorder;
 use crate::error::{Error, Result};
 use crate::exact::{Context, Evaluator, Params, ParamsLiteral, PrimeLists, Rotations, Scheme};
@@ -141,20 +142,7 @@ impl<'a, S: Scheme> Exact<'a, S> {
         let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
         start();
         let message = context.encode_coefficients(&[1i64][..])?;
-        let mut x = context.encrypt(&public, &message, &mut randomness)?;
-        for step in 0..=description.depth {
-            let mut term = evaluator.neg(&x)?;
-            for _ in 0..if rotates { switches } else { 0 } {
-                term = evaluator.rotate_rows(&term, 1)?;
-            }
-            let sum = sum_of(&x, &term, description.additions, |a, b| evaluator.add(a, b))?;
-            x = match (step < description.depth, &sum) {
-                (true, Some(sum)) => evaluator.mul(sum, sum)?,
-                (true, None) => evaluator.mul(&term, &term)?,
-                (false, Some(_)) => sum.unwrap_or(x),
-                (false, None) => term,
-            };
-        }
+        let x = described(&evaluator, description, switches, context.encrypt(&public, &message, &mut randomness)?)?;
         context.noise_budget(&x)
     }
 }
