@@ -85,14 +85,14 @@ impl Table {
             for column in &self.columns {
                 match column {
                     Column::One(key) => cell(&mut html, if key.starts_with(OURS) { "ours" } else { "" }, row.get(key)),
-                    Column::Both { ours, theirs } => {
-                        let (ours, theirs) = (row.get(ours), row.get(theirs));
+                    Column::Both { ours: key, theirs } => {
+                        let (ours, theirs) = (row.get(key), row.get(theirs));
                         cell(&mut html, "ours", ours);
                         cell(&mut html, "", theirs);
                         let quotient = match pair(ours, theirs) {
                             Some((a, b)) if a == b => "=".to_owned(),
                             Some((Value::Number(a), Value::Number(b))) => {
-                                quotient(a, b).map_or_else(String::new, ratio)
+                                quotient(key, a, b).map_or_else(String::new, ratio)
                             }
                             _ => String::new(),
                         };
@@ -134,9 +134,10 @@ fn pair<'a>(ours: Option<&'a Value>, theirs: Option<&'a Value>) -> Option<(&'a V
     ours.zip(theirs).filter(|(a, b)| !a.is_null() && !b.is_null())
 }
 
-fn quotient(a: &serde_json::Number, b: &serde_json::Number) -> Option<f64> {
+/// Ours divided by theirs; none for differences in per cent, whose quotient says nothing.
+fn quotient(key: &str, a: &serde_json::Number, b: &serde_json::Number) -> Option<f64> {
     let (a, b) = (a.as_f64()?, b.as_f64()?);
-    (a * b > 0.0).then(|| a / b)
+    (a * b > 0.0 && !key.ends_with("_percent")).then(|| a / b)
 }
 
 fn compare(columns: &[Column], rows: &[Row]) -> Comparison {
@@ -149,7 +150,7 @@ fn compare(columns: &[Column], rows: &[Row]) -> Comparison {
             found.cells += 1;
             found.equal += usize::from(a == b);
             if let (Value::Number(a), Value::Number(b)) = (a, b) {
-                ratios.extend(quotient(a, b));
+                ratios.extend(quotient(ours, a, b));
             }
         }
     }
@@ -234,6 +235,8 @@ mod tests {
         let Comparison { cells, equal, median } = Table::new(&rows()).comparison();
         assert_eq!((cells, equal, median), (4, 1, Some(0.5)));
         assert_eq!(Table::new(&[]).comparison(), Comparison { cells: 0, equal: 0, median: None });
+        let percent = json!({"ours_x_percent": 5, "paper_x_percent": 9}).as_object().unwrap().clone();
+        assert_eq!(Table::new(&[percent]).comparison(), Comparison { cells: 1, equal: 0, median: None });
         assert_eq!((ratio(0.25), ratio(0.001)), ("0.25".to_owned(), "1.0e-3".to_owned()));
     }
 }
