@@ -87,7 +87,7 @@ impl<'a> Real<'a> {
         let mut x = context.encrypt(&public, &message, &mut randomness)?;
         for step in 0..=description.depth {
             let mut term = evaluator.neg(&x)?;
-            for _ in 0..if rotates { switches } else { 0 } {
+            for _ in 0..if description.rotates_at(x.level()) { switches } else { 0 } {
                 term = evaluator.rotate(&term, 1)?;
             }
             let sum = sum_of(&x, &term, description.additions, |a, b| evaluator.add(a, b))?;
