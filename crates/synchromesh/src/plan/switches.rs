@@ -15,7 +15,7 @@ use crate::{bfv, bgv};
 
 /// Bits of noise that a level's switches may add to those of the plan for all levels. The circuit is certified anew, with
 /// less where it fails.
-const SLACKS: [f64; 3] = [1.0, 0.25, 0.0];
+const SLACKS: [f64; 3] = [1.0, 0.1, 0.001];
 
 /// How one level switches keys.
 ///

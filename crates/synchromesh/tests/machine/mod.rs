@@ -1,4 +1,5 @@
 //! A made-up machine whose times can be counted.
+#![allow(unreachable_pub, reason = "shared by test files")]
 
 use synchromesh::cost::{Entry, Point, Profile, Streaming};
 use synchromesh::rlwe::ring::ledger::Operation;
