@@ -98,9 +98,14 @@ fn each_level_switches_keys_its_own_way_where_a_profile_says_so() {
         let plain = description.plan().unwrap();
         assert!(!plain.switch.iter().any(chooses), "without a profile there is one plan for all levels");
         let plan = read_back(&description.plan_for(Some(&transforms_only())).unwrap());
-        assert!(plan.switch.iter().any(chooses), "{}", plan.explain.join("\n"));
-        methods.extend(plan.switch.iter().map(|switch| switch.method.clone()));
         let line = plan.explain.iter().find(|line| line.starts_with("key switching by level: ")).unwrap();
+        // In this circuit ciphertexts of BFV stay at the top, where the plan for all levels is the fastest already.
+        if !plan.switch.iter().any(chooses) {
+            assert!(scheme == SchemeName::Bfv && line.contains("is predicted to be the fastest"), "{line}");
+            decrypts(&plan, usize::MAX);
+            continue;
+        }
+        methods.extend(plan.switch.iter().map(|switch| switch.method.clone()));
         assert!(line.contains("% less than with one plan for all levels"), "{line}");
         assert!(plan.explain.iter().any(|line| line.starts_with("level 0: ") && line.contains("the runner-up, ")));
         let memory = plan.memory.unwrap();

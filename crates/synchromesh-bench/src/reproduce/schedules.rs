@@ -160,7 +160,7 @@ pub(super) fn depth12(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
             };
             let widest = chain.q_bits.iter().copied().max().unwrap_or(0);
             let name = format!("({mu}, {kappa}), large primes of {widest} bits");
-            if widest <= most as u32 && circuits.iter().all(|circuit| circuit.name != name) {
+            if widest <= most && circuits.iter().all(|circuit| circuit.name != name) {
                 let literal = literal(15, log_scale, chain.q_bits, chain.schedule, [3, 50])?;
                 circuits.push(Squarings::new(name, literal)?);
             }

@@ -155,7 +155,9 @@ impl Plan {
         let Some(all) = self.level_plans(params, plans)? else { return Ok(()) };
         let stored = plans.at(params.top_level());
         for switch in self.switch.iter().filter(|switch| switch.choice(stored).is_some()) {
-            let candidate = Candidate::new(params, all.at(switch.level).clone(), params.level(switch.level)?);
+            // As far as this level goes: levels of one choice share a plan, which may have more digits.
+            let active = params.level(switch.level)?;
+            let candidate = Candidate::new(params, all.at(switch.level).clone().up_to(active), active);
             let made = (candidate.method(), candidate.omega(), candidate.digit_primes());
             if made != (switch.method.as_str(), switch.omega, switch.digit_primes) {
                 return Err(Error::params(format!(
