@@ -4,6 +4,7 @@
 //! could not be measured, or differs from the paper's setting, is a sentence among the deviations.
 
 mod extended;
+mod key_bytes;
 mod level_circuits;
 mod level_plans;
 mod levelaware;
@@ -12,6 +13,7 @@ mod perspective;
 mod planner;
 mod revisiting;
 mod runner;
+mod schedules;
 pub mod sets;
 mod sweep;
 mod triples;
@@ -165,6 +167,18 @@ pub const ITEMS: &[Item] = &[
         run: parameters::perspective_limits,
     },
     Item {
+        id: "perspective-depth12",
+        title: "a circuit of depth 12 with small primes only and with mostly large ones",
+        paper: PERSPECTIVE,
+        run: schedules::depth12,
+    },
+    Item {
+        id: "perspective-depth8",
+        title: "a circuit of depth 8 under a second secret key, and with N raised",
+        paper: PERSPECTIVE,
+        run: schedules::depth8,
+    },
+    Item {
         id: "linear-table2",
         title: "operations of linear key switching, by formula and counted",
         paper: LINEAR,
@@ -194,6 +208,12 @@ pub const ITEMS: &[Item] = &[
         title: "sizes of expanded keys and the time to expand them",
         paper: LEVEL_AWARE,
         run: level_plans::table5,
+    },
+    Item {
+        id: "levelaware-bytes",
+        title: "bytes of a key, plain, packed and trimmed",
+        paper: LEVEL_AWARE,
+        run: key_bytes::bytes,
     },
     Item {
         id: "levelaware-table3",

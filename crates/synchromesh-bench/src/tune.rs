@@ -25,7 +25,7 @@ use crate::Error;
 pub use self::machine::{date, name as machine_name};
 
 /// Working sets, in bytes.
-const WORKING_SETS: [usize; 5] = [256 << 10, 2 << 20, 16 << 20, 128 << 20, 512 << 20];
+const WORKING_SETS: [usize; 6] = [256 << 10, 2 << 20, 16 << 20, 48 << 20, 128 << 20, 512 << 20];
 /// A working set is used at a degree if it holds this many rows.
 const ROWS: std::ops::RangeInclusive<usize> = 8..=1 << 11;
 /// A pass over more bytes is timed in eighths.

@@ -101,6 +101,23 @@ pub enum Error {
         /// Indices of primes of the input, or of P, that the key has lost.
         missing: Vec<usize>,
     },
+    /// A plan is for keys stored with other digits or special primes than this one.
+    #[error(
+        "the plan is for a key in digits of {needed:?} primes with {needed_special} special prime(s); the key for \
+         {source_name} is stored in digits of {have:?} with {have_special}"
+    )]
+    KeyShape {
+        /// What had to be switched.
+        source_name: String,
+        /// Primes in each digit of the key that the plan is for.
+        needed: Vec<usize>,
+        /// Its special primes.
+        needed_special: usize,
+        /// Primes in each digit of this key.
+        have: Vec<usize>,
+        /// Its special primes.
+        have_special: usize,
+    },
     /// A ciphertext has the wrong number of components.
     #[error("a ciphertext of {expected} components is needed, this one has {got}")]
     Components {
@@ -159,6 +176,7 @@ impl Error {
             Self::KeysDiffer { .. } => "keys_differ",
             Self::MissingKey { .. } => "missing_key",
             Self::TrimmedKey { .. } => "trimmed_key",
+            Self::KeyShape { .. } => "key_shape",
             Self::Components { .. } => "components",
             Self::Noise { .. } => "noise",
             Self::UnknownNoise { .. } => "unknown_noise",
@@ -199,6 +217,11 @@ impl Error {
             Self::TrimmedKey { .. } => {
                 "switch the modulus down to a level the key was made for, or use a key for more levels".to_owned()
             }
+            Self::KeyShape { have, have_special, .. } => format!(
+                "use a plan for this key: {} digit(s), merged at will, with {have_special} special prime(s); or have the owner \
+                 of the secret key make a key for the plan",
+                have.len()
+            ),
             Self::Components { expected: 2, .. } => "relinearise first".to_owned(),
             Self::Components { .. } => "use a ciphertext with the number of components named".to_owned(),
             Self::Noise { .. } => "switch the modulus before multiplying, plan for more levels or wider primes, \

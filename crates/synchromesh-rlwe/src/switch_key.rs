@@ -167,7 +167,14 @@ impl<B: Backend> SwitchKey<B> {
         if shape == self.part.shape() {
             return Ok(());
         }
-        Err(Error::params(format!("the plan needs a key of {shape:?}, this one is of {:?}", self.part.shape())))
+        let own = self.part.shape();
+        Err(Error::KeyShape {
+            source_name: self.source.to_string(),
+            needed: shape.sizes.0.clone(),
+            needed_special: shape.special.len(),
+            have: own.sizes.0.clone(),
+            have_special: own.special.len(),
+        })
     }
 
     /// What it switches.
@@ -374,9 +381,23 @@ impl<B: Backend> EvaluationKeys<B> {
     /// # Errors
     /// As [`SwitchKey::trim`].
     pub fn trim(&self, context: &Context<B>, part: &KeyPart) -> Result<Self, Error> {
+        self.trim_where(context, part, |_| true)
+    }
+
+    /// As [`Self::trim`], for the keys of these sources; the others stay as they are.
+    ///
+    /// # Errors
+    /// As [`SwitchKey::trim`].
+    pub fn trim_where(
+        &self,
+        context: &Context<B>,
+        part: &KeyPart,
+        sources: impl Fn(Source) -> bool,
+    ) -> Result<Self, Error> {
         let mut trimmed = Self::new(self.target);
-        for key in self.iter() {
-            trimmed.insert(key.trim(context, part)?)?;
+        for (&source, key) in &self.keys {
+            let key = if sources(source) { Arc::new(key.trim(context, part)?) } else { Arc::clone(key) };
+            trimmed.keys.insert(source, key);
         }
         if let Some(second) = self.second() {
             trimmed.set_second(Self { keys: second.keys.clone(), ..Self::new(second.target) });

@@ -130,7 +130,12 @@ fn stored_digits_of_several_primes_coalesce_beside_dedicated_special_primes() {
         let switching = KeySwitching::new(keys, other);
         let (_, poly) = message(&f.context, 2, 1);
         let (ct, _) = f.secret.encrypt::<Ntt>(&f.context, &poly, 2, &mut f.randomness).unwrap();
-        assert_eq!(switching.automorphism(&f.context, &ct, 5).err().unwrap().kind(), "params");
+        let error = switching.automorphism(&f.context, &ct, 5).err().unwrap();
+        assert_eq!(error.kind(), "key_shape");
+        assert!(
+            error.to_string().contains("[1, 1, 1, 1, 1, 1, 1] primes with 2 special")
+                && error.remedy().contains("4 digit(s)")
+        );
     }
 }
 

@@ -79,6 +79,8 @@ enum Digits {
 enum Special {
     All,
     First,
+    /// The first of those that the key is stored with.
+    Part,
     None,
     /// What the highest level lacks, besides P.
     Borrowed,
@@ -100,7 +102,7 @@ const DIGITS: [Digits; 7] = [
     Digits::Radix(22),
     Digits::Radix(61),
 ];
-const SPECIALS: [Special; 4] = [Special::All, Special::First, Special::None, Special::Borrowed];
+const SPECIALS: [Special; 5] = [Special::All, Special::First, Special::Part, Special::None, Special::Borrowed];
 const PRODUCTS: [Product; 4] = [Product::Base, Product::Extended(1), Product::Extended(3), Product::Linear];
 const RULES: [Overflow; 6] =
     [Overflow::Round, Overflow::Fast, Overflow::Floor, Overflow::Behz, Overflow::HpsFloor, Overflow::HpsRound];
@@ -128,13 +130,13 @@ fn base_plan(
         (Digits::Radix(bits), Special::All | Special::First | Special::None) => {
             SwitchPlan::with_digits(params, &sizes).ok()?.with_radix(bits)
         }
-        (Digits::Radix(_), Special::Borrowed) => return None,
+        (Digits::Radix(_), Special::Part | Special::Borrowed) => return None,
         (_, Special::Borrowed) if kept.len() == q.len() => return None,
         (_, Special::Borrowed) => {
             let (stored, digits) = (DigitSizes::single(q.len()), sizes.split(kept).ok()?);
             SwitchPlan::coalesced(params, &stored, digits, &q.without(kept)).ok()?
         }
-        (_, Special::All) if summed => {
+        (_, Special::All | Special::Part) if summed => {
             let (stored, digits) = (DigitSizes::single(l), sizes.split(q).ok()?);
             SwitchPlan::coalesced(params, &stored, digits, &IndexSet::empty()).ok()?
         }
@@ -143,6 +145,8 @@ fn base_plan(
     let plan = match special {
         Special::All | Special::Borrowed => plan,
         Special::First => plan.with_special(params.p().iter().take(1).collect()),
+        Special::Part if params.p().len() < 2 => return None,
+        Special::Part => plan.dividing_by(params.p().iter().take(1).collect()).ok()?,
         Special::None => plan.with_special(IndexSet::empty()),
     };
     let keyed = plan.key_primes().len();

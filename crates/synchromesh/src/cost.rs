@@ -11,7 +11,7 @@ mod index_map;
 mod one_switch;
 mod profile;
 
-pub use self::candidates::{Candidate, candidates};
+pub use self::candidates::{Candidate, candidates, choices};
 pub use self::circuit::{predict_ckks, predict_exact};
 pub use self::index_map::{Choice, IndexMap};
 pub use self::one_switch::{OneSwitch, Op, Shape};

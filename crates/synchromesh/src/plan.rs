@@ -5,6 +5,7 @@
 
 mod circuit;
 mod exact;
+mod key_bytes;
 mod limit;
 pub mod look_ahead;
 mod memory;
@@ -13,17 +14,17 @@ mod real;
 mod search;
 mod shape;
 pub mod static_bgv;
+mod switches;
 pub(crate) mod trace;
 
 use serde::{Deserialize, Serialize};
-use synchromesh_rlwe::codec::switch_key_bytes;
 use synchromesh_rlwe::ring::Dry;
-use synchromesh_rlwe::wire::{HEADER_BYTES, KeyId, TRAILER_BYTES};
-use synchromesh_rlwe::{KeyPart, LevelPlans, Params, PrimeSwitching, Security, Source, SwitchPlan};
+use synchromesh_rlwe::{LevelPlans, Params, PrimeSwitching, Security, SwitchPlan};
 
 pub use self::limit::{Limit, Nearest};
 pub use self::memory::Forecast;
 use self::search::Found;
+pub use self::switches::LevelSwitch;
 pub use self::trace::Node;
 use self::trace::Traced;
 use crate::cost::Profile;
@@ -33,8 +34,9 @@ use crate::{bfv, bgv, ckks};
 
 /// The format name in a plan file.
 const FORMAT: &str = "synchromesh plan";
-/// The newest version this library reads and the one it writes; 1 lacks budgets and composed rotations.
-const VERSION: u32 = 2;
+/// The newest version this library reads and the one it writes; 1 lacks budgets and composed rotations, 2 lacks merged
+/// digits, parts of P and keys that are trimmed.
+const VERSION: u32 = 3;
 
 /// Bits of precision where none are asked for.
 const PRECISION: u32 = 20;
@@ -113,6 +115,9 @@ pub struct Description {
     /// Levels under the first secret key, counted from the top, where there shall be a second one; 0: one key.
     #[serde(default)]
     pub leading_levels: usize,
+    /// The highest level at which slots are rotated or swapped, so that the keys for that are trimmed to it; none: any.
+    #[serde(default)]
+    pub rotation_level: Option<usize>,
 }
 
 impl Description {
@@ -136,6 +141,7 @@ impl Description {
             prime_switching: None,
             static_levels: false,
             leading_levels: 0,
+            rotation_level: None,
         }
     }
 
@@ -191,6 +197,11 @@ impl Description {
     fn rotates(&self) -> bool {
         !self.rotations.is_empty() || self.swap
     }
+
+    /// Whether they are rotated at this level.
+    fn rotates_at(&self, level: usize) -> bool {
+        !self.rotations.is_empty() && self.rotation_level.is_none_or(|highest| level <= highest)
+    }
 }
 
 /// The checked literal of a scheme, with its primes listed.
@@ -211,43 +222,28 @@ impl SchemeParams {
     /// # Errors
     /// As the schemes' own constructors.
     pub fn check(&self) -> Result<(Params, SwitchPlan)> {
+        let (params, plans) = self.plans()?;
+        let plan = plans.at(params.top_level()).clone();
+        Ok((params, plan))
+    }
+
+    /// As [`Self::check`], with how keys are switched at each level unless told otherwise.
+    fn plans(&self) -> Result<(Params, LevelPlans)> {
         Ok(match self {
             Self::Bfv(literal) => {
                 let params = bfv::Params::new(literal.clone())?;
-                (params.rlwe().clone(), params.plan().clone())
+                (params.rlwe().clone(), params.plans().clone())
             }
             Self::Bgv(literal) => {
                 let params = bgv::Params::new(literal.clone())?;
-                (params.rlwe().clone(), params.plan().clone())
+                (params.rlwe().clone(), params.plans().clone())
             }
             Self::Ckks(literal) => {
                 let params = ckks::Params::new(literal.clone())?;
-                (params.rlwe().clone(), params.plan().clone())
+                (params.rlwe().clone(), params.plans().clone())
             }
         })
     }
-}
-
-/// How one level switches keys.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LevelSwitch {
-    /// The level.
-    pub level: usize,
-    /// "ghs" for one digit, "hybrid" for more.
-    pub method: String,
-    /// Digits at this level.
-    pub omega: usize,
-    /// Primes in the largest digit.
-    pub digit_primes: usize,
-    /// Width of the widest prime in bits.
-    pub width: u32,
-    /// Digits of the key in an extended ring, where the inner product is computed in one (double decomposition and
-    /// linear key switching); the key at rest is the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub omega2: Option<usize>,
-    /// Predicted milliseconds of one relinearisation; none without a machine profile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub predicted_ms: Option<f64>,
 }
 
 /// Parameters with what they cost and why they were chosen; a file that key generation accepts.
@@ -281,6 +277,9 @@ pub struct Plan {
     pub routes: Option<Routes>,
     /// Whether the key that swaps rows or conjugates is made.
     pub swap: bool,
+    /// The highest level at which slots are rotated or swapped: the keys for that are trimmed to it; none: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation_level: Option<usize>,
     /// Bytes of all evaluation keys on the wire, seeds in place of their uniform halves.
     pub key_bytes: u64,
     /// Bytes of temporary memory of one key switch at the top level.
@@ -320,12 +319,6 @@ impl Plan {
         };
         let n = rlwe.n();
         let limbs = rlwe.q().len() + rlwe.p().len();
-        // Checked when the parameters were made.
-        let second = SwitchPlan::second(&rlwe).ok().flatten();
-        let at = |level: usize| match (&second, rlwe.second()) {
-            (Some(plan), Some(set)) if level <= set.top_level => plan,
-            _ => &switch,
-        };
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -340,6 +333,7 @@ impl Plan {
             rotations: description.rotations.clone(),
             routes: Some(routes).filter(|routes| !routes.is_direct()),
             swap: description.swap,
+            rotation_level: description.rotation_level,
             key_bytes,
             memory: Some(memory),
             cost_model: description.security.level().map(|_| description.security.model().name().to_owned()),
@@ -347,7 +341,7 @@ impl Plan {
             predicted_ms: None,
             circuit_ms: None,
             log2_p_fail: -f64::from(synchromesh_rlwe::noise::DEFAULT_LOG2_FAILURE),
-            switch: (0..=rlwe.top_level()).filter_map(|level| level_switch(&rlwe, at(level), level)).collect(),
+            switch: switches::described(&rlwe, &switch.clone().into()),
             explain,
             nodes: traced.nodes.clone(),
             traced,
@@ -363,7 +357,7 @@ impl Plan {
         match &self.params {
             SchemeParams::Bfv(literal) => {
                 let params = bfv::Params::new(literal.clone())?;
-                let plans = self.level_plans(params.rlwe(), params.plan())?;
+                let plans = self.level_plans(params.rlwe(), params.plans())?;
                 plans.map_or_else(|| Ok(params.clone()), |plans| params.with_plans(plans))
             }
             _ => Err(self.other_scheme(SchemeName::Bfv)),
@@ -378,7 +372,7 @@ impl Plan {
         match &self.params {
             SchemeParams::Bgv(literal) => {
                 let params = bgv::Params::new(literal.clone())?;
-                let plans = self.level_plans(params.rlwe(), params.plan())?;
+                let plans = self.level_plans(params.rlwe(), params.plans())?;
                 plans.map_or_else(|| Ok(params.clone()), |plans| params.with_plans(plans))
             }
             _ => Err(self.other_scheme(SchemeName::Bgv)),
@@ -393,7 +387,7 @@ impl Plan {
         match &self.params {
             SchemeParams::Ckks(literal) => {
                 let params = ckks::Params::new(literal.clone())?;
-                let plans = self.level_plans(params.rlwe(), params.plan())?;
+                let plans = self.level_plans(params.rlwe(), params.plans())?;
                 plans.map_or_else(|| Ok(params.clone()), |plans| params.with_plans(plans))
             }
             _ => Err(self.other_scheme(SchemeName::Ckks)),
@@ -402,21 +396,6 @@ impl Plan {
 
     fn other_scheme(&self, wanted: SchemeName) -> Error {
         Error::params(format!("the plan is for {}, not for {}", self.scheme.name(), wanted.name()))
-    }
-
-    /// How keys are switched at each level, where levels differ in more than what is left of one plan.
-    fn level_plans(&self, params: &Params, plan: &SwitchPlan) -> Result<Option<LevelPlans>> {
-        if self.switch.iter().all(|switch| switch.omega2.is_none()) {
-            return Ok(None);
-        }
-        let at = |level: usize| -> Result<SwitchPlan> {
-            match self.switch.iter().find(|switch| switch.level == level).and_then(|switch| switch.omega2) {
-                None => Ok(plan.clone()),
-                Some(omega2) => extended(params, plan, level, omega2),
-            }
-        };
-        let plans = (0..=params.top_level()).map(at).collect::<Result<_>>()?;
-        Ok(Some(LevelPlans::new(params, plans)?))
     }
 
     /// The rotations that keys are made for.
@@ -449,44 +428,11 @@ impl Plan {
         }
         let plan: Self =
             serde_json::from_value(value).map_err(|e| Error::params(format!("the plan breaks its schema: {e}")))?;
-        let (params, switch) = plan.params.check()?;
-        plan.level_plans(&params, &switch)?;
+        let (params, plans) = plan.params.plans()?;
+        plan.check_switches(&params, &plans)?;
+        plan.rotation_part(&params, &plans)?;
         Ok(plan)
     }
-}
-
-fn level_switch(rlwe: &Params, plan: &SwitchPlan, level: usize) -> Option<LevelSwitch> {
-    let primes = rlwe.level(level).ok()?;
-    let digits = plan.active_digits(primes);
-    Some(LevelSwitch {
-        level,
-        method: if digits.len() == 1 { "ghs" } else { "hybrid" }.to_owned(),
-        omega: digits.len(),
-        digit_primes: digits.iter().map(|(_, d)| d.len()).max().unwrap_or(0),
-        width: primes.iter().map(|i| rlwe.ring().modulus(i).bits()).max().unwrap_or(0),
-        omega2: None,
-        predicted_ms: None,
-    })
-}
-
-/// The plan with the inner products of a level in an extended ring, the key in so many digits there.
-fn extended(params: &Params, plan: &SwitchPlan, level: usize, omega2: usize) -> Result<SwitchPlan> {
-    let active = params.level(level)?;
-    Ok(plan.clone().up_to(active).in_extended_ring_at(params, active, omega2)?)
-}
-
-/// Bytes of an object of `keys` evaluation keys on the wire, under both secret keys where there are two.
-fn key_bytes(rlwe: &Params, switch: &SwitchPlan, keys: usize) -> Result<u64> {
-    let all = |plan: &SwitchPlan| -> Result<[u64; 2]> {
-        let part = KeyPart::whole(rlwe, plan.shape())?;
-        let one = |source| switch_key_bytes(rlwe, source, &part);
-        let rotations = keys.saturating_sub(1) as u64 * one(Source::Galois(3));
-        Ok([one(Source::Square) + rotations, one(Source::Key(KeyId([0; 16])))])
-    };
-    let container = (HEADER_BYTES + TRAILER_BYTES + 4) as u64;
-    // One key more brings ciphertexts under the second secret key; their number is counted again.
-    let second = SwitchPlan::second(rlwe)?.map_or(Ok(0), |plan| Ok::<_, Error>(4 + all(&plan)?.iter().sum::<u64>()))?;
-    Ok(container + all(switch)?[0] + second)
 }
 
 /// The dry backend for checked parameters.

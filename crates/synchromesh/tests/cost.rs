@@ -1,9 +1,11 @@
 //! Cost models and index maps: predictions follow the ledger, choices are the best there are.
 
+mod machine;
+
 use std::sync::Arc;
 
-use synchromesh::cost::{Candidate, Entry, IndexMap, OneSwitch, Point, Profile, Shape, Streaming, candidates, predict};
-use synchromesh::rlwe::ring::ledger::Operation;
+use machine::transforms_only;
+use synchromesh::cost::{Candidate, IndexMap, OneSwitch, Shape, candidates, predict};
 use synchromesh::rlwe::ring::prime::ntt_primes_excluding;
 use synchromesh::rlwe::ring::{Coeff, Counting, Cpu, Dry, IndexSet, Poly};
 use synchromesh::rlwe::{
@@ -35,31 +37,6 @@ fn with_levels(q: &[u32], p: &[u32], aux: &[u32], level_limbs: Vec<usize>) -> Pa
         security: Security::Insecure,
     })
     .unwrap()
-}
-
-/// A profile in which each transform takes a microsecond and all else nothing.
-fn transforms_only() -> Profile {
-    let streaming = Streaming { read_gb_per_s: 1.0, write_gb_per_s: 1.0, copy_gb_per_s: 1.0 };
-    let mut profile = Profile::new("test".into(), "test".into(), "test".into(), "2026-01-01".into(), streaming);
-    for operation in Operation::ALL {
-        // Of each limb and of each row: a gadget product in coefficients brings both its parts back.
-        let [limb, row] = match operation {
-            Operation::NttForward
-            | Operation::NttInverse
-            | Operation::NttInverseInto
-            | Operation::GadgetProduct
-            | Operation::GadgetSums
-            | Operation::SlotSums => [0.0, 1000.0],
-            Operation::GadgetProductCoeff => [2000.0, 1000.0],
-            _ => [0.0; 2],
-        };
-        for prime_bits in [50, 60] {
-            let ns = [limb, row, 0.0, 0.0];
-            let points = vec![Point { working_set_bytes: 1, ns }];
-            profile.entries.push(Entry { operation: operation.name().into(), log_n: 11, prime_bits, points });
-        }
-    }
-    profile
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn a_plan_file_that_was_tampered_with_is_refused() {
     };
     for (from, to) in [
         (prime.as_str(), "1125899906842625"),
-        ("\"version\": 2", "\"version\": 3"),
+        ("\"version\": 3", "\"version\": 4"),
         ("synchromesh plan", "another plan"),
         ("\"log_n\"", "\"log_m\""),
         ("{", ""),

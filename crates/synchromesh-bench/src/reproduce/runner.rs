@@ -51,7 +51,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Time for one row.
-    fn least(&self) -> Duration {
+    pub(super) fn least(&self) -> Duration {
         Duration::from_millis(if self.quick() { 150 } else { 1000 })
     }
 

@@ -88,6 +88,9 @@ pub(super) struct Planning {
     /// Levels from the top under the first secret key, the others under a second one.
     #[arg(long, default_value_t = 0)]
     leading_levels: usize,
+    /// Rotate at this level and below only, a level being the multiplications that remain: smaller keys for rotations.
+    #[arg(long, value_name = "LEVEL")]
+    rotation_level: Option<usize>,
     /// bgv: the levels of the static rule, one size for all.
     #[arg(long = "static")]
     static_levels: bool,
@@ -177,6 +180,7 @@ impl Planning {
             width: self.width,
             prime_switching,
             leading_levels: self.leading_levels,
+            rotation_level: self.rotation_level,
             static_levels: self.static_levels,
             ..Description::new(self.scheme.into(), self.depth as usize)
         })

@@ -83,6 +83,7 @@ pub fn generate<A: Scheme>(plan: &Plan, directory: &Directory) -> Result<Generat
     let mut randomness = Randomness::from_os();
     let (secret, public) = scheme.generate_keys(&mut randomness)?;
     let keys = scheme.generate_evaluation_keys(&secret, plan.rotation_keys(), plan.swap, &mut randomness)?;
+    let keys = plan.trim(scheme.rlwe(), keys)?;
     let (context, plan) = (scheme.rlwe(), plan.to_json()?);
     let io = |source| Error::Io { path: directory.0.display().to_string(), source };
     std::fs::create_dir_all(&directory.0).map_err(io)?;

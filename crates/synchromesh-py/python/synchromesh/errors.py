@@ -89,7 +89,7 @@ class FileError(SynchromeshError, OSError):
 _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
     LevelError: ("level", "borrowed_primes"),
     NoiseError: ("noise", "unknown_noise", "release"),
-    MissingKeyError: ("missing_key", "no_keys", "trimmed_key"),
+    MissingKeyError: ("missing_key", "no_keys", "trimmed_key", "key_shape"),
     MismatchError: (
         "keys_differ",
         "params_differ",

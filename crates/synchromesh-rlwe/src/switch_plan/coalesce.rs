@@ -1,4 +1,5 @@
-//! Digits that are unions of stored ones, with P borrowed from primes the input has lost: level-aware key switching.
+//! Digits that are unions of stored ones, with P of some special primes and of primes the input has lost: level-aware key
+//! switching.
 
 use synchromesh_ring::IndexSet;
 
@@ -14,9 +15,10 @@ use crate::params::Params;
 pub enum Gadget {
     /// The plan's digits are the stored ones, and P = P_0 (ePrint 2023/1642, section 2.8).
     Idempotent,
-    /// A digit of the plan is several stored ones whose rows are added; P is P_0 times ciphertext primes B that the
-    /// input has lost. W is a multiple of P on all primes in use, and P g_j needs W = P on the digit: the input is
-    /// multiplied by B, in constants (Hwang, Seo and Song, level-aware key switching, sections 3.2 and 4.2).
+    /// A digit of the plan is one stored one, or several whose rows are added; P is ciphertext primes B that the input
+    /// has lost, and P_0 or some of its primes. W is a multiple of P on all primes in use, and P g_j needs W = P on the
+    /// digit: the input is multiplied by P / P_0, in constants (Hwang, Seo and Song, level-aware key switching, sections
+    /// 3.2 and 4.2, with P = P_0 B).
     Coalesced {
         /// What the stored key is.
         stored: KeyShape,
@@ -122,16 +124,55 @@ impl SwitchPlan {
         self.q().union(&self.special)
     }
 
+    /// The same plan, for the same stored key, with P = `special`: some of the special primes that the key is stored with,
+    /// and ciphertext primes in no digit.
+    ///
+    /// A row is W s' with W = P_0 on its digit and 0 on every other prime, those of P_0 among them; modulo fewer of these
+    /// it still is, and any P of primes outside the digits divides it. What is left of P / P_0 is a constant that a digit
+    /// is multiplied by.
+    ///
+    /// # Errors
+    /// [`Error::Params`] when P is empty, has a prime of a digit, or one that the stored key does not live in; for a plan in
+    /// an extended ring, and for digits that are split in base 2^w, which take no constant.
+    pub fn dividing_by(mut self, special: IndexSet) -> Result<Self, Error> {
+        let (covered, stored) = (self.q(), self.shape());
+        let foreign = special.without(&stored.primes()).union(&special.intersection(&covered));
+        if special == self.special {
+            return Ok(self);
+        }
+        let plain = self.ring == ProductRing::Base && self.radix_bits.is_none();
+        if special.is_empty() || !foreign.is_empty() || !plain {
+            return Err(Error::params(format!(
+                "P = {special:?} must be of the primes {:?} that the key is stored with, apart from those of the digits, \
+                 {covered:?}; P is chosen before an extended ring, and not for digits in base 2^w",
+                stored.primes().without(&covered)
+            )));
+        }
+        self.gadget = Gadget::Coalesced { stored };
+        self.special = special;
+        Ok(self)
+    }
+
     /// P / P_0 modulo each prime of a digit: what its input is multiplied by. In R_QP the primes' own limbs enter the
     /// inner product without it; the key in use has it there instead.
     #[must_use]
     pub fn input_factors(&self, params: &Params, own: &IndexSet) -> Vec<u64> {
-        params.ring().residues(own, &params.ring().product(&self.special.without(&self.shape().special)))
+        let (ring, stored) = (params.ring(), self.shape().special);
+        let more = ring.residues(own, &ring.product(&self.special.without(&stored)));
+        let fewer = ring.residues(own, &ring.product(&stored.without(&self.special)));
+        let quotient = |(i, (&more, &fewer)): (usize, (&u64, &u64))| {
+            let q = ring.modulus(i);
+            // Primes of P_0 are not in a digit, so that the inverse is there.
+            q.inv(fewer).map_or(0, |inverse| q.mul(more, inverse))
+        };
+        own.iter().zip(more.iter().zip(&fewer)).map(quotient).collect()
     }
 
     /// Whether a digit's own limbs are those of the input: not in an extended ring whose key lacks P / P_0 there.
     pub(crate) fn keeps_limbs(&self) -> bool {
-        self.ring == ProductRing::Base || self.special.without(&self.shape().special).is_empty()
+        let stored = self.shape().special;
+        let same = self.special.without(&stored).is_empty() && stored.without(&self.special).is_empty();
+        self.ring == ProductRing::Base || same
     }
 
     /// Bytes of one key in use: two columns of words.

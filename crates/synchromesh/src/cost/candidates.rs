@@ -2,7 +2,7 @@
 
 use synchromesh_rlwe::ring::{IndexSet, rns::Overflow};
 use synchromesh_rlwe::switch_plan::DoubleSearch;
-use synchromesh_rlwe::{Context, DigitSizes, Noise, Params, ProductRing, SwitchPlan};
+use synchromesh_rlwe::{Context, DigitSizes, LevelChoice, Noise, Params, ProductRing, SwitchPlan};
 
 use super::recorder;
 use crate::error::Result;
@@ -101,6 +101,54 @@ pub fn candidates(params: &Params, reference: &SwitchPlan, level: usize, slack_b
     let extended = search.extended(&plans);
     plans.extend(extended);
     Ok(plans.into_iter().map(|plan| Candidate::new(params, plan, active)).collect())
+}
+
+/// What one stored key can do at `level` with an error at most `slack_bits` above that of `reference`: for each number of
+/// digits the fewest special primes, where those do not suffice the fewest borrowed ones, and of all these the best in an
+/// extended ring. The key's own digits and special primes are the first.
+///
+/// # Errors
+/// [`crate::Error::Rlwe`] above the top level, and where the key does not serve the level.
+pub fn choices(
+    params: &Params,
+    stored: &SwitchPlan,
+    (reference, slack_bits): (&SwitchPlan, f64),
+    level: usize,
+) -> Result<Vec<(LevelChoice, Candidate)>> {
+    let active = params.level(level)?;
+    let search = Search::new(params, reference, active, slack_bits)?;
+    let plain = LevelChoice::plain(stored);
+    let mut found = vec![(plain, plain.plan(params, stored, level)?)];
+    let mut digits = usize::MAX;
+    for sizes in LevelChoice::all(params, stored, level)? {
+        for choice in sizes {
+            let plan = choice.plan(params, stored, level)?.up_to(active);
+            let omega = plan.digits.len();
+            // Shorter digits in the same number need no larger P.
+            if omega == digits {
+                break;
+            }
+            if search.accepts(&plan)? {
+                digits = omega;
+                if choice != plain {
+                    found.push((choice, plan));
+                }
+                break;
+            }
+        }
+    }
+    let plans: Vec<SwitchPlan> = found.iter().map(|(_, plan)| plan.clone()).collect();
+    for extended in search.extended(&plans) {
+        let ProductRing::Extended(ring) = &extended.ring else { continue };
+        let omega2 = Some(ring.key_digits.len());
+        let of = |&(choice, _): &(LevelChoice, SwitchPlan)| {
+            let choice = LevelChoice { omega2, ..choice };
+            choice.plan(params, stored, level).is_ok_and(|plan| plan == extended).then_some(choice)
+        };
+        let choice = found.iter().filter(|(choice, _)| choice.omega2.is_none()).find_map(of);
+        found.extend(choice.map(|choice| (choice, extended)));
+    }
+    Ok(found.into_iter().map(|(choice, plan)| (choice, Candidate::new(params, plan, active))).collect())
 }
 
 /// What plans are judged by.

@@ -181,10 +181,9 @@ pub(super) fn described<A: Arithmetic>(
     switches: usize,
     mut x: A::Ciphertext,
 ) -> Result<A::Ciphertext> {
-    let switches = if description.rotations.is_empty() { 0 } else { switches };
     for step in 0..=description.depth {
         let mut term = evaluator.duplicate(&x)?;
-        for _ in 0..switches {
+        for _ in 0..if description.rotates_at(evaluator.level(&x)) { switches } else { 0 } {
             term = evaluator.rotate(&term, 1)?;
         }
         let sum = sum_of(evaluator, &x, &term, description.additions)?.unwrap_or(term);

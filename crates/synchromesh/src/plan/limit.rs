@@ -136,6 +136,12 @@ impl Description {
         if self.static_levels && self.scheme != SchemeName::Bgv {
             return Err(Error::params(format!("the static rule is for bgv, not for {}", self.scheme.name())));
         }
+        if let Some(level) = self.rotation_level.filter(|_| self.leading_levels > 0) {
+            return Err(Error::params(format!(
+                "rotations up to level {level} and {} leading level(s): keys are trimmed under one secret key only",
+                self.leading_levels
+            )));
+        }
         let precision = self.precision.unwrap_or(super::PRECISION);
         if self.scheme == SchemeName::Ckks && !(1..=80).contains(&precision) {
             return Err(Error::params(format!("a precision of {precision} bits is outside 1 to 80")));

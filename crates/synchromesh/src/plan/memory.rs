@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::ring::IndexSet;
 use synchromesh_rlwe::{Params, SwitchPlan};
 
-use super::prediction::{Recorded, record};
+use super::prediction::peak_bytes;
 use super::{Description, SchemeParams};
 use crate::error::Result;
 
@@ -20,8 +20,8 @@ pub struct Forecast {
     pub table_bytes: u64,
     /// Evaluation keys as they are held.
     pub key_bytes: u64,
-    /// Evaluation keys as they are computed with, each prepared for one level: what a cache of them takes at the most
-    /// while a circuit stays on a level.
+    /// Evaluation keys as they are computed with, each prepared once for all levels, or, where levels switch keys in
+    /// different ways, once for each of these.
     pub prepared_key_bytes: u64,
     /// Ciphertexts, the secret and the public key, and all temporaries of a multiplication and a rotation at the top level.
     pub working_bytes: u64,
@@ -32,7 +32,7 @@ pub struct Forecast {
 impl Forecast {
     /// For these parameters with `keys` evaluation keys.
     pub(super) fn new(description: &Description, params: &SchemeParams, rlwe: &Params, keys: usize) -> Result<Self> {
-        let Recorded { peak, .. } = record(params, description.depth > 0)?;
+        let peak = peak_bytes(params, description.depth > 0)?;
         let plan = params.check()?.1;
         let n = rlwe.n() as u64;
         let primes = (rlwe.keyed().len() + rlwe.aux().len()) as u64;
@@ -51,6 +51,12 @@ impl Forecast {
     pub(super) fn raise(&mut self, peak: u64) {
         self.working_bytes = self.working_bytes.max(peak.saturating_sub(self.key_bytes + self.prepared_key_bytes));
         self.total_bytes = self.table_bytes + self.key_bytes + self.prepared_key_bytes + self.working_bytes;
+    }
+
+    /// With so many bytes of prepared keys.
+    pub(super) const fn prepared(&mut self, bytes: u64) {
+        self.total_bytes = self.total_bytes - self.prepared_key_bytes + bytes;
+        self.prepared_key_bytes = bytes;
     }
 
     /// The forecast in words.

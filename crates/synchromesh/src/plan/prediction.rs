@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use synchromesh_rlwe::ring::ledger::Entries;
-use synchromesh_rlwe::{PrimeSwitching, ProductRing, Randomness};
+use synchromesh_rlwe::{PrimeSwitching, Randomness};
 
-use super::{Description, Plan, SchemeParams};
+use super::{Description, Plan, SchemeName, SchemeParams};
 use crate::cost::{self, Candidate, DryLedger, IndexMap, Op, Profile, Shape, recorder};
 use crate::error::{Error, Result};
 use crate::{bfv, bgv, ckks, exact};
@@ -79,7 +79,7 @@ pub(super) fn fastest(description: &Description, profile: &Profile) -> Result<Pl
     }
     let mut plan = best.map_or_else(|| description.plan_at(Some(profile)), Ok)?;
     plan.explain.extend(lines);
-    plan.choose_rings(profile)?;
+    plan.choose_switches(&request, profile)?;
     Ok(plan)
 }
 
@@ -91,11 +91,12 @@ impl Plan {
     /// [`Error::Params`] when the profile lacks an operation.
     pub fn predict(&mut self, profile: &Profile) -> Result<()> {
         self.predicted_ms = self.multiplication(profile)?.map(|s| 1e3 * s);
-        let (params, plan) = self.params.check()?;
+        let (params, plans) = self.params.plans()?;
+        let plans = self.level_plans(&params, &plans)?.unwrap_or(plans);
         let shape = self.shape();
         for switch in &mut self.switch {
             let active = params.level(switch.level)?;
-            let seconds = cost::predict(profile, &params, &plan, [active, active], shape)?;
+            let seconds = cost::predict(profile, &params, plans.at(switch.level), [active, active], shape)?;
             switch.predicted_ms = Some(1e3 * seconds);
         }
         let tables = cost::table_bytes(&params, &params.keyed());
@@ -121,38 +122,8 @@ impl Plan {
         IndexMap::choose(levels.collect::<Result<_>>()?, budget, price)
     }
 
-    /// Takes inner products to an extended ring at the levels where that is predicted to be faster: what of an index map
-    /// needs no other stored keys.
-    fn choose_rings(&mut self, profile: &Profile) -> Result<()> {
-        let (params, plan) = self.params.check()?;
-        if params.second().is_some() {
-            return Ok(());
-        }
-        let (shape, mut taken) = (self.shape(), Vec::new());
-        for switch in &mut self.switch {
-            for candidate in cost::candidates(&params, &plan, switch.level, 0.0)? {
-                let ProductRing::Extended(ring) = &candidate.plan.ring else { continue };
-                let omega2 = ring.key_digits.len();
-                if super::extended(&params, &plan, switch.level, omega2).ok().as_ref() != Some(&candidate.plan) {
-                    continue;
-                }
-                let primes = [&candidate.active, &candidate.target];
-                let ms = 1e3 * cost::predict(profile, &params, &candidate.plan, primes, shape)?;
-                if switch.predicted_ms.is_some_and(|now| ms < now) {
-                    (switch.omega2, switch.predicted_ms) = (Some(omega2), Some(ms));
-                    candidate.method().clone_into(&mut switch.method);
-                }
-            }
-            taken.extend(switch.omega2.map(|omega2| format!("level {} in {omega2} digits of the key", switch.level)));
-        }
-        if !taken.is_empty() {
-            self.explain.push(format!("extended rings: predicted to be faster at {}", taken.join(", ")));
-        }
-        Ok(())
-    }
-
     /// A relinearisation in the domain that ciphertexts rest in.
-    const fn shape(&self) -> Shape {
+    pub(super) const fn shape(&self) -> Shape {
         let ntt = !matches!(self.params, SchemeParams::Bfv(_));
         Shape { op: Op::Relin, input_ntt: ntt, output_ntt: ntt, batch: 1 }
     }
@@ -162,27 +133,26 @@ impl Plan {
         if self.depth == 0 {
             return Ok(None);
         }
-        let (params, plan) = self.params.check()?;
-        let Recorded { entries, peak } = record(&self.params, true)?;
-        let tables = cost::table_bytes(&params, &params.q().union(&plan.special));
+        let (params, _) = self.params.check()?;
+        let (entries, peak) = match self.scheme {
+            SchemeName::Bfv => exact_record(self.bfv()?, true),
+            SchemeName::Bgv => exact_record(self.bgv()?, true),
+            SchemeName::Ckks => real_record(self.ckks()?, true),
+        }?;
+        let tables = cost::table_bytes(&params, &params.q().union(params.p()));
         profile.seconds(&entries, params.ring().log_n(), peak + tables).map(Some)
     }
 }
 
-/// What a device is asked for, and the most bytes of buffers that there are meanwhile.
-pub(super) struct Recorded {
-    pub(super) entries: Entries,
-    pub(super) peak: usize,
-}
-
-/// A multiplication at the top level that nothing has to be prepared for, or an encryption.
-pub(super) fn record(params: &SchemeParams, multiplies: bool) -> Result<Recorded> {
-    let (entries, peak) = match params {
+/// The most bytes of buffers that there are during a multiplication at the top level that nothing has to be prepared for,
+/// or an encryption.
+pub(super) fn peak_bytes(params: &SchemeParams, multiplies: bool) -> Result<usize> {
+    let (_, peak) = match params {
         SchemeParams::Bfv(literal) => exact_record(bfv::Params::new(literal.clone())?, multiplies),
         SchemeParams::Bgv(literal) => exact_record(bgv::Params::new(literal.clone())?, multiplies),
         SchemeParams::Ckks(literal) => real_record(ckks::Params::new(literal.clone())?, multiplies),
     }?;
-    Ok(Recorded { entries, peak })
+    Ok(peak)
 }
 
 fn exact_record<S: exact::Scheme>(params: exact::Params<S>, multiplies: bool) -> Result<(Entries, usize)> {

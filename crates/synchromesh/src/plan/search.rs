@@ -164,7 +164,7 @@ impl<F: Family> Search<'_, F> {
         };
         let (rlwe, switch) = F::rlwe(&params);
         let keys = 1 + routes.keys().len() + usize::from(self.description.swap);
-        let key_bytes = super::key_bytes(rlwe, switch, keys)?;
+        let key_bytes = self.key_bytes(rlwe, switch, keys)?;
         if self.description.max_key_bytes.is_some_and(|most| key_bytes > most) {
             self.least.keys(key_bytes);
             let reason = format!("N = 2^{log_n} with {omega} digit(s) needs {key_bytes} bytes for {keys} keys");
@@ -211,7 +211,7 @@ impl<F: Family> Search<'_, F> {
             };
             let (rlwe, switch) = F::rlwe(&params);
             let bytes =
-                |rotations: usize| super::key_bytes(rlwe, switch, 1 + rotations + usize::from(self.description.swap));
+                |rotations: usize| self.key_bytes(rlwe, switch, 1 + rotations + usize::from(self.description.swap));
             let (none, one) = (bytes(0)?, bytes(1)?);
             let most = budget.saturating_sub(none) / (one - none).max(1);
             match Routes::within(&self.description.rotations, row, most as usize) {
@@ -252,7 +252,7 @@ impl<F: Family> Search<'_, F> {
             return Ok(None);
         }
         if !routes.is_direct() {
-            let all = super::key_bytes(rlwe, switch, 1 + steps + usize::from(self.description.swap))?;
+            let all = self.key_bytes(rlwe, switch, 1 + steps + usize::from(self.description.swap))?;
             return Ok(Some(format!(
                 "rotations: {keys} key(s), for {:?}, make all {steps} with up to {} switches each; the runner-up, a key for \
                  each, would take {all} bytes of keys instead of {key_bytes}",
@@ -264,7 +264,13 @@ impl<F: Family> Search<'_, F> {
         let runner_up = fewer.map_or_else(String::new, |fewer| {
             format!("; the runner-up, {} keys, would take up to {} switches each", fewer.keys().len(), fewer.switches())
         });
-        Ok(Some(format!("rotations: a key for each of {keys}, one switch each{runner_up}")))
+        let trimmed = self.description.rotation_level.filter(|&level| level < rlwe.top_level());
+        let trimmed = trimmed.map_or_else(String::new, |level| format!(", trimmed to level {level}"));
+        Ok(Some(format!("rotations: a key for each of {keys}{trimmed}, one switch each{runner_up}")))
+    }
+
+    fn key_bytes(&self, rlwe: &Params, switch: &SwitchPlan, keys: usize) -> Result<u64> {
+        super::key_bytes::key_bytes(self.description, rlwe, &switch.clone().into(), keys)
     }
 
     fn family_row(&self, rlwe: &Params) -> usize {
