@@ -1,4 +1,4 @@
-//! `cargo xtask gpu-check`: packs what a machine with a card and nothing else needs to judge and measure the kernels.
+//! `cargo xtask gpu-check`: packs what a machine with a card's driver and nothing else needs to judge and measure it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,57 +10,79 @@ use crate::steps::Invocation;
 use crate::workspace;
 
 const FOLDER: &str = "target/gpu-check";
-const PACKAGE: &str = "synchromesh-cuda";
 
-/// Runs where the folder is: laws and key switches against the CPU, the sanitizer where it is installed, times.
-const SCRIPT: &str = r#"#!/bin/sh
-# Judges and measures the kernels on this machine's card; writes report.json beside itself. Needs NVIDIA's driver alone.
-cd "$(dirname "$0")" || exit 2
-if ./card --nocapture > card.log 2>&1; then correct=true; else correct=false; fi
-if grep -q '^skipped' card.log; then correct=null; fi
-sanitizer='"absent"'
-if command -v compute-sanitizer > /dev/null; then
-    if compute-sanitizer --error-exitcode 1 ./card switches > sanitizer.log 2>&1; then sanitizer='"clean"'; else sanitizer='"errors"'; fi
-fi
-./measure > measure.json 2> measure.log || true
-[ -s measure.json ] || echo null > measure.json
-printf '{"correct": %s, "sanitizer": %s, "measure": %s}\n' "$correct" "$sanitizer" "$(cat measure.json)" > report.json
-cat report.json
-[ "$correct" != false ]
-"#;
+/// What the folder says of itself.
+const README: &str = "\
+Judges and measures the CUDA kernels of synchromesh on this machine's first NVIDIA card. Needs the card's driver, of CUDA
+12.8 or later, and nothing else.
 
-/// Builds the tests and the measurement in release mode, packs them with a script, and runs it if there is a card.
+  ./gpu-check                      everything on the card; report.json and exit code 0, or 1 where something is wrong
+  ./gpu-check --quick              small degrees
+  ./gpu-check --device emulated    the same on an emulator, on the CPU: for trying this out without a card
+
+Without a card or a driver it prints an object with an error and ends with 2. Where compute-sanitizer is on the path, the
+checks run under it as well.
+";
+
+/// Builds the checks and the command line in release mode, or with `--dev` as tests are built; packs them, unpacks them in
+/// an empty folder and runs them there without a path: on a card if there is one, with `--emulated` on the emulator, with
+/// `--pack-only` not at all.
 ///
 /// # Errors
-/// When something cannot be built or packed.
+/// When something cannot be built, packed or run.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    ensure!(args.is_empty(), "unknown arguments {args:?}; usage: cargo xtask gpu-check");
+    let known = ["--dev", "--emulated", "--pack-only"];
+    let usage = "usage: cargo xtask gpu-check [--dev] [--emulated|--pack-only]";
+    ensure!(args.iter().all(|arg| known.contains(&arg.as_str())), "unknown arguments {args:?}; {usage}");
+    let given = |flag: &str| args.iter().any(|arg| arg == flag);
+    let profile = if given("--dev") { "dev" } else { "release" };
     let root = workspace::root()?;
     let folder = root.join(FOLDER);
-    std::fs::create_dir_all(&folder)?;
-    for (name, kind) in [("card", "test"), ("measure", "example")] {
-        std::fs::copy(build(&root, kind, name)?, folder.join(name))?;
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
     }
-    let script = folder.join("run.sh");
-    std::fs::write(&script, SCRIPT)?;
+    std::fs::create_dir_all(&folder)?;
+    let check = ["--package", "synchromesh-cuda", "--example", "gpu_check"];
+    std::fs::copy(build(&root, profile, &check, "gpu_check")?, folder.join("gpu-check"))?;
+    let features = ["--package", "synchromesh-cli", "--bin", "synchromesh", "--features", "cuda,emulated"];
+    std::fs::copy(build(&root, profile, &features, "synchromesh")?, folder.join("synchromesh"))?;
+    std::fs::write(folder.join("README.txt"), README)?;
     let pack = Invocation::new("tar", "-C target -czf target/gpu-check.tar.gz gpu-check");
     ensure!(pack.command(&root).status()?.success(), "`{pack}` failed");
-    println!("packed: target/gpu-check.tar.gz; on the other machine: sh gpu-check/run.sh");
-    let status = Invocation::new("sh", &script.display().to_string()).command(&root).status()?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    println!("packed: target/gpu-check.tar.gz; on the other machine: gpu-check/gpu-check");
+    if given("--pack-only") {
+        return Ok(ExitCode::SUCCESS);
+    }
+    unpacked(&root, if given("--emulated") { "--device emulated --quick" } else { "--device cuda" })
 }
 
-/// The executable of a target of the package, built in release mode.
-fn build(root: &Path, kind: &str, name: &str) -> Result<PathBuf> {
-    let command = if kind == "test" { "test --no-run" } else { "build" };
-    let run = Invocation::cargo(&format!("{command} --release --message-format json"))
-        .args(&["--package".into(), PACKAGE.into(), "--features".into(), "driver".into()])
-        .args(&[format!("--{kind}"), name.to_owned()]);
+/// Runs the packed check in a new folder with nothing on the path.
+fn unpacked(root: &Path, arguments: &str) -> Result<ExitCode> {
+    let folder = root.join("target/gpu-check-unpacked");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    let unpack = Invocation::new("tar", "-xzf ../gpu-check.tar.gz");
+    ensure!(unpack.command(&folder).status()?.success(), "`{unpack}` failed");
+    let program = folder.join("gpu-check/gpu-check");
+    let mut command = Invocation::new(program.display().to_string(), arguments).command(&folder);
+    let status = command.env_clear().status().context("the packed program does not start")?;
+    // Two says that there is no card, which is no failure of what was packed.
+    Ok(match status.code() {
+        Some(0 | 2) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+/// The executable of a target, built in a profile.
+fn build(root: &Path, profile: &str, target: &[&str], name: &str) -> Result<PathBuf> {
+    let target: Vec<String> = target.iter().map(|&word| word.to_owned()).collect();
+    let run = Invocation::cargo(&format!("build --profile {profile} --message-format json")).args(&target);
     let output = run.command(root).stderr(std::process::Stdio::inherit()).output()?;
     ensure!(output.status.success(), "`{run}` failed");
     let lines = String::from_utf8(output.stdout).context("cargo printed no text")?;
-    let messages = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    for message in messages {
+    for message in lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         if message["target"]["name"] == name
             && let Some(path) = message["executable"].as_str()
         {

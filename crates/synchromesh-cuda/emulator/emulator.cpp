@@ -29,21 +29,23 @@ std::map<std::string, Kernel>& kernels() {
 Fault run_flat(const u32* block, Order& order) {
     for (u32 t : order.next()) {
         here.thread = index_of(t, block);
-        current_launch.kernel->call(current_launch.kernel->function, current_launch.arguments);
+        current_launch.kernel->run(current_launch.arguments);
     }
     return current_launch.fault;
 }
 
-Fault check(const Kernel& kernel, const u32* grid, const u32* block, size_t shared, const size_t* sizes, size_t count) {
+Fault check(const Kernel& kernel, const u32* grid, const u32* block, size_t shared, const size_t* sizes, size_t count,
+            size_t bytes) {
     if (count != kernel.count) {
         return ARGUMENT_COUNT;
     }
-    if (!std::equal(sizes, sizes + count, kernel.sizes) || std::accumulate(sizes, sizes + count, size_t(0)) > 4096) {
+    if (!std::equal(sizes, sizes + count, kernel.sizes) || bytes != kernel.bytes || bytes > 4096) {
         return ARGUMENT_SIZE;
     }
     u64 threads = (u64)block[0] * block[1] * block[2];
     bool empty = threads == 0 || grid[0] == 0 || grid[1] == 0 || grid[2] == 0;
-    if (empty || threads > 1024 || block[2] > 64 || grid[0] > 0x7fffffff || grid[1] > 65535 || grid[2] > 65535) {
+    if (empty || threads > kernel.threads || block[2] > 64 || grid[0] > 0x7fffffff || grid[1] > 65535 ||
+        grid[2] > 65535) {
         return SHAPE;
     }
     return shared > MAX_SHARED || shared % sizeof(u64) != 0 ? SHARED_SIZE : NONE;
@@ -65,17 +67,17 @@ void barrier() {
 
 using namespace emulator;
 
-// Launches a kernel and waits for it; 0, or what is wrong. `skipped` plants a fault: the barrier, counted from 1,
-// at which threads do not wait.
+// Launches a kernel on `bytes` bytes of arguments, of these sizes, and waits for it; 0, or what is wrong. `skipped` plants
+// a fault: the barrier, counted from 1, at which threads do not wait.
 extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32* block, size_t shared,
-                                   void* const* arguments, const size_t* sizes, size_t count, u32 order,
+                                   const void* arguments, size_t bytes, const size_t* sizes, size_t count, u32 order,
                                    size_t skipped) {
     auto found = kernels().find(name);
     if (found == kernels().end()) {
         return NO_KERNEL;
     }
     const Kernel& kernel = found->second;
-    Fault fault = check(kernel, grid, block, shared, sizes, count);
+    Fault fault = check(kernel, grid, block, shared, sizes, count, bytes);
     if (fault != NONE) {
         return fault;
     }
@@ -103,5 +105,11 @@ extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32*
     return NONE;
 }
 
-// How many kernels there are.
-extern "C" size_t synchromesh_emulated_kernels() { return kernels().size(); }
+// The name of entry point `index`, or null behind the last one.
+extern "C" const char* synchromesh_emulated_kernel(size_t index) {
+    auto at = kernels().begin();
+    for (; index > 0 && at != kernels().end(); index--) {
+        ++at;
+    }
+    return at == kernels().end() ? nullptr : at->second.name;
+}

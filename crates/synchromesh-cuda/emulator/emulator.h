@@ -6,19 +6,21 @@
 #pragma once
 #include <cmath>
 #include <cstddef>
-#include <type_traits>
-#include <utility>
+#include <cstring>
 
 #define DEV_FN static inline
 #define DEV_METHOD inline
-#define DEV_KERNEL static void
-#define DEV_BOUNDS(threads)
 #define DEV_ARG(type) const type&
 #define DEV_SHARED() u64* const shared = emulator::here.shared
 #define DEV_BARRIER() emulator::barrier()
 #define DEV_UNROLL
-#define DEV_EXPORT(kernel) static const bool exported_##kernel = emulator::add(#kernel, kernel, false);
-#define DEV_EXPORT_FLAT(kernel) static const bool exported_##kernel = emulator::add(#kernel, kernel, true);
+#define DEV_EXPORT(kernel, threads) \
+    static const bool exported_##kernel = emulator::add<kernel##_body>(#kernel, #kernel "_merged", threads, false);
+#define DEV_EXPORT_FLAT(kernel, threads) \
+    static const bool exported_##kernel = emulator::add<kernel##_body>(#kernel, #kernel "_merged", threads, true);
+
+template <auto BODY>
+struct Entry;
 
 namespace emulator {
 
@@ -36,33 +38,45 @@ extern thread_local Here here;
 // Waits for all threads of the block.
 void barrier();
 
-// A kernel: how to call it, and the sizes of its arguments in bytes.
+// An entry point of a kernel: how to run a thread of it, and the sizes of its arguments in bytes.
 struct Kernel {
     const char* name;
-    void* function;
-    void (*call)(void* function, void* const* arguments);
+    void (*run)(const void* arguments);
     const size_t* sizes;
     size_t count;
+    // Of all arguments, as they lie in memory.
+    size_t bytes;
+    // Most threads of a block.
+    u32 threads;
     // Never waits at a barrier.
     bool flat;
 };
 
 bool enter(const Kernel& kernel);
 
-template <class... Arguments, size_t... I>
-void apply(void (*function)(Arguments...), void* const* arguments, std::index_sequence<I...>) {
-    function(*static_cast<std::remove_reference_t<Arguments>*>(arguments[I])...);
-}
+template <class T>
+struct Sizes;
+template <class... T>
+struct Sizes<Pack<T...>> {
+    static constexpr size_t list[] = {sizeof(T)...};
+    static constexpr size_t count = sizeof...(T);
+};
 
-template <class... Arguments>
-void call(void* function, void* const* arguments) {
-    apply(reinterpret_cast<void (*)(Arguments...)>(function), arguments, std::index_sequence_for<Arguments...>());
-}
+typedef Pack<const void*, u32> Merged;
 
-template <class... Arguments>
-bool add(const char* name, void (*function)(Arguments...), bool flat) {
-    static const size_t sizes[] = {sizeof(std::remove_reference_t<Arguments>)...};
-    return enter({name, reinterpret_cast<void*>(function), call<Arguments...>, sizes, sizeof...(Arguments), flat});
+// Enters both entry points of a kernel.
+template <auto BODY>
+bool add(const char* name, const char* merged, u32 threads, bool flat) {
+    typedef typename ::Entry<BODY>::Arguments Arguments;
+    auto run = [](const void* list) { ::Entry<BODY>::run(*static_cast<const Arguments*>(list)); };
+    auto run_merged = [](const void* list) {
+        const Merged& all = *static_cast<const Merged*>(list);
+        ::Entry<BODY>::run_merged(static_cast<const Arguments*>(all.head), all.tail.head);
+    };
+    typedef Sizes<Arguments> One;
+    typedef Sizes<Merged> Many;
+    return enter({name, run, One::list, One::count, sizeof(Arguments), threads, flat}) &&
+           enter({merged, run_merged, Many::list, Many::count, sizeof(Merged), threads, flat});
 }
 
 }  // namespace emulator
@@ -82,4 +96,15 @@ DEV_FN u32 reverse_bits(u32 x) {
 DEV_FN double double_of(u64 x) { return (double)x; }
 DEV_FN double double_mul(double a, double b) { return a * b; }
 DEV_FN double double_add(double a, double b) { return a + b; }
+DEV_FN double double_fma(double a, double b, double c) { return std::fma(a, b, c); }
 DEV_FN u64 double_floor(double x) { return (u64)std::floor(x); }
+DEV_FN u64 bits_of(double x) {
+    u64 bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+DEV_FN double double_from(u64 bits) {
+    double x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}

@@ -40,7 +40,7 @@ __attribute__((noinline)) void yield() {
 // A fiber's life: one thread of one block after the other.
 void live() {
     for (;;) {
-        current_launch.kernel->call(current_launch.kernel->function, current_launch.arguments);
+        current_launch.kernel->run(current_launch.arguments);
         turns.current->done = true;
         yield();
     }

@@ -49,7 +49,7 @@ private:
 // The launch in progress on this thread of the host.
 struct CurrentLaunch {
     const Kernel* kernel = nullptr;
-    void* const* arguments = nullptr;
+    const void* arguments = nullptr;
     Fault fault = NONE;
     // The barrier that every thread passes without waiting, to plant a fault; 0 for none.
     size_t skipped = 0;

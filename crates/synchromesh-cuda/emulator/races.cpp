@@ -7,18 +7,28 @@
 #include "kernels.cpp"
 
 extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32* block, size_t shared,
-                                   void* const* arguments, const size_t* sizes, size_t count, u32 order,
+                                   const void* arguments, size_t bytes, const size_t* sizes, size_t count, u32 order,
                                    size_t skipped);
 
 static size_t skipped = 0;
 
+template <class T>
+static Pack<T> pack(T last) {
+    return {last};
+}
+template <class T, class U, class... Rest>
+static Pack<T, U, Rest...> pack(T first, U second, Rest... rest) {
+    return {first, pack(second, rest...)};
+}
+
 // Launches a kernel by its arguments; ends the program if the emulator finds a fault.
 template <class... Arguments>
 static void launch(const char* name, u32 blocks, u32 threads, size_t shared, Arguments... arguments) {
-    void* pointers[] = {&arguments...};
+    Pack<Arguments...> list = pack(arguments...);
     size_t sizes[] = {sizeof(Arguments)...};
     u32 grid[] = {blocks, 1, 1}, block[] = {threads, 1, 1};
-    int fault = synchromesh_emulate(name, grid, block, shared, pointers, sizes, sizeof...(Arguments), 0, skipped);
+    int fault = synchromesh_emulate(name, grid, block, shared, &list, sizeof list, sizes, sizeof...(Arguments), 0,
+                                    skipped);
     if (fault != 0) {
         std::printf("%s: fault %d\n", name, fault);
         std::exit(2);
@@ -30,7 +40,7 @@ int main(int count, char** arguments) {
     skipped = count > 1 ? std::strtoul(arguments[1], nullptr, 10) : 0;
     const u32 log_n = 10, n = 1u << log_n, terms = 3;
     const u64 q = (1ull << 50) - 27;
-    Prime prime = {q, 16384, 0, 0, {1, 16384}};
+    Prime prime = {q, 16384, 0, 0, {1, 16384}, (double)q, 1 / (double)q, 0, 0};
     std::vector<Pair> table(n, Pair{12345, 12345});
     std::vector<u64> data((2 * terms + 4) * n, 1);
     Ring ring = {&prime, table.data(), table.data(), log_n, 0};
@@ -40,11 +50,16 @@ int main(int count, char** arguments) {
     Addends addends = {{y, y, y}, 2, 5};
     DigitLimbs states = {{IN_COEFFICIENTS, IN_SLOTS, IN_COEFFICIENTS}};
     const u64* input = data.data();
-    launch("ntt_forward_first", 1, 128, 8 * n, ring, limbs, x, x, first);
-    launch("ntt_forward_last", 1, 128, 8 * n, ring, limbs, x, x, whole);
-    launch("ntt_forward_sum", 1, 128, 8 * n, ring, limbs, x, out, whole, addends);
-    launch("ntt_inverse_last", 2, 64, 4 * n, ring, limbs, x, x, last);
-    launch("ntt_inverse_first", 1, 128, 8 * n, ring, limbs, x, x, first);
-    launch("gadget_product", 2, 128, 4 * n, ring, limbs, out, x, y, y, states, input, last, terms, 0u);
+    for (u64 in_doubles : {0, 1}) {
+        prime.in_doubles = in_doubles;
+        launch("ntt_forward_first", 1, 128, 8 * n, ring, limbs, x, x, first);
+        launch("ntt_forward_last", 1, 128, 8 * n, ring, limbs, x, x, whole);
+        launch("ntt_forward_sum", 1, 128, 8 * n, ring, limbs, x, out, whole, addends);
+        launch("ntt_inverse_last", 2, 64, 4 * n, ring, limbs, x, x, last);
+        launch("ntt_inverse_first", 1, 128, 8 * n, ring, limbs, x, x, first);
+        launch("gadget_product", 2, 128, 4 * n, ring, limbs, out, x, y, y, states, input, last, terms, 0u);
+    }
+    auto list = pack(ring, limbs, x, out, whole);
+    launch("ntt_forward_last_merged", 1, 128, 8 * n, (const void*)&list, 1u);
     return 0;
 }

@@ -65,7 +65,7 @@ Fault run_block(u32 threads, const u32* block, Order&) {
             here.thread = index_of(t, block);
             meeting = &shared;
             barriers = 0;
-            launch.kernel->call(launch.kernel->function, launch.arguments);
+            launch.kernel->run(launch.arguments);
             shared.leave();
         });
     }

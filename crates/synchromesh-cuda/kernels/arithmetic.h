@@ -2,7 +2,8 @@
 #pragma once
 #include "device.h"
 
-// A twiddle factor w < q and floor(w 2^64 / q).
+// A twiddle factor w < q and floor(w 2^64 / q); of a prime that is computed with in doubles, the bits of w in (-q/2, q/2)
+// and of w/q rounded to nearest.
 struct alignas(16) Pair {
     u64 value;
     u64 quotient;
@@ -18,6 +19,11 @@ struct Prime {
     u64 sign;
     // N^-1 mod q.
     Pair inverse_n;
+    // q and 1/q as doubles, and whether transforms are in doubles: q < 2^50 and a device that multiplies them fast.
+    double modulus;
+    double inverse;
+    u64 in_doubles;
+    u64 unused;
 };
 
 // in: x < 2 bound; out: < bound.

@@ -85,20 +85,20 @@ DEV_FN u64 count_overflows(const Conversion& conversion, const u64* y, u32 strid
 
 // A thread converts one coefficient to the targets of its block's group: `group` of them from `first` on. Its column
 // of shared memory holds the prescaled sources, so that no thread waits for another.
-DEV_KERNEL convert(DEV_ARG(Ring) ring, DEV_ARG(Conversion) conversion, DEV_ARG(SourceRows) src, DEV_ARG(Rows) dst,
-                   u32 first, u32 last, u32 group, u32 accumulate, u32 prescaled) {
+DEV_KERNEL(convert, DEV_ARG(Ring) ring, DEV_ARG(Conversion) conversion, DEV_ARG(SourceRows) src, DEV_ARG(Rows) dst,
+           u32 first, u32 last, u32 group, u32 accumulate, u32 prescaled) {
     DEV_SHARED();
     u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     u64* const y = shared + threadIdx.x;
     const u32 stride = blockDim.x, sources = conversion.source_count;
     for (u32 j = 0; j < sources; j++) {
         const Source source = conversion.sources[j];
-        u64 row = (u64)blockIdx.z * src.stride + src.row[j];
+        u64 row = (u64)element * src.stride + src.row[j];
         u64 x = src.words[(row << ring.log_n) + i];
         y[j * stride] = prescaled ? x : mul_constant(x, source.prescale, source.p);
     }
     u64 overflows = count_overflows(conversion, y, stride);
-    u32 from = first + blockIdx.y * group, until = from + group < last ? from + group : last;
+    u32 from = first + limb * group, until = from + group < last ? from + group : last;
     for (u32 t = from; t < until; t++) {
         const Target target = conversion.targets[t];
         const Prime p = ring.primes[target.prime];
@@ -114,10 +114,10 @@ DEV_KERNEL convert(DEV_ARG(Ring) ring, DEV_ARG(Conversion) conversion, DEV_ARG(S
             add_product(sum, y[j * stride], matrix[j]);
             room--;
         }
-        u64* out = limb_at(dst, blockIdx.z, t - first, ring.log_n) + i;
+        u64* out = limb_at(dst, element, t - first, ring.log_n) + i;
         u64 value = reduce_sum(sum, p);
         *out = accumulate ? below(*out + value, p.q) : value;
     }
 }
 
-DEV_EXPORT_FLAT(convert)
+DEV_EXPORT_FLAT(convert, 128)

@@ -1,29 +1,96 @@
 // The words that the kernels are written in: CUDA under a CUDA compiler, the emulator under any other.
+//
+// A kernel is a body, DEV_KERNEL(name, arguments...), that knows its batch element, its limb and how many limbs there are,
+// and the table entry DEV_EXPORT(name, threads) makes two entry points of it: `name` for one list of arguments, and
+// `name_merged` for several lists that lie in device memory, each with the grid of a launch of its own.
 #pragma once
 typedef unsigned long long u64;
 typedef long long i64;
 typedef unsigned int u32;
 typedef unsigned short u16;
 
+// Arguments in memory one behind the other, each at its alignment; src/arguments.rs lays them out in the same way.
+template <class... T>
+struct Pack;
+template <class T>
+struct Pack<T> {
+    T head;
+};
+template <class T, class U, class... Rest>
+struct Pack<T, U, Rest...> {
+    T head;
+    Pack<U, Rest...> tail;
+};
+
+template <class T>
+struct Bare {
+    typedef T Type;
+};
+template <class T>
+struct Bare<const T&> {
+    typedef T Type;
+};
+
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define DEV_FN __device__ __forceinline__
 #define DEV_METHOD __device__ __forceinline__
-#define DEV_KERNEL extern "C" __global__ void
-#define DEV_BOUNDS(threads) __launch_bounds__(threads)
-#define DEV_ARG(type) const __grid_constant__ type
+#define DEV_ARG(type) const type&
 #define DEV_SHARED() \
     extern __shared__ u64 dev_shared[]; \
     u64* const shared = dev_shared
 #define DEV_BARRIER() __syncthreads()
 #define DEV_UNROLL _Pragma("unroll")
-#define DEV_EXPORT(kernel)
-#define DEV_EXPORT_FLAT(kernel)
+#define DEV_EXPORT(kernel, threads) \
+    extern "C" __global__ void __launch_bounds__(threads) \
+        kernel(const __grid_constant__ Entry<kernel##_body>::Arguments arguments) { \
+        Entry<kernel##_body>::run(arguments); \
+    } \
+    extern "C" __global__ void __launch_bounds__(threads, 2) \
+        kernel##_merged(const Entry<kernel##_body>::Arguments* lists, u32 count) { \
+        Entry<kernel##_body>::run_merged(lists, count); \
+    }
+#define DEV_EXPORT_FLAT(kernel, threads) DEV_EXPORT(kernel, threads)
 DEV_FN u64 mul_high(u64 a, u64 b) { return __umul64hi(a, b); }
 DEV_FN u32 reverse_bits(u32 x) { return __brev(x); }
 DEV_FN double double_of(u64 x) { return __ull2double_rn(x); }
 DEV_FN double double_mul(double a, double b) { return __dmul_rn(a, b); }
 DEV_FN double double_add(double a, double b) { return __dadd_rn(a, b); }
+DEV_FN double double_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
 DEV_FN u64 double_floor(double x) { return __double2ull_rd(x); }
+DEV_FN u64 bits_of(double x) { return (u64)__double_as_longlong(x); }
+DEV_FN double double_from(u64 bits) { return __longlong_as_double((i64)bits); }
 #else
 #include "emulator.h"
 #endif
+
+#define DEV_KERNEL(kernel, ...) \
+    DEV_FN void kernel##_body([[maybe_unused]] u32 element, [[maybe_unused]] u32 limb, \
+                              [[maybe_unused]] u32 limb_count, __VA_ARGS__)
+
+// How a body is entered. One list: the grid is blocks x limbs x batch elements. `count` lists: blocks x (lists x batch
+// elements) x limbs, so that what the lists have in common, a key say, is read by neighbours.
+template <auto BODY>
+struct Entry;
+template <class... A, void (*BODY)(u32, u32, u32, A...)>
+struct Entry<BODY> {
+    typedef Pack<typename Bare<A>::Type...> Arguments;
+
+    static DEV_METHOD void run(const Arguments& arguments) {
+        unpack(blockIdx.z, blockIdx.y, gridDim.y, arguments);
+    }
+    static DEV_METHOD void run_merged(const Arguments* lists, u32 count) {
+        u32 elements = gridDim.y / count;
+        unpack(blockIdx.y % elements, blockIdx.z, gridDim.z, lists[blockIdx.y / elements]);
+    }
+
+private:
+    template <class T, class... Done>
+    static DEV_METHOD void unpack(u32 element, u32 limb, u32 limbs, const Pack<T>& last, const Done&... done) {
+        BODY(element, limb, limbs, done..., last.head);
+    }
+    template <class T, class U, class... Rest, class... Done>
+    static DEV_METHOD void unpack(u32 element, u32 limb, u32 limbs, const Pack<T, U, Rest...>& pack,
+                                  const Done&... done) {
+        unpack(element, limb, limbs, pack.tail, done..., pack.head);
+    }
+};

@@ -16,14 +16,13 @@ struct DigitLimbs {
 
 // out_c (+)= sum_j d_j k_cj for both columns c. in: digits in coefficients as in a last pass, others < q; out: < q. A
 // block takes the same slots of all digits of one prime, so that a digit's slots are in shared memory only.
-DEV_KERNEL DEV_BOUNDS(128) gadget_product(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) dst,
-                                          DEV_ARG(Rows) digits, DEV_ARG(Rows) key0, DEV_ARG(Rows) key1,
-                                          DEV_ARG(DigitLimbs) states, const u64* input, DEV_ARG(Pass) pass, u32 terms,
-                                          u32 accumulate) {
+DEV_KERNEL(gadget_product, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) dst, DEV_ARG(Rows) digits,
+           DEV_ARG(Rows) key0, DEV_ARG(Rows) key1, DEV_ARG(DigitLimbs) states, const u64* input, DEV_ARG(Pass) pass,
+           u32 terms, u32 accumulate) {
     DEV_SHARED();
-    const Prime p = ring.primes[limbs.prime[blockIdx.y]];
-    u64* const out0 = limb_at(dst, 0, blockIdx.y, ring.log_n);
-    u64* const out1 = limb_at(dst, 1, blockIdx.y, ring.log_n);
+    const Prime p = ring.primes[limbs.prime[limb]];
+    u64* const out0 = limb_at(dst, 0, limb, ring.log_n);
+    u64* const out1 = limb_at(dst, 1, limb, ring.log_n);
     const u32 first = (blockIdx.x << (pass.layers + pass.log_sets)) + threadIdx.x;
     Sum sum0[SLOTS_PER_THREAD], sum1[SLOTS_PER_THREAD];
     DEV_UNROLL
@@ -33,12 +32,12 @@ DEV_KERNEL DEV_BOUNDS(128) gadget_product(DEV_ARG(Ring) ring, DEV_ARG(Limbs) lim
         sum1[k] = Sum{accumulate ? out1[slot] : 0, 0};
     }
     for (u32 j = 0; j < terms; j++) {
-        u32 state = states.state[j * gridDim.y + blockIdx.y];
-        const u64* digit = limb_at(digits, j, blockIdx.y, ring.log_n);
-        const u64* k0 = limb_at(key0, j, blockIdx.y, ring.log_n);
-        const u64* k1 = limb_at(key1, j, blockIdx.y, ring.log_n);
+        u32 state = states.state[j * limb_count + limb];
+        const u64* digit = limb_at(digits, j, limb, ring.log_n);
+        const u64* k0 = limb_at(key0, j, limb, ring.log_n);
+        const u64* k1 = limb_at(key1, j, limb, ring.log_n);
         if (state == IN_COEFFICIENTS) {
-            forward_layers<true>(ring, limbs.prime[blockIdx.y], digit, nullptr, pass, shared);
+            forward_layers<true>(ring, limbs.prime[limb], digit, nullptr, pass, shared);
         } else if (state != IN_SLOTS) {
             digit = input + ((u64)state << ring.log_n);
         }
@@ -46,7 +45,7 @@ DEV_KERNEL DEV_BOUNDS(128) gadget_product(DEV_ARG(Ring) ring, DEV_ARG(Limbs) lim
         for (u32 k = 0; k < SLOTS_PER_THREAD; k++) {
             u32 slot = first + k * blockDim.x;
             u64 word =
-                state == IN_COEFFICIENTS ? finished_slot(shared, threadIdx.x + k * blockDim.x, p.q) : digit[slot];
+                state == IN_COEFFICIENTS ? finished_slot(shared, threadIdx.x + k * blockDim.x, p) : digit[slot];
             add_product(sum0[k], word, k0[slot]);
             add_product(sum1[k], word, k1[slot]);
         }
@@ -65,16 +64,16 @@ DEV_KERNEL DEV_BOUNDS(128) gadget_product(DEV_ARG(Ring) ring, DEV_ARG(Limbs) lim
 
 // (a_0 b_0, a_0 b_1 + a_1 b_0, a_1 b_1) in slots, added to the outputs or instead of them; a_0, a_1, b_0, b_1 are the
 // batch elements of `operands`.
-DEV_KERNEL tensor_product(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) operands, DEV_ARG(Rows) low,
-                          DEV_ARG(Rows) middle, DEV_ARG(Rows) high, u32 accumulate) {
-    const Prime p = ring.primes[limbs.prime[blockIdx.y]];
-    const u64* a0 = limb_at(operands, 0, blockIdx.y, ring.log_n);
-    const u64* a1 = limb_at(operands, 1, blockIdx.y, ring.log_n);
-    const u64* b0 = limb_at(operands, 2, blockIdx.y, ring.log_n);
-    const u64* b1 = limb_at(operands, 3, blockIdx.y, ring.log_n);
-    u64* const out0 = limb_at(low, 0, blockIdx.y, ring.log_n);
-    u64* const out1 = limb_at(middle, 0, blockIdx.y, ring.log_n);
-    u64* const out2 = limb_at(high, 0, blockIdx.y, ring.log_n);
+DEV_KERNEL(tensor_product, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) operands, DEV_ARG(Rows) low,
+           DEV_ARG(Rows) middle, DEV_ARG(Rows) high, u32 accumulate) {
+    const Prime p = ring.primes[limbs.prime[limb]];
+    const u64* a0 = limb_at(operands, 0, limb, ring.log_n);
+    const u64* a1 = limb_at(operands, 1, limb, ring.log_n);
+    const u64* b0 = limb_at(operands, 2, limb, ring.log_n);
+    const u64* b1 = limb_at(operands, 3, limb, ring.log_n);
+    u64* const out0 = limb_at(low, 0, limb, ring.log_n);
+    u64* const out1 = limb_at(middle, 0, limb, ring.log_n);
+    u64* const out2 = limb_at(high, 0, limb, ring.log_n);
     for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < 1u << ring.log_n; i += gridDim.x * blockDim.x) {
         Sum sum0 = {accumulate ? out0[i] : 0, 0};
         Sum sum1 = {accumulate ? out1[i] : 0, 0};
@@ -90,5 +89,5 @@ DEV_KERNEL tensor_product(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows
     }
 }
 
-DEV_EXPORT(gadget_product)
-DEV_EXPORT_FLAT(tensor_product)
+DEV_EXPORT(gadget_product, 128)
+DEV_EXPORT_FLAT(tensor_product, 256)

@@ -3,7 +3,9 @@
 // Layer l of a forward transform has 2^l blocks, block b with the factor psi^rev(2^l + b). A pass does the layers from
 // `first` on, on independent sets of 2^layers points: those `N >> layers` apart in a first pass, neighbours in a last
 // one. A block of threads takes several sets, eight points a thread: from memory to registers, three layers at a time,
-// through shared memory in between, and back.
+// through shared memory in between, and back. Modulo a prime below 2^50 points may be doubles; words in memory then are
+// their bits, between passes too, and residues on both ends of a transform.
+#include "doubles.h"
 #include "layout.h"
 
 // One pass; a transform of one pass is a last one.
@@ -52,70 +54,108 @@ DEV_FN Group group(const Geometry<LAST>& at, u32 first, u32 done, u32 id) {
     return made;
 }
 
-// in: x < 4q, y any; out: < 4q.
-DEV_FN void forward_butterfly(u64& x, u64& y, Pair w, u64 q) {
-    u64 u = below(x, 2 * q);
-    u64 v = mul_lazy(y, w, q);
-    x = u + v;
-    y = u + 2 * q - v;
-}
+// Points as integers: below 4q in a forward transform, below 2q in an inverse one.
+struct Integers {
+    typedef u64 Point;
 
-// in: x, y < 2q; out: < 2q.
-DEV_FN void inverse_butterfly(u64& x, u64& y, Pair w, u64 q) {
-    u64 sum = x + y;
-    y = mul_lazy(x + 2 * q - y, w, q);
-    x = below(sum, 2 * q);
-}
+    DEV_METHOD static u64 from_residue(u64 word) { return word; }
+    DEV_METHOD static u64 load(u64 word, const Prime&) { return word; }
+    DEV_METHOD static u64 store(u64 x) { return x; }
+    // in: x < 4q, y any; out: < 4q.
+    DEV_METHOD static void forward(u64& x, u64& y, Pair w, const Prime& p) {
+        u64 u = below(x, 2 * p.q);
+        u64 v = mul_lazy(y, w, p.q);
+        x = u + v;
+        y = u + 2 * p.q - v;
+    }
+    // in: x, y < 2q; out: < 2q.
+    DEV_METHOD static void inverse(u64& x, u64& y, Pair w, const Prime& p) {
+        u64 sum = x + y;
+        y = mul_lazy(x + 2 * p.q - y, w, p.q);
+        x = below(sum, 2 * p.q);
+    }
+    // in: < 2q; out: < q.
+    DEV_METHOD static u64 finish_scaled(u64 x, const Prime& p) { return below(mul_lazy(x, p.inverse_n, p.q), p.q); }
+    DEV_METHOD static u64 finish(u64 x, const Prime& p) { return below(x, p.q); }
+    // in: < 4q; out: < q.
+    DEV_METHOD static u64 finish_forward(u64 x, const Prime& p) { return below(below(x, 2 * p.q), p.q); }
+};
 
-// in, out: < 4q.
-template <int LAYERS>
-DEV_FN void forward_network(u64* x, const Pair* table, u32 root, u64 q) {
+// Points as doubles. What is loaded is reduced to (1/2 + 2^-50) q. Three forward layers add at most (5/8) q each; after
+// two inverse layers points are at most 4 (1/2 + 2^-50) q, so that the differences of a third are at most 2^52, as
+// q <= 2^50 - 2^11 + 1.
+struct Doubles {
+    typedef double Point;
+
+    DEV_METHOD static u64 from_residue(u64 word) { return bits_of(integer_of(word)); }
+    DEV_METHOD static double load(u64 word, const Prime& p) { return centred(double_from(word), p); }
+    DEV_METHOD static u64 store(double x) { return bits_of(x); }
+    DEV_METHOD static void forward(double& x, double& y, Pair w, const Prime& p) {
+        double v = product(y, w, p.modulus);
+        y = double_add(x, -v);
+        x = double_add(x, v);
+    }
+    DEV_METHOD static void inverse(double& x, double& y, Pair w, const Prime& p) {
+        double difference = double_add(x, -y);
+        x = double_add(x, y);
+        y = product(difference, w, p.modulus);
+    }
+    DEV_METHOD static u64 finish_scaled(double x, const Prime& p) {
+        return residue(product(x, p.inverse_n, p.modulus), p);
+    }
+    DEV_METHOD static u64 finish(double x, const Prime& p) { return residue(x, p); }
+    DEV_METHOD static u64 finish_forward(u64 word, const Prime& p) { return residue(load(word, p), p); }
+};
+
+template <class Field, int LAYERS>
+DEV_FN void forward_network(typename Field::Point* x, const Pair* table, u32 root, const Prime& p) {
     DEV_UNROLL
     for (int layer = 0; layer < LAYERS; layer++) {
         DEV_UNROLL
         for (int k = 0; k < 1 << (LAYERS - 1); k++) {
             int shift = LAYERS - 1 - layer, block = k >> shift;
             int low = (block << (shift + 1)) + (k & ((1 << shift) - 1));
-            forward_butterfly(x[low], x[low + (1 << shift)], table[(root << layer) + block], q);
+            Field::forward(x[low], x[low + (1 << shift)], table[(root << layer) + block], p);
         }
     }
 }
 
-// in, out: < 2q.
-template <int LAYERS>
-DEV_FN void inverse_network(u64* x, const Pair* table, u32 root, u64 q) {
+template <class Field, int LAYERS>
+DEV_FN void inverse_network(typename Field::Point* x, const Pair* table, u32 root, const Prime& p) {
     DEV_UNROLL
     for (int layer = LAYERS - 1; layer >= 0; layer--) {
         DEV_UNROLL
         for (int k = 0; k < 1 << (LAYERS - 1); k++) {
             int shift = LAYERS - 1 - layer, block = k >> shift;
             int low = (block << (shift + 1)) + (k & ((1 << shift) - 1));
-            inverse_butterfly(x[low], x[low + (1 << shift)], table[(root << layer) + block], q);
+            Field::inverse(x[low], x[low + (1 << shift)], table[(root << layer) + block], p);
         }
     }
 }
 
 // LAYERS layers after `done`, the first ones from `src`, the last ones of a pass that is not the last to `dst`.
-template <bool LAST, int LAYERS>
-DEV_FN void forward_round(const Geometry<LAST>& at, u32 first, u32 done, const Pair* table, u64 q, const u64* src,
-                          u64* dst, u64* shared) {
+template <class Field, bool LAST, int LAYERS>
+DEV_FN void forward_round(const Geometry<LAST>& at, u32 first, u32 done, const Pair* table, const Prime& p,
+                          const u64* src, u64* dst, u64* shared) {
     bool to_row = !LAST && done + LAYERS == at.layers;
+    bool from_residues = first + done == 0;
     for (u32 id = threadIdx.x; id < at.words() >> LAYERS; id += blockDim.x) {
         Group g = group<LAST, LAYERS>(at, first, done, id);
-        u64 x[1 << LAYERS];
+        typename Field::Point x[1 << LAYERS];
         DEV_UNROLL
         for (int j = 0; j < 1 << LAYERS; j++) {
             u32 point = g.base + j * g.step;
-            x[j] = done == 0 ? src[at.in_row(point, g.local)] : shared[at.in_shared(point, g.local)];
+            u64 word = done == 0 ? src[at.in_row(point, g.local)] : shared[at.in_shared(point, g.local)];
+            x[j] = Field::load(from_residues ? Field::from_residue(word) : word, p);
         }
-        forward_network<LAYERS>(x, table, g.root, q);
+        forward_network<Field, LAYERS>(x, table, g.root, p);
         DEV_UNROLL
         for (int j = 0; j < 1 << LAYERS; j++) {
             u32 point = g.base + j * g.step;
             if (to_row) {
-                dst[at.in_row(point, g.local)] = x[j];
+                dst[at.in_row(point, g.local)] = Field::store(x[j]);
             } else {
-                shared[at.in_shared(point, g.local)] = x[j];
+                shared[at.in_shared(point, g.local)] = Field::store(x[j]);
             }
         }
     }
@@ -126,29 +166,31 @@ DEV_FN void forward_round(const Geometry<LAST>& at, u32 first, u32 done, const P
 
 // The other way: `left` layers of the pass remain after these; those of a first pass come from `src`, and the last
 // ones go to `dst`, from a first pass as residues.
-template <bool LAST, int LAYERS>
+template <class Field, bool LAST, int LAYERS>
 DEV_FN void inverse_round(const Geometry<LAST>& at, u32 first, u32 left, const Pair* table, const Prime& p,
                           const u64* src, u64* dst, u64* shared) {
     bool from_row = !LAST && left + LAYERS == at.layers;
     bool finish = first + left == 0;
     for (u32 id = threadIdx.x; id < at.words() >> LAYERS; id += blockDim.x) {
         Group g = group<LAST, LAYERS>(at, first, left, id);
-        u64 x[1 << LAYERS];
+        typename Field::Point x[1 << LAYERS];
         DEV_UNROLL
         for (int j = 0; j < 1 << LAYERS; j++) {
             u32 point = g.base + j * g.step;
-            x[j] = from_row ? src[at.in_row(point, g.local)] : shared[at.in_shared(point, g.local)];
+            x[j] = Field::load(from_row ? src[at.in_row(point, g.local)] : shared[at.in_shared(point, g.local)], p);
         }
-        inverse_network<LAYERS>(x, table, g.root, p.q);
+        inverse_network<Field, LAYERS>(x, table, g.root, p);
         DEV_UNROLL
         for (int j = 0; j < 1 << LAYERS; j++) {
             u32 point = g.base + j * g.step;
             if (left > 0) {
-                shared[at.in_shared(point, g.local)] = x[j];
-            } else {
+                shared[at.in_shared(point, g.local)] = Field::store(x[j]);
+            } else if (finish) {
                 // Differences of the last layer have their N^-1 from its factor.
-                u64 scaled = finish && j < 1 << (LAYERS - 1) ? mul_lazy(x[j], p.inverse_n, p.q) : x[j];
-                dst[at.in_row(point, g.local)] = finish ? below(scaled, p.q) : scaled;
+                bool scaled = j < 1 << (LAYERS - 1);
+                dst[at.in_row(point, g.local)] = scaled ? Field::finish_scaled(x[j], p) : Field::finish(x[j], p);
+            } else {
+                dst[at.in_row(point, g.local)] = Field::store(x[j]);
             }
         }
     }
@@ -157,38 +199,51 @@ DEV_FN void inverse_round(const Geometry<LAST>& at, u32 first, u32 left, const P
     }
 }
 
-// The layers of a pass. in: < q in a first pass or an only one, else < 4q; out: < 4q, from a last pass in shared memory
-// in the bit-reversed order.
-template <bool LAST>
-DEV_FN void forward_layers(const Ring& ring, u32 prime, const u64* src, u64* dst, const Pass& pass, u64* shared) {
-    u64 q = ring.primes[prime].q;
-    const Pair* table = ring.forward + ((u64)prime << ring.log_n);
-    Geometry<LAST> at(ring.log_n, pass, blockIdx.x);
+template <class Field, bool LAST>
+DEV_FN void forward_rounds(const Geometry<LAST>& at, u32 first, const Pair* table, const Prime& p, const u64* src,
+                           u64* dst, u64* shared) {
     u32 done = 0;
     for (; at.layers - done > 4 || at.layers - done == 3; done += 3) {
-        forward_round<LAST, 3>(at, pass.first, done, table, q, src, dst, shared);
+        forward_round<Field, LAST, 3>(at, first, done, table, p, src, dst, shared);
     }
     for (; done < at.layers; done += 2) {
-        forward_round<LAST, 2>(at, pass.first, done, table, q, src, dst, shared);
+        forward_round<Field, LAST, 2>(at, first, done, table, p, src, dst, shared);
+    }
+}
+
+// The layers of a pass. in: < q in a first pass or an only one, else points; out: points, from a last pass in shared
+// memory in the bit-reversed order.
+template <bool LAST>
+DEV_FN void forward_layers(const Ring& ring, u32 prime, const u64* src, u64* dst, const Pass& pass, u64* shared) {
+    const Prime p = ring.primes[prime];
+    const Pair* table = ring.forward + ((u64)prime << ring.log_n);
+    Geometry<LAST> at(ring.log_n, pass, blockIdx.x);
+    if (p.in_doubles != 0) {
+        forward_rounds<Doubles, LAST>(at, pass.first, table, p, src, dst, shared);
+    } else {
+        forward_rounds<Integers, LAST>(at, pass.first, table, p, src, dst, shared);
     }
 }
 
 // Slot i of those that a block has after a last pass. out: < q.
-DEV_FN u64 finished_slot(const u64* shared, u32 i, u64 q) { return below(below(shared[transpose64(i)], 2 * q), q); }
+DEV_FN u64 finished_slot(const u64* shared, u32 i, const Prime& p) {
+    u64 word = shared[transpose64(i)];
+    return p.in_doubles != 0 ? Doubles::finish_forward(word, p) : Integers::finish_forward(word, p);
+}
 
-// in: < q in a first pass or an only one, else < 4q; out: < q in slot order from a last pass, else < 4q.
+// in: < q in a first pass or an only one, else points; out: < q in slot order from a last pass, else points.
 template <bool LAST>
-DEV_FN void forward_pass(const Ring& ring, const Limbs& limbs, const Rows& src_rows, const Rows& dst_rows,
-                         const Pass& pass, u64* shared) {
-    u32 prime = limbs.prime[blockIdx.y];
-    const u64* src = limb_at(src_rows, blockIdx.z, blockIdx.y, ring.log_n);
-    u64* dst = limb_at(dst_rows, blockIdx.z, blockIdx.y, ring.log_n);
+DEV_FN void forward_pass(u32 element, u32 limb, const Ring& ring, const Limbs& limbs, const Rows& src_rows,
+                         const Rows& dst_rows, const Pass& pass, u64* shared) {
+    u32 prime = limbs.prime[limb];
+    const u64* src = limb_at(src_rows, element, limb, ring.log_n);
+    u64* dst = limb_at(dst_rows, element, limb, ring.log_n);
     forward_layers<LAST>(ring, prime, src, dst, pass, shared);
     if (LAST) {
-        u64 q = ring.primes[prime].q;
+        const Prime& p = ring.primes[prime];
         u32 words = 1u << (pass.layers + pass.log_sets);
         for (u32 i = threadIdx.x; i < words; i += blockDim.x) {
-            dst[blockIdx.x * words + i] = finished_slot(shared, i, q);
+            dst[blockIdx.x * words + i] = finished_slot(shared, i, p);
         }
     }
 }
@@ -205,39 +260,32 @@ struct Addends {
 };
 
 // A last pass: out(X) = (NTT(x) + the addends)(X^g) in slots. in: x as in a last pass, addends < q; out: < q.
-DEV_KERNEL DEV_BOUNDS(256) ntt_forward_sum(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src_rows,
-                                           DEV_ARG(Rows) dst_rows, DEV_ARG(Pass) pass, DEV_ARG(Addends) addends) {
+DEV_KERNEL(ntt_forward_sum, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src_rows, DEV_ARG(Rows) dst_rows,
+           DEV_ARG(Pass) pass, DEV_ARG(Addends) addends) {
     DEV_SHARED();
-    u32 prime = limbs.prime[blockIdx.y];
-    u64 q = ring.primes[prime].q;
-    const u64* src = limb_at(src_rows, blockIdx.z, blockIdx.y, ring.log_n);
-    u64* dst = limb_at(dst_rows, blockIdx.z, blockIdx.y, ring.log_n);
+    u32 prime = limbs.prime[limb];
+    const Prime& p = ring.primes[prime];
+    const u64* src = limb_at(src_rows, element, limb, ring.log_n);
+    u64* dst = limb_at(dst_rows, element, limb, ring.log_n);
     forward_layers<true>(ring, prime, src, dst, pass, shared);
     u32 words = 1u << (pass.layers + pass.log_sets);
     for (u32 i = threadIdx.x; i < words; i += blockDim.x) {
         u32 slot = blockIdx.x * words + i;
-        u64 sum = finished_slot(shared, i, q);
+        u64 sum = finished_slot(shared, i, p);
         for (u32 a = 0; a < addends.count; a++) {
-            sum = below(sum + limb_at(addends.rows[a], blockIdx.z, blockIdx.y, ring.log_n)[slot], q);
+            sum = below(sum + limb_at(addends.rows[a], element, limb, ring.log_n)[slot], p.q);
         }
         dst[image_of_slot(slot, addends.inverse, ring.log_n)] = sum;
     }
 }
 
-// in: < q in slot order in a last pass, which comes first, else < 2q; out: < q where the layer 0 is done, else < 2q.
-template <bool LAST>
-DEV_FN void inverse_pass(const Ring& ring, const Limbs& limbs, const Rows& src_rows, const Rows& dst_rows,
-                         const Pass& pass, u64* shared) {
-    u32 prime = limbs.prime[blockIdx.y];
-    const Prime p = ring.primes[prime];
-    const Pair* table = ring.inverse + ((u64)prime << ring.log_n);
-    const u64* src = limb_at(src_rows, blockIdx.z, blockIdx.y, ring.log_n);
-    u64* dst = limb_at(dst_rows, blockIdx.z, blockIdx.y, ring.log_n);
-    Geometry<LAST> at(ring.log_n, pass, blockIdx.x);
+template <class Field, bool LAST>
+DEV_FN void inverse_rounds(const Geometry<LAST>& at, u32 first, const Pair* table, const Prime& p, const u64* src,
+                           u64* dst, u64* shared) {
     if (LAST) {
         const u64* in = src + (u64)blockIdx.x * at.words();
         for (u32 i = threadIdx.x; i < at.words(); i += blockDim.x) {
-            shared[transpose64(i)] = in[i];
+            shared[transpose64(i)] = Field::from_residue(in[i]);
         }
         DEV_BARRIER();
     }
@@ -245,40 +293,57 @@ DEV_FN void inverse_pass(const Ring& ring, const Limbs& limbs, const Rows& src_r
     u32 twos = left % 3 == 0 ? 0 : 3 - left % 3;
     for (; twos > 0; twos--) {
         left -= 2;
-        inverse_round<LAST, 2>(at, pass.first, left, table, p, src, dst, shared);
+        inverse_round<Field, LAST, 2>(at, first, left, table, p, src, dst, shared);
     }
     while (left > 0) {
         left -= 3;
-        inverse_round<LAST, 3>(at, pass.first, left, table, p, src, dst, shared);
+        inverse_round<Field, LAST, 3>(at, first, left, table, p, src, dst, shared);
     }
 }
 
-DEV_KERNEL DEV_BOUNDS(256) ntt_forward_first(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src,
-                                             DEV_ARG(Rows) dst, DEV_ARG(Pass) pass) {
-    DEV_SHARED();
-    forward_pass<false>(ring, limbs, src, dst, pass, shared);
+// in: < q in slot order in a last pass, which comes first, else points; out: < q where the layer 0 is done, else points.
+template <bool LAST>
+DEV_FN void inverse_pass(u32 element, u32 limb, const Ring& ring, const Limbs& limbs, const Rows& src_rows,
+                         const Rows& dst_rows, const Pass& pass, u64* shared) {
+    u32 prime = limbs.prime[limb];
+    const Prime p = ring.primes[prime];
+    const Pair* table = ring.inverse + ((u64)prime << ring.log_n);
+    const u64* src = limb_at(src_rows, element, limb, ring.log_n);
+    u64* dst = limb_at(dst_rows, element, limb, ring.log_n);
+    Geometry<LAST> at(ring.log_n, pass, blockIdx.x);
+    if (p.in_doubles != 0) {
+        inverse_rounds<Doubles, LAST>(at, pass.first, table, p, src, dst, shared);
+    } else {
+        inverse_rounds<Integers, LAST>(at, pass.first, table, p, src, dst, shared);
+    }
 }
 
-DEV_KERNEL DEV_BOUNDS(256) ntt_forward_last(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src,
-                                            DEV_ARG(Rows) dst, DEV_ARG(Pass) pass) {
+DEV_KERNEL(ntt_forward_first, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src, DEV_ARG(Rows) dst,
+           DEV_ARG(Pass) pass) {
     DEV_SHARED();
-    forward_pass<true>(ring, limbs, src, dst, pass, shared);
+    forward_pass<false>(element, limb, ring, limbs, src, dst, pass, shared);
 }
 
-DEV_KERNEL DEV_BOUNDS(256) ntt_inverse_first(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src,
-                                             DEV_ARG(Rows) dst, DEV_ARG(Pass) pass) {
+DEV_KERNEL(ntt_forward_last, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src, DEV_ARG(Rows) dst,
+           DEV_ARG(Pass) pass) {
     DEV_SHARED();
-    inverse_pass<false>(ring, limbs, src, dst, pass, shared);
+    forward_pass<true>(element, limb, ring, limbs, src, dst, pass, shared);
 }
 
-DEV_KERNEL DEV_BOUNDS(256) ntt_inverse_last(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src,
-                                            DEV_ARG(Rows) dst, DEV_ARG(Pass) pass) {
+DEV_KERNEL(ntt_inverse_first, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src, DEV_ARG(Rows) dst,
+           DEV_ARG(Pass) pass) {
     DEV_SHARED();
-    inverse_pass<true>(ring, limbs, src, dst, pass, shared);
+    inverse_pass<false>(element, limb, ring, limbs, src, dst, pass, shared);
 }
 
-DEV_EXPORT(ntt_forward_sum)
-DEV_EXPORT(ntt_forward_first)
-DEV_EXPORT(ntt_forward_last)
-DEV_EXPORT(ntt_inverse_first)
-DEV_EXPORT(ntt_inverse_last)
+DEV_KERNEL(ntt_inverse_last, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src, DEV_ARG(Rows) dst,
+           DEV_ARG(Pass) pass) {
+    DEV_SHARED();
+    inverse_pass<true>(element, limb, ring, limbs, src, dst, pass, shared);
+}
+
+DEV_EXPORT(ntt_forward_sum, 256)
+DEV_EXPORT(ntt_forward_first, 256)
+DEV_EXPORT(ntt_forward_last, 256)
+DEV_EXPORT(ntt_inverse_first, 256)
+DEV_EXPORT(ntt_inverse_last, 256)

@@ -48,9 +48,9 @@ DEV_FN void chacha20_block(const u32* key, u32 counter, u32* x) {
 }
 
 // A thread draws eight neighbouring coefficients; N is a multiple of eight, so each attempt for them is one block.
-DEV_KERNEL uniform(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) dst, DEV_ARG(StreamKeys) keys) {
-    const u64 q = ring.primes[limbs.prime[blockIdx.y]].q;
-    u64* const out = limb_at(dst, blockIdx.z, blockIdx.y, ring.log_n);
+DEV_KERNEL(uniform, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) dst, DEV_ARG(StreamKeys) keys) {
+    const u64 q = ring.primes[limbs.prime[limb]].q;
+    u64* const out = limb_at(dst, element, limb, ring.log_n);
     u64 mask = q;
     DEV_UNROLL
     for (int by = 1; by < 64; by *= 2) {
@@ -61,7 +61,7 @@ DEV_KERNEL uniform(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) dst, 
         u32 missing = 0xff;
         for (u32 counter = block; missing != 0; counter += blocks) {
             u32 x[16];
-            chacha20_block(keys.word[blockIdx.y], counter, x);
+            chacha20_block(keys.word[limb], counter, x);
             DEV_UNROLL
             for (int k = 0; k < 8; k++) {
                 u64 word = ((u64)x[2 * k + 1] << 32 | x[2 * k]) & mask;
@@ -74,4 +74,4 @@ DEV_KERNEL uniform(DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) dst, 
     }
 }
 
-DEV_EXPORT_FLAT(uniform)
+DEV_EXPORT_FLAT(uniform, 256)

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use synchromesh_ring::modulus::Modulus;
 
-use crate::device::Parameter;
+use crate::work::Parameter;
 
 /// Most limbs of one launch: arguments of a kernel fit 4096 bytes.
 pub(crate) const MAX_LIMBS: usize = 128;
@@ -21,6 +21,17 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
+    /// `value` below q, as it is computed with.
+    pub(crate) fn of(value: u64, modulus: &Modulus, in_doubles: bool) -> Self {
+        if !in_doubles {
+            return Self::new(value, modulus);
+        }
+        // Below 2^50 both are exact.
+        let q = modulus.value() as f64;
+        let centred = if value > modulus.value() / 2 { value as f64 - q } else { value as f64 };
+        Self { value: centred.to_bits(), quotient: (centred / q).to_bits() }
+    }
+
     /// `value` below q, with its quotient.
     pub(crate) fn new(value: u64, modulus: &Modulus) -> Self {
         debug_assert!(value < modulus.value());
@@ -38,23 +49,42 @@ pub(crate) struct Prime {
     pub(crate) ratio_low: u64,
     /// 2^63 mod q.
     pub(crate) sign: u64,
+    /// N^-1 mod q.
     pub(crate) inverse_n: Pair,
+    pub(crate) modulus: f64,
+    pub(crate) inverse: f64,
+    pub(crate) in_doubles: u64,
+    pub(crate) unused: u64,
 }
 
+/// Bits of the widest primes that transforms are exact for in doubles.
+const DOUBLE_BITS: u32 = 50;
+
 impl Prime {
-    pub(crate) fn new(modulus: &Modulus, log_n: u32) -> Self {
+    /// On a device that may or may not multiply doubles fast.
+    pub(crate) fn new(modulus: &Modulus, log_n: u32, fast_doubles: bool) -> Self {
+        let in_doubles = fast_doubles && modulus.bits() <= DOUBLE_BITS;
         let q = modulus.value();
         // q is odd and above 1, so it does not divide 2^128.
         let ratio = u128::MAX / u128::from(q);
-        let inverse_n = modulus.neg((q - 1) >> log_n);
+        let inverse_n = inverse_n(modulus, log_n);
         Self {
             q,
             ratio_high: (ratio >> 64) as u64,
             ratio_low: ratio as u64,
             sign: modulus.reduce(1 << 63),
-            inverse_n: Pair::new(inverse_n, modulus),
+            inverse_n: Pair::of(inverse_n, modulus, in_doubles),
+            modulus: q as f64,
+            inverse: 1.0 / q as f64,
+            in_doubles: u64::from(in_doubles),
+            unused: 0,
         }
     }
+}
+
+/// N^-1 mod q: q is 1 modulo N, so that N (q - 1) / N = -1.
+pub(crate) fn inverse_n(modulus: &Modulus, log_n: u32) -> u64 {
+    modulus.neg((modulus.value() - 1) >> log_n)
 }
 
 /// The constants of a ring, by address.

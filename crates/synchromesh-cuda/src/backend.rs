@@ -10,11 +10,12 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::arguments::{Cut, Limbs, MAX_ADDENDS, MAX_LIMBS, MAX_STREAMS, Pair, Scalars, StreamKeys};
 use crate::convert::DeviceConversion;
-use crate::device::{Argument, Device, DeviceError, Properties};
+use crate::device::{Device, DeviceError, Properties};
 use crate::fused::fits;
 use crate::launch::{Place, groups};
 use crate::memory::{DeviceBuffer, Pool};
 use crate::tables::Tables;
+use crate::work::Argument;
 
 /// How the stages of a key switch become launches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,8 +32,9 @@ pub enum Stages {
 /// Work is queued in order; [`Backend::download`] waits. Buffers come from a pool within a budget of bytes.
 pub struct Cuda<D: Device> {
     ring: Arc<Ring>,
-    tables: Tables<D>,
+    tables: Arc<Tables<D>>,
     stages: Stages,
+    waits: bool,
     pool: Arc<Pool<D>>,
 }
 
@@ -46,14 +48,26 @@ impl<D: Device> Cuda<D> {
     pub fn new(ring: Arc<Ring>, device: D, budget: Option<u64>) -> Result<Self, BackendError> {
         let budget = budget.unwrap_or(device.properties().memory_bytes / 10 * 9);
         let pool = Pool::new(device, budget);
-        Ok(Self { tables: Tables::new(&pool, &ring)?, ring, stages: Stages::default(), pool })
+        Ok(Self { tables: Arc::new(Tables::new(&pool, &ring)?), ring, stages: Stages::default(), waits: false, pool })
     }
 
     /// The same, by `stages`; results do not depend on it.
     #[must_use]
-    pub const fn with_stages(mut self, stages: Stages) -> Self {
+    pub fn with_stages(mut self, stages: Stages) -> Self {
         self.stages = stages;
         self
+    }
+
+    /// The same, waiting after each launch: for whoever times operations one by one.
+    #[must_use]
+    pub fn waiting(mut self) -> Self {
+        self.waits = true;
+        self
+    }
+
+    /// Whether every launch is waited for.
+    pub(crate) const fn waits(&self) -> bool {
+        self.waits
     }
 
     /// What is known of the device.
@@ -86,7 +100,7 @@ impl<D: Device> Cuda<D> {
         &self.pool
     }
 
-    pub(crate) const fn ring_tables(&self) -> &Tables<D> {
+    pub(crate) const fn ring_tables(&self) -> &Arc<Tables<D>> {
         &self.tables
     }
 

@@ -8,9 +8,10 @@ use synchromesh_ring::{BackendError, IndexSet, Ring};
 
 use crate::arguments::{ConversionTables, MAX_LIMBS, MAX_SOURCES, Pair, Source, SourceRows, Target};
 use crate::backend::Cuda;
-use crate::device::{Argument, Device, DeviceError, Launch};
+use crate::device::{Device, DeviceError};
 use crate::launch::{Place, groups};
 use crate::memory::{DeviceBuffer, Pool};
+use crate::work::{Argument, Launch};
 
 /// Most threads of a block of a conversion.
 const THREADS: usize = 128;

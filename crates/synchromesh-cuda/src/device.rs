@@ -1,9 +1,10 @@
 //! What a device offers: memory by address, transfers, and launches of named kernels.
 
-use std::ffi::{CStr, c_void};
-use std::marker::PhantomData;
+use std::ffi::CStr;
 
 use synchromesh_ring::BackendError;
+
+use crate::work::{Arguments, Launch, Work};
 
 /// Why a device cannot be had, or could not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +80,20 @@ pub enum DeviceError {
         /// The device that was to compute.
         device: String,
     },
+    /// A transfer, while work is written down to be done again: it would not be done again.
+    #[error("{operation} while work is recorded: it is not part of what is replayed")]
+    Recording {
+        /// What was asked for.
+        operation: &'static str,
+    },
+    /// Work for several operands that is to be merged, and is not the same for all of them.
+    #[error("operand {item} needs other work than operand 0: {reason}")]
+    Unlike {
+        /// Which operand.
+        item: usize,
+        /// How it differs.
+        reason: String,
+    },
     /// A row that a buffer does not have.
     #[error("row {row} of a buffer of {rows} rows")]
     NoSuchRow {
@@ -102,6 +117,8 @@ impl DeviceError {
             Self::Launch { .. } => "launch",
             Self::Lost { .. } => "device_lost",
             Self::OtherDevice { .. } => "other_device",
+            Self::Recording { .. } => "recording",
+            Self::Unlike { .. } => "unlike_work",
             Self::NoSuchRow { .. } => "no_such_row",
         }
     }
@@ -118,6 +135,8 @@ impl DeviceError {
             Self::Launch { .. } => "report this: it is a defect of this program",
             Self::Lost { .. } => "open the device again and upload the data anew, or compute on the CPU",
             Self::OtherDevice { .. } => "bring the operands to one device",
+            Self::Recording { .. } => "upload and prepare before recording, download after a replay",
+            Self::Unlike { .. } => "merge operands of one level and one domain, or run them one after another",
             Self::NoSuchRow { .. } => "report this: it is a defect of this program",
         }
     }
@@ -129,6 +148,10 @@ impl From<DeviceError> for BackendError {
             DeviceError::MemoryBudget { device, needed, in_use, budget } => {
                 Self::Memory { device, needed, available: budget.saturating_sub(in_use) }
             }
+            DeviceError::Lost { device, operation, reason } => {
+                Self::Lost { device, reason: format!("{operation}: {reason}") }
+            }
+            DeviceError::OtherDevice { device } => Self::OtherDevice { device },
             error => Self::Unavailable { device: "cuda".to_owned(), reason: error.to_string() },
         }
     }
@@ -145,60 +168,18 @@ pub struct Properties {
     pub memory_bytes: u64,
     /// Most bytes of shared memory of one block of threads.
     pub shared_bytes: u32,
-}
-
-/// The shape of a launch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Launch {
-    /// Blocks in x, y, z.
-    pub grid: [u32; 3],
-    /// Threads of a block.
-    pub threads: u32,
-    /// Bytes of shared memory of a block.
-    pub shared: u32,
-}
-
-/// A type that a kernel takes by value.
-///
-/// # Safety
-/// It has the size, alignment and layout of the kernel's parameter, and no pointer of it to device memory outlives that
-/// memory while a launch is queued.
-pub unsafe trait Parameter {}
-
-// SAFETY: words are the same in both languages.
-unsafe impl Parameter for u32 {}
-// SAFETY: an address in device memory.
-unsafe impl Parameter for u64 {}
-
-/// One argument of a launch.
-#[derive(Clone, Copy)]
-pub struct Argument<'a> {
-    pointer: *const c_void,
-    bytes: usize,
-    value: PhantomData<&'a ()>,
-}
-
-impl<'a> Argument<'a> {
-    /// `value`, by value.
-    pub const fn new<T: Parameter>(value: &'a T) -> Self {
-        Self { pointer: std::ptr::from_ref(value).cast(), bytes: size_of::<T>(), value: PhantomData }
-    }
-
-    /// Where the value is.
-    #[must_use]
-    pub const fn pointer(&self) -> *const c_void {
-        self.pointer
-    }
-
-    /// Its size.
-    #[must_use]
-    pub const fn bytes(&self) -> usize {
-        self.bytes
-    }
+    /// Whether it multiplies doubles at half the rate of floats or faster: transforms modulo primes of at most 50 bits are
+    /// then in doubles, with the same results.
+    pub fast_doubles: bool,
 }
 
 /// A device: one queue of work, in order.
 pub trait Device: Send + Sync + 'static {
+    /// A list of work, prepared.
+    type Graph: Send + Sync;
+    /// A point in time.
+    type Mark: Send;
+
     /// What is known of it.
     fn properties(&self) -> &Properties;
 
@@ -248,12 +229,34 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Safety
     /// The arguments are those the kernel takes, and all that it reaches is memory of this device.
-    unsafe fn launch(
-        &self,
-        kernel: &'static CStr,
-        launch: Launch,
-        arguments: &[Argument<'_>],
-    ) -> Result<(), DeviceError>;
+    unsafe fn launch(&self, kernel: &CStr, launch: Launch, arguments: &Arguments) -> Result<(), DeviceError>;
+
+    /// Prepares a list of work to be queued as one, again and again.
+    ///
+    /// # Errors
+    /// As [`Device::launch`].
+    fn graph(&self, work: &[Work]) -> Result<Self::Graph, DeviceError>;
+
+    /// Queues a prepared list.
+    ///
+    /// # Errors
+    /// [`DeviceError::Launch`], [`DeviceError::Lost`].
+    ///
+    /// # Safety
+    /// As [`Device::launch`] and [`Device::clear`], for everything in the list.
+    unsafe fn replay(&self, graph: &Self::Graph) -> Result<(), DeviceError>;
+
+    /// A point in time: when the work that is queued is done.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    fn mark(&self) -> Result<Self::Mark, DeviceError>;
+
+    /// Waits for both points; the seconds between them, by the device's clock.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    fn seconds(&self, from: &Self::Mark, to: &Self::Mark) -> Result<f64, DeviceError>;
 
     /// Waits for all queued work.
     ///

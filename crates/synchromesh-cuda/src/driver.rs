@@ -1,14 +1,15 @@
 //! An NVIDIA card through the driver's own interface, loaded when it is first asked for.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{result, sys};
 use synchromesh_ring::{BackendError, Ring};
 
 use crate::backend::Cuda;
-use crate::device::{Argument, Device, DeviceError, Launch, Properties};
+use crate::device::{Device, DeviceError, Properties};
+use crate::work::{Arguments, Launch, Work};
 
 /// The kernels as PTX, made by `cargo xtask kernels`.
 const PTX: &str = include_str!("../ptx/kernels.ptx");
@@ -26,7 +27,7 @@ pub struct Driver {
     context: sys::CUcontext,
     stream: sys::CUstream,
     module: sys::CUmodule,
-    functions: Mutex<HashMap<&'static CStr, Function>>,
+    functions: Mutex<HashMap<CString, Function>>,
 }
 
 /// A kernel found in the module.
@@ -95,7 +96,9 @@ fn describe(ordinal: usize) -> Result<(sys::CUdevice, Properties), DeviceError> 
         return Err(DeviceError::Unsupported { device: model, have: words(have), need: words(CAPABILITY) });
     }
     let shared = get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-    Ok((device, Properties { name, model, memory_bytes, shared_bytes: shared.unsigned_abs() }))
+    let ratio = get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)?;
+    let (shared_bytes, fast_doubles) = (shared.unsigned_abs(), (1..=2).contains(&ratio));
+    Ok((device, Properties { name, model, memory_bytes, shared_bytes, fast_doubles }))
 }
 
 impl Driver {
@@ -157,7 +160,7 @@ impl Driver {
     }
 
     /// A kernel of the module, allowed `shared` bytes of dynamic shared memory.
-    fn function(&self, kernel: &'static CStr, shared: u32) -> Result<sys::CUfunction, DeviceError> {
+    fn function(&self, kernel: &CStr, shared: u32) -> Result<sys::CUfunction, DeviceError> {
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         let refused = |error: result::DriverError| DeviceError::Launch {
             device: self.properties.name.clone(),
@@ -182,7 +185,7 @@ impl Driver {
                 .map_err(refused)?;
             function.shared = shared;
         }
-        functions.insert(kernel, function);
+        functions.insert(kernel.to_owned(), function);
         Ok(function.handle)
     }
 }
@@ -208,7 +211,42 @@ impl Drop for Driver {
     }
 }
 
+/// A CUDA graph, ready to be launched.
+pub struct Graph {
+    executable: sys::CUgraphExec,
+}
+
+// SAFETY: as for the driver's other handles.
+unsafe impl Send for Graph {}
+// SAFETY: as above; a graph is launched from behind `Driver`, whose stream is in order.
+unsafe impl Sync for Graph {}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: made by `Device::graph`, and nobody else has it. The driver waits for launches of it.
+        let _ = unsafe { result::graph::exec_destroy(self.executable) };
+    }
+}
+
+/// A CUDA event.
+pub struct Mark {
+    event: sys::CUevent,
+}
+
+// SAFETY: as for the driver's other handles.
+unsafe impl Send for Mark {}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        // SAFETY: made by `Device::mark`, and nobody else has it.
+        let _ = unsafe { result::event::destroy(self.event) };
+    }
+}
+
 impl Device for Driver {
+    type Graph = Graph;
+    type Mark = Mark;
+
     fn properties(&self) -> &Properties {
         &self.properties
     }
@@ -258,25 +296,74 @@ impl Device for Driver {
             .map_err(self.lost("clearing"))
     }
 
-    unsafe fn launch(
-        &self,
-        kernel: &'static CStr,
-        launch: Launch,
-        arguments: &[Argument<'_>],
-    ) -> Result<(), DeviceError> {
+    unsafe fn launch(&self, kernel: &CStr, launch: Launch, arguments: &Arguments) -> Result<(), DeviceError> {
         self.enter("a launch")?;
         let function = self.function(kernel, launch.shared)?;
-        let mut pointers: Vec<*mut c_void> = arguments.iter().map(|argument| argument.pointer().cast_mut()).collect();
+        // A kernel has one parameter, the list.
+        let mut list = [arguments.pointer().cast_mut()];
         let [x, y, z] = launch.grid;
         let block = (launch.threads, 1, 1);
         // SAFETY: by contract the arguments are the kernel's; the driver copies them before it returns.
-        unsafe { result::launch_kernel(function, (x, y, z), block, launch.shared, self.stream, &mut pointers) }.map_err(
+        unsafe { result::launch_kernel(function, (x, y, z), block, launch.shared, self.stream, &mut list) }.map_err(
             |error| DeviceError::Launch {
                 device: self.properties.name.clone(),
                 kernel: kernel.to_string_lossy().into_owned(),
                 reason: format!("{:?}", error.0),
             },
         )
+    }
+
+    fn graph(&self, work: &[Work]) -> Result<Graph, DeviceError> {
+        self.enter("recording")?;
+        // Functions are found first: that is not for a stream that is captured.
+        for item in work {
+            if let Work::Launch { kernel, launch, .. } = item {
+                self.function(kernel, launch.shared)?;
+            }
+        }
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is alive as long as this object.
+        unsafe { result::stream::begin_capture(self.stream, mode) }.map_err(self.lost("recording"))?;
+        let queued: Result<(), DeviceError> = work.iter().try_for_each(|item| match item {
+            // SAFETY: nothing runs before the graph is replayed, whose contract is this one.
+            Work::Launch { kernel, launch, arguments } => unsafe { self.launch(kernel, *launch, arguments) },
+            // SAFETY: as above.
+            Work::Clear { address, words } => unsafe { self.clear(*address, *words) },
+        });
+        // A capture ends whatever happened.
+        // SAFETY: begun above.
+        let captured = unsafe { result::stream::end_capture(self.stream) }.map_err(self.lost("recording"));
+        queued?;
+        let graph = captured?;
+        // SAFETY: the graph was made above, and is not used after.
+        let executable = unsafe {
+            let made = result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0));
+            let _ = result::graph::destroy(graph);
+            made
+        };
+        executable.map(|executable| Graph { executable }).map_err(self.lost("recording"))
+    }
+
+    unsafe fn replay(&self, graph: &Graph) -> Result<(), DeviceError> {
+        self.enter("a replay")?;
+        // SAFETY: graph and stream are alive; by contract what the graph reaches is there.
+        unsafe { result::graph::launch(graph.executable, self.stream) }.map_err(self.lost("a replay"))
+    }
+
+    fn mark(&self) -> Result<Mark, DeviceError> {
+        self.enter("a time mark")?;
+        let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(self.lost("a time mark"))?;
+        let mark = Mark { event };
+        // SAFETY: event and stream are alive.
+        unsafe { result::event::record(event, self.stream) }.map_err(self.lost("a time mark"))?;
+        Ok(mark)
+    }
+
+    fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError> {
+        self.synchronize()?;
+        // SAFETY: both events are alive, and over.
+        let milliseconds = unsafe { result::event::elapsed(from.event, to.event) }.map_err(self.lost("a time mark"))?;
+        Ok(f64::from(milliseconds) / 1e3)
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {

@@ -2,8 +2,10 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::time::Instant;
 
-use crate::device::{Argument, Device, DeviceError, Launch, Properties};
+use crate::device::{Device, DeviceError, Properties};
+use crate::work::{Arguments, Launch, Work};
 
 unsafe extern "C" {
     fn synchromesh_emulate(
@@ -11,13 +13,14 @@ unsafe extern "C" {
         grid: *const u32,
         block: *const u32,
         shared: usize,
-        arguments: *const *const c_void,
+        arguments: *const c_void,
+        bytes: usize,
         sizes: *const usize,
         count: usize,
         order: u32,
         skipped: usize,
     ) -> c_int;
-    fn synchromesh_emulated_kernels() -> usize;
+    fn synchromesh_emulated_kernel(index: usize) -> *const c_char;
 }
 
 /// In which order the blocks of a launch run, and the threads of a block between two barriers.
@@ -55,9 +58,17 @@ impl Emulated {
     #[must_use]
     pub fn new(order: Order) -> Self {
         let model = "an emulator of CUDA's execution model".to_owned();
+        let name = "emulated".to_owned();
         let properties =
-            Properties { name: "emulated".to_owned(), model, memory_bytes: 4 << 30, shared_bytes: 160 << 10 };
+            Properties { name, model, memory_bytes: 4 << 30, shared_bytes: 160 << 10, fast_doubles: false };
         Self { properties, order, skipped: 0 }
+    }
+
+    /// The same with fast multiplication of doubles.
+    #[must_use]
+    pub const fn with_fast_doubles(mut self) -> Self {
+        self.properties.fast_doubles = true;
+        self
     }
 
     /// Plants a fault: at barrier `barrier` of a kernel, counted from 1, threads do not wait for each other.
@@ -67,11 +78,14 @@ impl Emulated {
         self
     }
 
-    /// How many kernels there are, those with planted faults among them.
+    /// The names of all entry points: of each kernel for one list of arguments and for several (`_merged`), and those of
+    /// the kernels with planted faults.
     #[must_use]
-    pub fn kernels() -> usize {
+    pub fn kernels() -> Vec<&'static CStr> {
         // SAFETY: reads a table that is complete before main.
-        unsafe { synchromesh_emulated_kernels() }
+        let name = |index| unsafe { synchromesh_emulated_kernel(index) };
+        // SAFETY: names are string literals.
+        (0..).map(name).take_while(|name| !name.is_null()).map(|name| unsafe { CStr::from_ptr(name) }).collect()
     }
 }
 
@@ -95,6 +109,9 @@ const fn fault(number: c_int) -> &'static str {
 }
 
 impl Device for Emulated {
+    type Graph = Vec<Work>;
+    type Mark = Instant;
+
     fn properties(&self) -> &Properties {
         &self.properties
     }
@@ -142,15 +159,8 @@ impl Device for Emulated {
         Ok(())
     }
 
-    unsafe fn launch(
-        &self,
-        kernel: &'static CStr,
-        launch: Launch,
-        arguments: &[Argument<'_>],
-    ) -> Result<(), DeviceError> {
+    unsafe fn launch(&self, kernel: &CStr, launch: Launch, arguments: &Arguments) -> Result<(), DeviceError> {
         let (grid, block) = (launch.grid, [launch.threads, 1, 1]);
-        let pointers: Vec<*const c_void> = arguments.iter().map(Argument::pointer).collect();
-        let sizes: Vec<usize> = arguments.iter().map(Argument::bytes).collect();
         // SAFETY: the lists are as long as they say; by contract the arguments are the kernel's.
         let number = unsafe {
             synchromesh_emulate(
@@ -158,9 +168,10 @@ impl Device for Emulated {
                 grid.as_ptr(),
                 block.as_ptr(),
                 launch.shared as usize,
-                pointers.as_ptr(),
-                sizes.as_ptr(),
-                arguments.len(),
+                arguments.pointer(),
+                arguments.bytes(),
+                arguments.sizes().as_ptr(),
+                arguments.sizes().len(),
                 self.order.number(),
                 self.skipped,
             )
@@ -173,6 +184,27 @@ impl Device for Emulated {
             kernel: kernel.to_string_lossy().into_owned(),
             reason: fault(number).to_owned(),
         })
+    }
+
+    fn graph(&self, work: &[Work]) -> Result<Vec<Work>, DeviceError> {
+        Ok(work.to_vec())
+    }
+
+    unsafe fn replay(&self, graph: &Vec<Work>) -> Result<(), DeviceError> {
+        graph.iter().try_for_each(|item| match item {
+            // SAFETY: forwarded contract.
+            Work::Launch { kernel, launch, arguments } => unsafe { self.launch(kernel, *launch, arguments) },
+            // SAFETY: forwarded contract.
+            Work::Clear { address, words } => unsafe { self.clear(*address, *words) },
+        })
+    }
+
+    fn mark(&self) -> Result<Instant, DeviceError> {
+        Ok(Instant::now())
+    }
+
+    fn seconds(&self, from: &Instant, to: &Instant) -> Result<f64, DeviceError> {
+        Ok(to.duration_since(*from).as_secs_f64())
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {

@@ -5,8 +5,9 @@ use synchromesh_ring::{Backend, BackendError};
 
 use crate::arguments::{DigitLimbs, Limbs, MAX_DIGIT_LIMBS, MAX_LIMBS, Pass};
 use crate::backend::Cuda;
-use crate::device::{Argument, Device, DeviceError, Launch};
+use crate::device::{Device, DeviceError};
 use crate::launch::{Place, groups};
+use crate::work::{Argument, Launch};
 
 /// Most digits of a fused product: as many products as a sum of 128 bits holds.
 pub(crate) const MAX_DIGITS: usize = 63;

@@ -4,8 +4,9 @@ use synchromesh_ring::backend::{View, ViewMut};
 
 use crate::arguments::{Addends, Limbs, MAX_ADDENDS, MAX_LIMBS, Pass, RingTables, Rows};
 use crate::backend::Cuda;
-use crate::device::{Argument, Device, DeviceError, Launch};
+use crate::device::{Device, DeviceError};
 use crate::memory::DeviceBuffer;
+use crate::work::{Argument, Launch};
 
 /// Threads of a block in kernels without shared memory.
 const THREADS: usize = 256;
@@ -104,7 +105,8 @@ impl<D: Device> Cuda<D> {
             return Ok(());
         }
         // SAFETY: forwarded contract.
-        unsafe { self.pool().device().launch(kernel, launch, arguments) }
+        unsafe { self.pool().launch(kernel, launch, arguments)? };
+        if self.waits() { self.synchronize() } else { Ok(()) }
     }
 
     /// A launch that handles each of `words` words of each limb of each batch element.
@@ -119,7 +121,7 @@ impl<D: Device> Cuda<D> {
     ///
     /// # Safety
     /// The kernel takes these arguments and `more`.
-    pub(crate) unsafe fn pointwise<T: crate::device::Parameter>(
+    pub(crate) unsafe fn pointwise<T: crate::work::Parameter>(
         &self,
         kernel: &'static std::ffi::CStr,
         primes: &[usize],
@@ -222,7 +224,7 @@ impl<D: Device> Cuda<D> {
     }
 
     /// The constants of the ring, by address.
-    pub(crate) const fn tables(&self) -> &RingTables {
+    pub(crate) fn tables(&self) -> &RingTables {
         self.ring_tables().addresses()
     }
 }

@@ -23,13 +23,17 @@ mod emulated;
 mod fused;
 mod launch;
 mod memory;
+mod recording;
 mod tables;
+mod work;
 
 pub use backend::{Cuda, Stages};
 pub use convert::DeviceConversion;
-pub use device::{Argument, Device, DeviceError, Launch, Parameter, Properties};
+pub use device::{Device, DeviceError, Properties};
 #[cfg(feature = "driver")]
 pub use driver::Driver;
 #[cfg(feature = "emulated")]
 pub use emulated::{Emulated, Order};
 pub use memory::DeviceBuffer;
+pub use recording::Recording;
+pub use work::{Argument, Arguments, Launch, Parameter, Work};

@@ -1,11 +1,15 @@
-//! Device memory: buffers that go back to a pool when dropped, within a budget of bytes.
+//! Device memory: buffers that go back to a pool when dropped, within a budget of bytes; and work, queued or written down.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ffi::CStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use zeroize::Zeroize;
 
 use crate::device::{Device, DeviceError};
+use crate::work::{Argument, Arguments, Launch, Work};
 
 /// Memory of one size is handed out again without asking the device.
 pub(crate) struct Pool<D: Device> {
@@ -19,7 +23,46 @@ struct State {
     /// Addresses by size in bytes.
     free: HashMap<usize, Vec<u64>>,
     free_bytes: u64,
+    /// Bytes that buffers hold, and recordings.
     used_bytes: u64,
+    recorder: Option<Recorder>,
+    /// Memory that belongs to recordings, by address: whether a buffer holds it.
+    recorded: HashMap<u64, bool>,
+}
+
+/// What one thread's work is written down in.
+struct Recorder {
+    thread: ThreadId,
+    work: Vec<Work>,
+    /// Memory taken for the operand in progress and dropped again, by size: operands share none, as their work is merged.
+    free: HashMap<usize, Vec<u64>>,
+    /// All memory taken.
+    taken: Vec<(u64, usize)>,
+    /// How much of it was for earlier operands.
+    before: usize,
+}
+
+impl State {
+    /// The recorder, on the thread that records.
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        self.recorder.as_mut().filter(|recorder| recorder.thread == thread::current().id())
+    }
+
+    /// Takes back the memory of a dropped buffer.
+    fn put(&mut self, address: u64, bytes: usize) {
+        if let Some(held) = self.recorded.get_mut(&address) {
+            *held = false;
+            if let Some(recorder) = &mut self.recorder
+                && recorder.taken[recorder.before..].contains(&(address, bytes))
+            {
+                recorder.free.entry(bytes).or_default().push(address);
+            }
+            return;
+        }
+        self.used_bytes -= bytes as u64;
+        self.free_bytes += bytes as u64;
+        self.free.entry(bytes).or_default().push(address);
+    }
 }
 
 impl<D: Device> Pool<D> {
@@ -39,7 +82,7 @@ impl<D: Device> Pool<D> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that buffers hold.
+    /// Bytes that buffers and recordings hold.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.state().used_bytes
     }
@@ -53,45 +96,121 @@ impl<D: Device> Pool<D> {
 
     fn address(&self, bytes: usize) -> Result<u64, DeviceError> {
         let mut state = self.state();
-        let needed = bytes as u64;
-        let refusal = |in_use| DeviceError::MemoryBudget {
-            device: self.device.properties().name.clone(),
-            needed,
-            in_use,
-            budget: self.budget,
+        let again = state.recorder().and_then(|recorder| recorder.free.get_mut(&bytes)).and_then(Vec::pop);
+        if let Some(address) = again {
+            state.recorded.insert(address, true);
+            return Ok(address);
+        }
+        let address = match state.free.get_mut(&bytes).and_then(Vec::pop) {
+            Some(address) => {
+                state.free_bytes -= bytes as u64;
+                address
+            }
+            None => self.allocate(&mut state, bytes)?,
         };
-        let address = if let Some(address) = state.free.get_mut(&bytes).and_then(Vec::pop) {
-            state.free_bytes -= needed;
-            address
-        } else {
-            if state.used_bytes + needed > self.budget {
-                return Err(refusal(state.used_bytes));
-            }
-            if state.used_bytes + state.free_bytes + needed > self.budget {
-                self.release(&mut state);
-            }
-            match self.device.allocate(bytes) {
-                Err(DeviceError::MemoryBudget { .. }) => {
-                    self.release(&mut state);
-                    let retried = self.device.allocate(bytes);
-                    let in_use = state.used_bytes;
-                    retried
-                        .map_err(|e| if matches!(e, DeviceError::MemoryBudget { .. }) { refusal(in_use) } else { e })?
-                }
-                outcome => outcome?,
-            }
-        };
-        state.used_bytes += needed;
+        state.used_bytes += bytes as u64;
+        if let Some(recorder) = state.recorder() {
+            recorder.taken.push((address, bytes));
+            state.recorded.insert(address, true);
+        }
         Ok(address)
     }
 
-    /// Gives the memory that nobody holds back to the device.
+    /// New memory of the device, within the budget.
+    fn allocate(&self, state: &mut State, bytes: usize) -> Result<u64, DeviceError> {
+        let needed = bytes as u64;
+        let refusal = |state: &State| DeviceError::MemoryBudget {
+            device: self.device.properties().name.clone(),
+            needed,
+            in_use: state.used_bytes,
+            budget: self.budget,
+        };
+        let over = |state: &State| state.used_bytes + state.free_bytes + needed > self.budget;
+        if over(state) && state.used_bytes + needed <= self.budget {
+            self.release(state);
+        }
+        if over(state) {
+            return Err(refusal(state));
+        }
+        match self.device.allocate(bytes) {
+            Err(DeviceError::MemoryBudget { .. }) => {
+                self.release(state);
+                let retried = self.device.allocate(bytes);
+                retried.map_err(|e| if matches!(e, DeviceError::MemoryBudget { .. }) { refusal(state) } else { e })
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Gives the memory that nobody holds back to the device; none while there are recordings, as those may read it.
     fn release(&self, state: &mut State) {
+        if !state.recorded.is_empty() {
+            return;
+        }
         state.free_bytes = 0;
         for (bytes, addresses) in state.free.drain() {
             for address in addresses {
                 // SAFETY: the address came from this device for this size, and no buffer has it.
                 unsafe { self.device.free(address, bytes) };
+            }
+        }
+    }
+
+    /// Queues a kernel, or writes it down.
+    ///
+    /// # Safety
+    /// As [`Device::launch`].
+    pub(crate) unsafe fn launch(
+        &self,
+        kernel: &'static CStr,
+        launch: Launch,
+        arguments: &[Argument<'_>],
+    ) -> Result<(), DeviceError> {
+        let arguments = Arguments::new(arguments);
+        if let Some(recorder) = self.state().recorder() {
+            recorder.work.push(Work::Launch { kernel: Cow::Borrowed(kernel), launch, arguments });
+            return Ok(());
+        }
+        // SAFETY: forwarded contract.
+        unsafe { self.device.launch(kernel, launch, &arguments) }
+    }
+
+    /// Refuses what cannot be written down.
+    fn refuse_while_recording(&self, operation: &'static str) -> Result<(), DeviceError> {
+        if self.state().recorder().is_some() { Err(DeviceError::Recording { operation }) } else { Ok(()) }
+    }
+
+    /// From now on this thread's work is written down and not done.
+    pub(crate) fn begin_recording(&self) -> Result<(), DeviceError> {
+        let mut state = self.state();
+        if state.recorder.is_some() {
+            return Err(DeviceError::Recording { operation: "another recording" });
+        }
+        let (work, free, taken) = (Vec::new(), HashMap::new(), Vec::new());
+        state.recorder = Some(Recorder { thread: thread::current().id(), work, free, taken, before: 0 });
+        Ok(())
+    }
+
+    /// What was written down for one operand; the next one shares no memory with it.
+    pub(crate) fn end_operand(&self) -> Vec<Work> {
+        let mut state = self.state();
+        let Some(recorder) = state.recorder() else { return Vec::new() };
+        recorder.free.clear();
+        recorder.before = recorder.taken.len();
+        std::mem::take(&mut recorder.work)
+    }
+
+    /// Work is done again; the memory that was taken stays as it is until [`Pool::forget`].
+    pub(crate) fn end_recording(&self) -> Vec<(u64, usize)> {
+        self.state().recorder.take().map_or_else(Vec::new, |recorder| recorder.taken)
+    }
+
+    /// Takes back the memory of a recording, or leaves it to the buffers that hold it.
+    pub(crate) fn forget(&self, memory: &[(u64, usize)]) {
+        let mut state = self.state();
+        for &(address, bytes) in memory {
+            if state.recorded.remove(&address) == Some(false) {
+                state.put(address, bytes);
             }
         }
     }
@@ -137,6 +256,7 @@ impl<D: Device> DeviceBuffer<D> {
 
     /// Writes words from `first` on.
     pub(crate) fn write(&mut self, first: usize, words: &[u64]) -> Result<(), DeviceError> {
+        self.pool.refuse_while_recording("a copy to the device")?;
         let address = self.part(first, words.len())?;
         // SAFETY: `part` has checked the range.
         unsafe { self.pool.device.write(words, address) }
@@ -144,6 +264,7 @@ impl<D: Device> DeviceBuffer<D> {
 
     /// Reads words from `first` on.
     pub(crate) fn read(&self, first: usize, words: &mut [u64]) -> Result<(), DeviceError> {
+        self.pool.refuse_while_recording("a copy from the device")?;
         let address = self.part(first, words.len())?;
         // SAFETY: `part` has checked the range.
         unsafe { self.pool.device.read(address, words) }
@@ -154,6 +275,10 @@ impl<D: Device> Zeroize for DeviceBuffer<D> {
     /// Clears the memory, after the work that is queued. A device that fails here is lost, and its memory with it.
     fn zeroize(&mut self) {
         if self.words > 0 {
+            if let Some(recorder) = self.pool.state().recorder() {
+                recorder.work.push(Work::Clear { address: self.address, words: self.words });
+                return;
+            }
             // SAFETY: the buffer has as many words.
             let _ = unsafe { self.pool.device.clear(self.address, self.words) };
         }
@@ -164,10 +289,7 @@ impl<D: Device> Drop for DeviceBuffer<D> {
     fn drop(&mut self) {
         let bytes = self.words * size_of::<u64>();
         if bytes > 0 {
-            let mut state = self.pool.state();
-            state.used_bytes -= bytes as u64;
-            state.free_bytes += bytes as u64;
-            state.free.entry(bytes).or_default().push(self.address);
+            self.pool.state().put(self.address, bytes);
         }
     }
 }

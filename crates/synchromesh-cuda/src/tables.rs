@@ -6,7 +6,7 @@ use synchromesh_ring::modulus::Modulus;
 use synchromesh_ring::prime::root_of_unity;
 use synchromesh_ring::{BackendError, Ring};
 
-use crate::arguments::{Pair, Prime, RingTables};
+use crate::arguments::{Pair, Prime, RingTables, inverse_n};
 use crate::device::{Device, DeviceError};
 use crate::memory::{DeviceBuffer, Pool};
 
@@ -21,7 +21,8 @@ pub(crate) struct Tables<D: Device> {
 impl<D: Device> Tables<D> {
     pub(crate) fn new(pool: &Arc<Pool<D>>, ring: &Ring) -> Result<Self, BackendError> {
         let (moduli, log_n) = (ring.moduli(), ring.log_n());
-        let constants: Vec<Prime> = moduli.iter().map(|modulus| Prime::new(modulus, log_n)).collect();
+        let fast = pool.device().properties().fast_doubles;
+        let constants: Vec<Prime> = moduli.iter().map(|modulus| Prime::new(modulus, log_n, fast)).collect();
         let mut primes = pool.take(constants.len() * size_of::<Prime>() / size_of::<u64>())?;
         primes.write(0, bytemuck::cast_slice(&constants))?;
         let words = 2 * ring.n();
@@ -34,10 +35,10 @@ impl<D: Device> Tables<D> {
                 reason: e.to_string(),
             })?;
             let write = |to: &mut DeviceBuffer<D>, base, scale| -> Result<(), DeviceError> {
-                to.write(i * words, bytemuck::cast_slice(&powers(modulus, base, log_n, scale)))
+                to.write(i * words, bytemuck::cast_slice(&powers(modulus, base, (log_n, prime.in_doubles != 0), scale)))
             };
             write(&mut forward, psi, 1)?;
-            write(&mut inverse, modulus.pow(psi, modulus.value() - 2), prime.inverse_n.value)?;
+            write(&mut inverse, modulus.pow(psi, modulus.value() - 2), inverse_n(modulus, log_n))?;
         }
         let addresses = RingTables {
             primes: primes.address(),
@@ -55,14 +56,14 @@ impl<D: Device> Tables<D> {
 }
 
 /// base^rev(k) at k, rev on log_n bits; that at 1 times `scale`.
-fn powers(modulus: &Modulus, base: u64, log_n: u32, scale: u64) -> Vec<Pair> {
+fn powers(modulus: &Modulus, base: u64, (log_n, in_doubles): (u32, bool), scale: u64) -> Vec<Pair> {
     let mut table = vec![Pair::default(); 1 << log_n];
     let step = modulus.scalar(base);
     let mut power = 1;
     for k in 0..1usize << log_n {
         let at = k.reverse_bits() >> (usize::BITS - log_n);
         let value = if at == 1 { modulus.mul(power, scale) } else { power };
-        table[at] = Pair::new(value, modulus);
+        table[at] = Pair::of(value, modulus, in_doubles);
         power = modulus.mul_scalar(power, &step);
     }
     table

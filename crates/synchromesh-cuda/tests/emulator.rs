@@ -1,8 +1,11 @@
 //! What the emulator finds: kernels with planted faults, barriers left out of the transforms, launches that no card takes.
 
+mod runs;
+
 use std::sync::Arc;
 
-use synchromesh_cuda::{Argument, Cuda, Device, DeviceError, Emulated, Launch, Order};
+use runs::say;
+use synchromesh_cuda::{Argument, Arguments, Cuda, Device, DeviceError, Emulated, Launch, Order};
 use synchromesh_ring::backend::{Backend, View, ViewMut};
 use synchromesh_ring::{BackendError, Coeff, Cpu, IndexSet, Poly, Ring};
 use synchromesh_testing::random::SplitMix;
@@ -18,7 +21,7 @@ fn run(device: &Emulated, kernel: &'static std::ffi::CStr, launch: Launch) -> Re
     // SAFETY: both buffers have THREADS words, which the kernels stay within.
     let done = unsafe {
         device.write(&input, from)?;
-        let done = device.launch(kernel, launch, &[Argument::new(&to), Argument::new(&from)]);
+        let done = device.launch(kernel, launch, &Arguments::new(&[Argument::new(&to), Argument::new(&from)]));
         device.read(to, &mut output)?;
         device.free(from, 8 * THREADS);
         device.free(to, 8 * THREADS);
@@ -36,6 +39,23 @@ fn reason(outcome: Result<Vec<u64>, DeviceError>) -> String {
         Err(DeviceError::Launch { reason, .. }) => reason,
         other => panic!("expected a launch error, got {other:?}"),
     }
+}
+
+/// Kernels of emulator/faults.cu.
+const FAULTS: [&str; 5] =
+    ["faultless", "divergent_barrier", "shared_overrun", "uninitialised_shared", "undeclared_barrier"];
+
+#[test]
+fn every_kernel_has_two_entry_points_and_is_in_the_ptx() {
+    let names: Vec<&str> = Emulated::kernels().iter().map(|name| name.to_str().expect("a name")).collect();
+    let kernels: Vec<&str> = names.iter().copied().filter(|name| !name.ends_with("_merged")).collect();
+    assert_eq!(names.len(), 2 * kernels.len());
+    let ours: Vec<&&str> = kernels.iter().filter(|name| !FAULTS.contains(name)).collect();
+    assert_eq!((kernels.len(), ours.len()), (27, 22));
+    for name in names.iter().filter(|name| !FAULTS.contains(&name.trim_end_matches("_merged"))) {
+        assert!(include_str!("../ptx/kernels.ptx").contains(&format!(".entry {name}(")), "{name} is not in the PTX");
+    }
+    say(&format!("{} kernels, each alone and merged, and {} with planted faults", ours.len(), FAULTS.len()));
 }
 
 #[test]
@@ -56,6 +76,7 @@ fn a_missing_barrier_shows_in_one_of_the_orders() {
         .map(|order| run(&Emulated::new(order).without_barrier(1), c"faultless", shape()).expect("a run"))
         .into();
     assert!(outputs.iter().any(|output| output != &outputs[0]));
+    say("a barrier left out of a kernel: found, the orders of threads disagree");
     let good = run(&Emulated::new(Order::Descending), c"faultless", shape());
     assert_eq!(good, run(&Emulated::new(Order::Ascending), c"faultless", shape()));
 }
@@ -76,8 +97,8 @@ fn launches_that_no_card_takes_are_refused() {
     // SAFETY: the emulator refuses both before anything runs.
     let (few, narrow) = unsafe {
         (
-            device.launch(c"faultless", shape(), &[Argument::new(&0u64)]),
-            device.launch(c"faultless", shape(), &[Argument::new(&0u64), Argument::new(&0u32)]),
+            device.launch(c"faultless", shape(), &Arguments::new(&[Argument::new(&0u64)])),
+            device.launch(c"faultless", shape(), &Arguments::new(&[Argument::new(&0u64), Argument::new(&0u32)])),
         )
     };
     assert!(matches!(few, Err(DeviceError::Launch { reason, .. }) if reason.contains("number of arguments")));
@@ -116,6 +137,8 @@ fn every_barrier_of_the_transforms_is_needed_and_its_lack_is_found() {
             assert!(barrier > forward || found.iter().any(|found| found[0]), "forward, 2^{log_n}, {barrier}");
             assert!(barrier > inverse || found.iter().any(|found| found[1]), "inverse, 2^{log_n}, {barrier}");
         }
+        let count = forward.max(inverse);
+        say(&format!("N = 2^{log_n}: each of {count} barriers of the transforms left out in turn, every time found"));
         let past = Emulated::new(Order::Descending).without_barrier(forward.max(inverse) + 1);
         assert_eq!(good, transforms(&ring, past, &words), "there are no more barriers");
     }
@@ -127,7 +150,7 @@ fn memory_is_refused_before_it_runs_out_and_comes_back() {
     let open = |budget| Cuda::new(Arc::clone(&ring), Emulated::new(Order::Ascending), Some(budget));
     assert!(matches!(open(1000), Err(BackendError::Memory { needed, .. }) if needed > 0));
     let device = open(100 << 10).expect("32 KiB of constants fit");
-    assert_eq!((device.memory_budget(), device.memory_in_use()), (100 << 10, (32 << 10) + 48));
+    assert_eq!((device.memory_budget(), device.memory_in_use()), (100 << 10, (32 << 10) + 80));
     let held = device.alloc(8).expect("64 KiB");
     let refusal = device.alloc(1).err();
     assert!(matches!(refusal, Some(BackendError::Memory { needed: 8192, available, .. }) if available < 8192));
@@ -144,7 +167,7 @@ fn operands_of_another_device_and_rows_out_of_range_are_refused() {
     let (ours, other) = (open(), open());
     let (mut x, y) = (ours.alloc(1).expect("memory"), other.alloc(1).expect("memory"));
     let outcome = ours.add_assign(&[0], ViewMut::new(&mut x, &[0]), View::new(&y, &[0]));
-    assert!(matches!(outcome, Err(BackendError::Unavailable { reason, .. }) if reason.contains("another device")));
+    assert!(matches!(outcome, Err(BackendError::OtherDevice { .. })));
     let outcome = ours.neg_assign(&[0], ViewMut::new(&mut x, &[1]));
     assert!(matches!(outcome, Err(BackendError::Unavailable { reason, .. }) if reason.contains("row 1")));
     assert!(ours.upload(&[0; 2048], &mut x, 0).is_err());

@@ -39,6 +39,20 @@ pub enum BackendError {
         /// What is missing.
         reason: String,
     },
+    /// The device failed or is gone; no further work on it succeeds.
+    #[error("{device} is lost: {reason}")]
+    Lost {
+        /// Device name.
+        device: String,
+        /// What failed.
+        reason: String,
+    },
+    /// An operand is in another device's memory.
+    #[error("an operand is in the memory of another device than {device}")]
+    OtherDevice {
+        /// Name of the device that was to compute.
+        device: String,
+    },
     /// A prime or degree this device has no kernel for.
     #[error("{device} has no kernel for modulus {modulus} at N = 2^{log_n}: {reason}")]
     Unsupported {
@@ -54,12 +68,26 @@ pub enum BackendError {
 }
 
 impl BackendError {
+    /// A stable word for scripts.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Memory { .. } => "memory_budget",
+            Self::Unavailable { .. } => "device_unavailable",
+            Self::Lost { .. } => "device_lost",
+            Self::OtherDevice { .. } => "other_device",
+            Self::Unsupported { .. } => "unsupported_modulus",
+        }
+    }
+
     /// What the caller can do about it.
     #[must_use]
     pub const fn remedy(&self) -> &'static str {
         match self {
             Self::Memory { .. } => "use smaller parameters, fewer keys, or drop prepared keys",
             Self::Unavailable { .. } => "use the CPU backend, or lower SYNCHROMESH_ISA to one this machine has",
+            Self::Lost { .. } => "open the device again and upload the data anew, or compute on the CPU",
+            Self::OtherDevice { .. } => "bring the operands to one device: write them there and read them here",
             Self::Unsupported { .. } => "use primes of 20 to 61 bits that are 1 mod 2N",
         }
     }

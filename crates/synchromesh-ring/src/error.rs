@@ -82,7 +82,7 @@ impl Error {
             Self::Length { .. } => "length",
             Self::NotInvertible { .. } => "not_invertible",
             Self::GaloisElement { .. } => "galois_element",
-            Self::Backend(_) => "backend",
+            Self::Backend(e) => e.kind(),
         }
     }
 

@@ -35,17 +35,30 @@ pub fn ring(set: &ToySet) -> Arc<Ring> {
     Arc::new(Ring::new(set.log_n, &primes).expect("a toy set makes a ring"))
 }
 
-/// Every law, on inputs drawn from `seed`.
+/// A law: a check of a backend on inputs drawn from a seed.
+pub type Law<B> = fn(&B, u64);
+
+/// Every law by name.
+#[must_use]
+pub fn list<B: Backend>() -> [(&'static str, Law<B>); 6] {
+    [
+        ("transforms invert and multiply", transforms_invert_and_multiply),
+        ("sums and scalars are linear", sums_and_scalars_are_linear),
+        ("automorphisms agree in both domains", automorphisms_agree_in_both_domains),
+        ("conversions pick their representative", conversions_pick_their_representative),
+        ("scalings round and keep the multiple", scalings_round_and_keep_the_multiple),
+        ("radix digits are short and recompose", radix_digits_are_short_and_recompose),
+    ]
+}
+
+/// Every law, on inputs drawn from `seed`; how many there are.
 ///
 /// # Panics
 /// When a law is broken.
-pub fn all<B: Backend>(backend: &B, seed: u64) {
-    transforms_invert_and_multiply(backend, seed);
-    sums_and_scalars_are_linear(backend, seed);
-    automorphisms_agree_in_both_domains(backend, seed);
-    conversions_pick_their_representative(backend, seed);
-    scalings_round_and_keep_the_multiple(backend, seed);
-    radix_digits_are_short_and_recompose(backend, seed);
+pub fn all<B: Backend>(backend: &B, seed: u64) -> usize {
+    let laws = list::<B>();
+    laws.iter().for_each(|(_, law)| law(backend, seed));
+    laws.len()
 }
 
 /// forward and inverse undo each other, and the product of slots is the negacyclic product.
@@ -207,15 +220,18 @@ pub fn radix_digits_are_short_and_recompose<B: Backend>(backend: &B, seed: u64) 
     }
 }
 
-/// Both backends give the same bits where the laws leave a choice: slot order, samplers, fused stages.
+/// Both backends give the same bits where the laws leave a choice: slot order, samplers, fused stages; how many results
+/// were compared.
 ///
 /// # Panics
 /// When they differ, or compute in different rings.
-pub fn same_bits<A: Backend, B: Backend>(a: &A, b: &B, seed: u64) {
+pub fn same_bits<A: Backend, B: Backend>(a: &A, b: &B, seed: u64) -> usize {
     assert_eq!(a.ring(), b.ring(), "two backends in one ring");
-    for (ours, theirs) in transcript(a, seed).iter().zip(&transcript(b, seed)) {
+    let ours = transcript(a, seed);
+    for (ours, theirs) in ours.iter().zip(&transcript(b, seed)) {
         assert!(ours.1 == theirs.1, "{} differs between {} and {}", ours.0, a.name(), b.name());
     }
+    ours.len()
 }
 
 /// Named results of a fixed list of operations.

@@ -1,6 +1,10 @@
 //! Key switches from a seed on any backend: what they decrypt to is judged, all that they make is kept as words.
 #![allow(dead_code, reason = "each test file uses a part of these")]
 
+pub(crate) mod methods;
+pub(crate) mod schemes;
+
+use std::io::Write;
 use std::sync::Arc;
 
 use synchromesh_ring::prime::ntt_primes_excluding;
@@ -14,6 +18,11 @@ use synchromesh_rlwe::{
 const LOG_N: u32 = 10;
 /// The message is this constant polynomial plus X.
 const MESSAGE: u64 = 1234;
+
+/// Prints a line that the test harness does not keep to itself.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
 
 /// Parameters with primes of these widths; without special primes the highest level lacks one.
 pub(crate) fn params(q: &[u32], p: &[u32], aux: &[u32], t: &str) -> Params {

@@ -115,15 +115,26 @@ impl<B: Backend> OneSwitch<B> {
     /// # Errors
     /// When the device fails.
     pub fn run(&self) -> Result<()> {
-        let context = &self.context;
-        for [input, first, second] in &self.operands {
-            let second = (self.op == Op::Relin).then_some(Operand::Mixed(second));
-            let addends = [Some(Operand::Mixed(first)), second];
-            let input = Operand::Mixed(input);
-            let parts = self.switcher.switch_mixed(context, input, &self.key, addends, &self.output)?;
-            std::hint::black_box(parts);
-        }
-        Ok(())
+        (0..self.operands.len()).try_for_each(|i| self.run_one(i).map(|parts| drop(std::hint::black_box(parts))))
+    }
+
+    /// The same for one ciphertext of the batch: both parts of the result.
+    ///
+    /// # Errors
+    /// When there are fewer ciphertexts, or the device fails.
+    pub fn run_one(&self, index: usize) -> Result<[MixedPoly<B>; 2]> {
+        let Some([input, first, second]) = self.operands.get(index) else {
+            return Err(Error::params(format!("ciphertext {index} of a batch of {}", self.operands.len())));
+        };
+        let second = (self.op == Op::Relin).then_some(Operand::Mixed(second));
+        let addends = [Some(Operand::Mixed(first)), second];
+        Ok(self.switcher.switch_mixed(&self.context, Operand::Mixed(input), &self.key, addends, &self.output)?)
+    }
+
+    /// Ciphertexts of the batch.
+    #[must_use]
+    pub const fn batch(&self) -> usize {
+        self.operands.len()
     }
 }
 

@@ -1,0 +1,96 @@
+//! What other programs say: NVIDIA's sanitizer about this one, and `synchromesh` about digests and times.
+
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::{Request, folder};
+
+/// Key-switching methods and their flags.
+const METHODS: [(&str, &[&str]); 6] = [
+    ("hybrid, 1 prime a digit", &["--method", "hybrid", "--digit-primes", "1"]),
+    ("hybrid, 8 primes a digit", &["--method", "hybrid", "--digit-primes", "8"]),
+    ("double", &["--method", "double", "--digit-primes", "1", "--omega2", "5"]),
+    ("linear", &["--method", "linear"]),
+    ("level-aware", &["--method", "level-aware", "--omega", "4"]),
+    ("ghs", &["--method", "ghs"]),
+];
+
+/// Runs this program's checks under the sanitizer's tools; what each said, and whether all were content.
+pub(crate) fn sanitizer(request: &Request) -> (Value, bool) {
+    let absent = |why: &str| (json!({"present": false, "why": why}), true);
+    if request.device != "cuda" {
+        return absent("it is for cards");
+    }
+    let Ok(own) = std::env::current_exe() else { return absent("this program does not know its path") };
+    let (mut tools, mut clean) = (Vec::new(), true);
+    for tool in ["memcheck", "racecheck", "initcheck", "synccheck"] {
+        let mut command = Command::new("compute-sanitizer");
+        command.args(["--error-exitcode", "99", "--tool", tool]).arg(&own).args(["--checks-only", "--device", "cuda"]);
+        let Ok(output) = command.stdin(Stdio::null()).output() else {
+            return absent("compute-sanitizer is not on the path");
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        // initcheck reports memory that the pool hands out and nobody reads as well: it informs and does not judge.
+        clean &= tool == "initcheck" || output.status.success();
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("=========")).collect();
+        let last = &lines[lines.len().saturating_sub(20)..];
+        tools.push(json!({"tool": tool, "exit": output.status.code(), "says": last}));
+    }
+    (json!({"present": true, "tools": tools}), clean)
+}
+
+/// What the `synchromesh` beside this program prints as JSON, or why not.
+fn synchromesh(arguments: &[&str]) -> Value {
+    let folder = folder();
+    let mut command = Command::new(folder.join("synchromesh"));
+    command.args(arguments).arg("--json").current_dir(&folder).stdin(Stdio::null());
+    eprintln!("synchromesh {}", arguments.join(" "));
+    match command.output() {
+        Err(error) => json!({"error": {"kind": "missing", "message": error.to_string()}}),
+        Ok(output) => serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            json!({"error": {"kind": "output", "message": message}})
+        }),
+    }
+}
+
+/// Digests of keys and ciphertexts of the demo here and on the CPU; equal where both could be had.
+pub(crate) fn digests(request: &Request) -> (Value, bool) {
+    let demo = |device| synchromesh(&["demo", "--quick", "--test-seed", "1", "--device", device]);
+    let (cpu, here) = (demo("cpu"), demo(request.device));
+    let equal = cpu["digests"].is_object() && cpu["digests"] == here["digests"];
+    let error = [&cpu, &here].into_iter().find_map(|report| report.get("error").cloned());
+    (json!({"equal": equal, "seconds_cpu": cpu["seconds"], "seconds": here["seconds"], "error": error}), equal)
+}
+
+/// Times: every operation as a machine profile, key switches by method and batch, and Table VIII of linear key switching.
+pub(crate) fn bench(request: &Request) -> Value {
+    let real = request.device == "cuda";
+    let (log_n, primes) = if real && !request.quick { ("16", 32) } else { ("11", 8) };
+    let log_q = (40 * primes).to_string();
+    let batches: &[&str] = if real { &["1", "8", "64"] } else { &["1", "8"] };
+    let mut switches = Vec::new();
+    for (name, flags) in METHODS {
+        for batch in batches {
+            let shape = ["bench", "key-switch", "--log-n", log_n, "--log-q", &log_q, "--width", "40", "--batch", batch];
+            let report = synchromesh(&[&shape[..], flags, &["--device", request.device]].concat());
+            switches.push(json!({"method": name, "batch": batch, "report": report}));
+        }
+    }
+    let profile = synchromesh(&["tune", "--quick", "--device", request.device, "--out", "profile.json"]);
+    let table8 = if request.quick || !real { vec!["--quick"] } else { vec![] };
+    let table8 = [&["reproduce", "linear-table8", "--device", request.device][..], &table8].concat();
+    let claims = ["reproduce", "linear-claims", "--quick", "--device", request.device];
+    let profile = json!({"report": profile, "entries": entries()});
+    json!({
+        "clock": "graph replays: median_ms each waited for, device_ms by CUDA events", "key_switches": switches, "operations": profile,
+        "linear_table8": synchromesh(&table8), "linear_claims": synchromesh(&claims),
+    })
+}
+
+/// The profile's entries, from its file.
+fn entries() -> Value {
+    let text = std::fs::read_to_string(folder().join("profile.json")).unwrap_or_default();
+    serde_json::from_str::<Value>(&text).map_or(Value::Null, |profile| profile["entries"].clone())
+}

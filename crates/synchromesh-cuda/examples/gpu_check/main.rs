@@ -1,0 +1,116 @@
+//! Judges and measures a device on a machine that has nothing but its driver: `gpu-check [--device cuda|emulated] [--quick]`.
+//!
+//! Runs every check in this process, then itself under NVIDIA's sanitizer where that is installed, then the `synchromesh`
+//! beside it for digests and times; writes report.json beside itself and prints it. Exit code 0, 1 where something is
+//! wrong with the device, 2 where there is none. Packed by `cargo xtask gpu-check`.
+
+mod checks;
+mod commands;
+#[path = "../../tests/runs/mod.rs"]
+mod runs;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use synchromesh_cuda::{Cuda, Device, DeviceError, Driver, Emulated, Order, Properties};
+use synchromesh_ring::Ring;
+
+/// What was asked for.
+pub(crate) struct Request {
+    /// The word for `--device`.
+    device: &'static str,
+    /// Only the checks, briefly: for a run under the sanitizer.
+    checks_only: bool,
+    /// Small degrees and few repeats.
+    quick: bool,
+}
+
+impl Request {
+    fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut request = Self { device: "cuda", checks_only: false, quick: false };
+        let mut words = arguments.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            match (word, word == "--device") {
+                ("--quick", _) => request.quick = true,
+                ("--checks-only", _) => request.checks_only = true,
+                (_, true) => match words.next() {
+                    Some("cuda") => request.device = "cuda",
+                    Some("emulated") => request.device = "emulated",
+                    other => return Err(format!("--device {}: cuda or emulated", other.unwrap_or("without a value"))),
+                },
+                _ => {
+                    return Err(format!("unknown argument {word}; [--device cuda|emulated] [--quick] [--checks-only]"));
+                }
+            }
+        }
+        Ok(request)
+    }
+}
+
+/// Where this program is.
+fn folder() -> PathBuf {
+    let own = std::env::current_exe().ok();
+    own.and_then(|path| path.parent().map(PathBuf::from)).unwrap_or_default()
+}
+
+fn describe(properties: &Properties) -> Value {
+    let Properties { name, model, memory_bytes, shared_bytes, .. } = properties;
+    json!({"name": name, "model": model, "memory_bytes": memory_bytes, "shared_bytes": shared_bytes})
+}
+
+/// Checks a device, and measures it unless only checks are wanted; the report, and whether all is well.
+fn judge<D: Device>(request: &Request, device: Value, open: impl Fn() -> Result<D, DeviceError>) -> (Value, bool) {
+    let opened = |ring: &Arc<Ring>| {
+        let device = open().unwrap_or_else(|error| panic!("the device cannot be opened again: {error}"));
+        Cuda::new(Arc::clone(ring), device, None).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let (checks, mut well) = checks::run(&opened, request);
+    let mut report = json!({"device": device, "correct": well, "checks": checks});
+    if !request.checks_only {
+        let (sanitizer, clean) = commands::sanitizer(request);
+        let (digests, equal) = commands::digests(request);
+        well &= clean && equal;
+        report["sanitizer"] = sanitizer;
+        report["digests"] = digests;
+        report["bench"] = commands::bench(request);
+    }
+    report["well"] = json!(well);
+    (report, well)
+}
+
+fn run(request: &Request) -> Result<(Value, bool), DeviceError> {
+    if request.device == "emulated" {
+        let device = Emulated::new(Order::Ascending);
+        return Ok(judge(request, describe(device.properties()), || {
+            Ok(Emulated::new(Order::Descending).with_fast_doubles())
+        }));
+    }
+    let card = Driver::open(0)?;
+    let mut device = describe(card.properties());
+    device["cards"] = json!(Driver::list()?.len());
+    drop(card);
+    Ok(judge(request, device, || Driver::open(0)))
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (report, code, keep) = match Request::parse(&arguments) {
+        Err(message) => {
+            (json!({"error": {"kind": "usage", "message": message, "remedy": "give other arguments"}}), 2, false)
+        }
+        Ok(request) => match run(&request) {
+            Ok((report, well)) => (report, u8::from(!well), !request.checks_only),
+            Err(error) => {
+                let (kind, message, remedy) = (error.kind(), error.to_string(), error.remedy());
+                (json!({"error": {"kind": kind, "message": message, "remedy": remedy}}), 2, !request.checks_only)
+            }
+        },
+    };
+    if keep && let Err(error) = std::fs::write(folder().join("report.json"), format!("{report:#}\n")) {
+        eprintln!("report.json was not written: {error}");
+    }
+    println!("{report:#}");
+    ExitCode::from(code)
+}
