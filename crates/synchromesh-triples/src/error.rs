@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use synchromesh::rlwe::entropy::EntropyError;
 use synchromesh::rlwe::file::FileError;
 
+use crate::proofs::ProofError;
+
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -154,6 +156,9 @@ pub enum Error {
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A proof was not made or not believed.
+    #[error(transparent)]
+    Proof(#[from] ProofError),
     /// The system gave no randomness.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
@@ -200,6 +205,7 @@ impl Error {
             Self::Tls { .. } => "tls",
             Self::Aborted => "aborted",
             Self::File(error) => error.kind(),
+            Self::Proof(error) => error.kind(),
             Self::Entropy(error) => error.kind(),
             Self::Library(error) => error.kind(),
         }
@@ -228,6 +234,7 @@ impl Error {
             }
             Self::Aborted => "start a new session with fresh triples".into(),
             Self::File(error) => error.remedy().into(),
+            Self::Proof(error) => error.remedy(),
             Self::Entropy(error) => error.remedy().into(),
             Self::Library(error) => error.remedy(),
         }
