@@ -116,6 +116,7 @@ fn describe(plan: &GenerationPlan, count: usize) -> Map<String, Value> {
 /// Against whom the triples are safe.
 const fn model(proofs: Proofs) -> &'static str {
     match proofs {
+        Proofs::Knowledge => "dealer",
         Proofs::Nothing => "dealer, honest encryptions",
     }
 }

@@ -12,29 +12,48 @@ use synchromesh::rlwe::{PublicKey, Randomness};
 use super::circuit::believed;
 use super::setup::Setup;
 use crate::error::{Error, Result};
+pub(crate) use crate::proofs::encryption::Content;
+use crate::proofs::encryption::{EncryptionProofs, KeyBound};
+use crate::proofs::{Parameters, Transcript};
+
+/// Most ciphertexts of one proof.
+const TOGETHER: usize = 32;
+
+/// Honest shares that the secret key is a sum of: the dealer draws one.
+const SHARES: usize = 1;
 
 /// What parties prove of their encryptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proofs {
-    /// Nothing: triples are safe from parties that encrypt honestly; wrong triples are found all the same.
+    /// That they know the message and that it and the randomness are small; of the MAC key, that it is one number.
     #[default]
+    Knowledge,
+    /// Nothing: triples are safe from parties that encrypt honestly; wrong triples are found all the same.
     Nothing,
 }
 
-/// What may be encrypted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
-    /// Any slots.
-    Any,
-    /// The same number in all slots.
-    Constant,
+const fn parameters(content: Content) -> Parameters {
+    match content {
+        Content::Any => Parameters::batch(),
+        Content::Constant => Parameters::constant(),
+    }
+}
+
+const fn purpose(content: Content) -> &'static str {
+    match content {
+        Content::Any => "encryptions of A and B",
+        Content::Constant => "encryption of the share of the MAC key",
+    }
 }
 
 /// Encryptions of one kind under one public key.
 pub(crate) struct Encryptions<'a, B: Backend> {
     context: &'a Context<B>,
     public: &'a PublicKey<B>,
+    content: Content,
+    proofs: Option<EncryptionProofs<'a, B>>,
+    key: KeyBound,
 }
 
 impl<'a, B: Backend> Encryptions<'a, B> {
@@ -42,25 +61,47 @@ impl<'a, B: Backend> Encryptions<'a, B> {
         proofs: Proofs,
         context: &'a Context<B>,
         public: &'a PublicKey<B>,
-        _content: Content,
+        content: Content,
     ) -> Result<Self> {
-        match proofs {
-            Proofs::Nothing => Ok(Self { context, public }),
-        }
+        let top = context.params().top_level();
+        let proofs = match proofs {
+            Proofs::Knowledge => Some(EncryptionProofs::new(context, public, top, content, parameters(content))?),
+            Proofs::Nothing => None,
+        };
+        let key = KeyBound::honest(context.params().rlwe(), SHARES);
+        Ok(Self { context, public, content, proofs, key })
     }
 
     /// log2 of a bound on the error of what [`open`](Encryptions::open) returns; its message is in (-t/2, t/2).
     pub(crate) fn log2_noise(&self) -> Result<f64> {
         let params = self.context.params();
-        let fresh = noise::public(params.n(), params.rlwe().error().variance().sqrt());
-        Ok(fresh.bound(params.log_n(), noise::DEFAULT_LOG2_FAILURE))
+        match &self.proofs {
+            Some(proofs) => Ok(proofs.bound(TOGETHER)?.noise_log2(params.rlwe(), &self.key)),
+            None => {
+                let fresh = noise::public(params.n(), params.rlwe().error().variance().sqrt());
+                Ok(fresh.bound(params.log_n(), noise::DEFAULT_LOG2_FAILURE))
+            }
+        }
     }
+}
+
+/// The transcript of the proof that begins with a ciphertext.
+fn transcript(session: &[u8; 32], prover: usize, content: Content, first: usize) -> Transcript {
+    let mut transcript = Transcript::new(session, prover, purpose(content));
+    transcript.absorb("first ciphertext", &(first as u64).to_le_bytes());
+    transcript
 }
 
 impl Encryptions<'_, synchromesh::rlwe::ring::Cpu> {
     /// Bytes of `count` ciphertexts and what is proven of them.
     pub(crate) fn bytes(&self, setup: &Setup, count: usize) -> Result<usize> {
-        Ok(count * setup.ciphertext_bytes())
+        let mut bytes = count * setup.ciphertext_bytes();
+        if let Some(proofs) = &self.proofs {
+            for first in (0..count).step_by(TOGETHER) {
+                bytes += proofs.proof_bytes((count - first).min(TOGETHER))?;
+            }
+        }
+        Ok(bytes)
     }
 
     /// Encrypts and proves; the message to the others: all ciphertexts, then all proofs.
@@ -68,19 +109,36 @@ impl Encryptions<'_, synchromesh::rlwe::ring::Cpu> {
         &self,
         setup: &Setup,
         plaintexts: Vec<PlainPoly>,
-        _prover: usize,
-        _session: &[u8; 32],
+        prover: usize,
+        session: &[u8; 32],
     ) -> Result<Vec<u8>> {
         let mut randomness = Randomness::from_os();
         let mut message = Vec::with_capacity(self.bytes(setup, plaintexts.len())?);
+        let (mut made, mut witnesses) = (Vec::new(), Vec::new());
         for poly in plaintexts {
-            let ciphertext = self.context.encrypt(self.public, &Plaintext::from(poly), &mut randomness)?;
+            let plaintext = Plaintext::from(poly);
+            let ciphertext = match &self.proofs {
+                Some(proofs) => {
+                    let (ciphertext, witness) = proofs.encrypt(&plaintext, &mut randomness)?;
+                    witnesses.push(witness);
+                    ciphertext
+                }
+                None => self.context.encrypt(self.public, &plaintext, &mut randomness)?,
+            };
             message.extend_from_slice(&ciphertext.to_bytes(self.context)?);
+            made.push(ciphertext);
+        }
+        if let Some(proofs) = &self.proofs {
+            for (at, (made, witnesses)) in made.chunks(TOGETHER).zip(witnesses.chunks(TOGETHER)).enumerate() {
+                let transcript = transcript(session, prover, self.content, at * TOGETHER);
+                let made: Vec<&Ciphertext> = made.iter().collect();
+                message.extend_from_slice(&proofs.prove(&made, witnesses, &transcript, &mut randomness)?);
+            }
         }
         Ok(message)
     }
 
-    /// The ciphertexts in a party's message, checked, with what may be believed of them.
+    /// The ciphertexts in a party's message, checked unless it is this party's own, with what may be believed of them.
     ///
     /// # Errors
     /// Whatever is wrong with them is the prover's fault.
@@ -89,15 +147,33 @@ impl Encryptions<'_, synchromesh::rlwe::ring::Cpu> {
         setup: &Setup,
         message: &[u8],
         count: usize,
-        _prover: usize,
-        _session: &[u8; 32],
+        [prover, own]: [usize; 2],
+        session: &[u8; 32],
     ) -> Result<Vec<Ciphertext>> {
-        if Ok(message.len()) != self.bytes(setup, count) {
-            return Err(Error::Aborted);
+        let split = message.split_at_checked(count * setup.ciphertext_bytes());
+        let (bytes, mut rest) =
+            split.filter(|_| Ok(message.len()) == self.bytes(setup, count)).ok_or(Error::Aborted)?;
+        let received = bytes.chunks(setup.ciphertext_bytes()).map(|bytes| self.read(setup, bytes));
+        let received = received.collect::<Result<Vec<_>>>()?;
+        let Some(proofs) = &self.proofs else {
+            let log2_noise = self.log2_noise()?;
+            return received.iter().map(|x| believed(self.context, x, log2_noise)).collect();
+        };
+        let mut usable = Vec::with_capacity(count);
+        for (at, chunk) in received.chunks(TOGETHER).enumerate() {
+            let (proof, more) = rest.split_at(proofs.proof_bytes(chunk.len())?);
+            rest = more;
+            let chunk: Vec<&Ciphertext> = chunk.iter().collect();
+            let bound = if prover == own {
+                proofs.bound(chunk.len())?
+            } else {
+                proofs.verify(&chunk, proof, &transcript(session, prover, self.content, at * TOGETHER))?
+            };
+            for x in chunk {
+                usable.push(proofs.usable(x, &bound, &self.key)?);
+            }
         }
-        let log2_noise = self.log2_noise()?;
-        let read = |bytes: &[u8]| believed(self.context, &self.read(setup, bytes)?, log2_noise);
-        message.chunks(setup.ciphertext_bytes()).map(read).collect()
+        Ok(usable)
     }
 
     /// A ciphertext as fresh ones are: of this key, at the top level, with the factor of that level.

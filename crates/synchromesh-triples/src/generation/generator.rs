@@ -179,20 +179,24 @@ impl<'a, T: Transport> Generator<'a, T> {
     /// Everybody's encryptions, proven and checked, summed over the parties.
     fn exchange(&mut self, content: Content, plaintexts: Vec<PlainPoly>) -> Result<Vec<Ciphertext>> {
         let (setup, session, count) = (self.setup, *self.session.id(), plaintexts.len());
-        let encryptions = Encryptions::new(setup.plan().proofs(), setup.context(), setup.public(), content)?;
-        #[cfg_attr(not(test), expect(unused_mut, reason = "only tests change it"))]
-        let mut message = encryptions.make(setup, plaintexts, self.session.party(), &session)?;
+        let own = self.session.party();
+        let encryptions = |content| Encryptions::new(setup.plan().proofs(), setup.context(), setup.public(), content);
+        let made_as = content;
         #[cfg(test)]
-        self.conduct.message(count, &mut message);
+        let made_as = self.conduct.content(made_as);
+        let message = encryptions(made_as)?.make(setup, plaintexts, own, &session)?;
+        #[cfg(test)]
+        let message = self.conduct.message(count, message);
         if content == Content::Any {
             self.enter("exchange", self.session.parties());
         }
         let messages = self.session.commit_and_open(&message)?;
         self.session.agree()?;
+        let encryptions = encryptions(content)?;
         let evaluator = Evaluator::new(self.setup.context(), None);
         let mut sums: Vec<Ciphertext> = Vec::new();
         for (party, message) in messages.iter().enumerate() {
-            let opened = encryptions.open(setup, message, count, party, &session);
+            let opened = encryptions.open(setup, message, count, [party, own], &session);
             let opened = opened
                 .map_err(|error| self.session.abort(Blame::Party(party), &format!("sent a bad encryption: {error}")))?;
             if sums.is_empty() {

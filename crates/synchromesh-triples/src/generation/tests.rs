@@ -10,6 +10,7 @@ use synchromesh::rlwe::Security;
 use synchromesh::rlwe::ring::Cpu;
 
 use super::circuit::Products;
+use super::encryption::Content;
 use super::*;
 use crate::error::Error;
 use crate::field::{DEFAULT_PRIME, Field};
@@ -45,10 +46,16 @@ impl Conduct {
         }
     }
 
-    pub(super) fn message(self, count: usize, message: &mut [u8]) {
+    /// A MAC key that is not constant has a proof of anything for an encryption of anything.
+    pub(super) fn content(self, content: Content) -> Content {
+        if self == Self::SlantedAlpha { Content::Any } else { content }
+    }
+
+    pub(super) fn message(self, count: usize, mut message: Vec<u8>) -> Vec<u8> {
         if let (Self::WrongEncryption, 2.., Some(last)) = (self, count, message.last_mut()) {
             *last ^= 1;
         }
+        message
     }
 
     pub(super) fn inputs(self, own: &mut [(Vec<Matrix>, Vec<Matrix>)], field: &Field) {
@@ -171,8 +178,13 @@ fn macs(keys: &[PartyKey]) -> Vec<MacKeyShare> {
 
 #[test]
 fn honest_parties_get_triples_that_hold() {
-    for (parties, shape, count, security) in [(2, "5x7x3", 3, 80), (3, "1x1x1", 2, 40), (2, "20x3x17", 2, 64)] {
-        let request = Request { statistical_security: security, count, ..request(parties, shape) };
+    let cases = [
+        (2, "5x7x3", 3, 80, Proofs::Knowledge),
+        (3, "1x1x1", 2, 40, Proofs::Nothing),
+        (2, "20x3x17", 2, 64, Proofs::Knowledge),
+    ];
+    for (parties, shape, count, security, proofs) in cases {
+        let request = Request { statistical_security: security, count, proofs, ..request(parties, shape) };
         let plan = GenerationPlan::find(&request).unwrap();
         assert!(plan.mask_bits() > 128 + security + 20 + 10);
         let (setup, keys) = deal(plan).unwrap();
@@ -199,7 +211,7 @@ fn wrong_shares_macs_and_inputs_end_in_an_abort() {
     let wrong = (0..count).map(Conduct::WrongShare);
     for conduct in wrong.chain([Conduct::SlantedAlpha, Conduct::OtherAlpha, Conduct::OtherA, Conduct::OtherB]) {
         let results = run((setup, keys), 1, None, conduct);
-        refused(&results, &["MAC does not fit", "C that is not A B", "bad encryption"]);
+        refused(&results, &["MAC does not fit", "C that is not A B", "bytes where", "announced"]);
     }
 }
 
