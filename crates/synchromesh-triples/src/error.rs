@@ -226,7 +226,9 @@ impl Error {
             Self::Spent { .. } => "make new triples: a triple used twice reveals what it was to hide".into(),
             Self::WrongTriple { .. } => "do not use any triple of this batch; make a new one".into(),
             Self::Abort { .. } => "do not retry with the same material: start a new session with fresh triples".into(),
-            Self::DecryptedBefore { .. } => "begin a new session: a second share of a decryption would reveal the key".into(),
+            Self::DecryptedBefore { .. } => {
+                "begin a new session: a second share of a decryption would reveal the key".into()
+            }
             Self::KeySpent { .. } => "make new keys, for more decryptions if so many are needed".into(),
             Self::NoParameters { .. } => "ask for less statistical security, fewer parties or a smaller prime".into(),
             Self::Tls { .. } => {
