@@ -271,7 +271,6 @@ def main():
     parser.add_argument("--scheme", choices=["ckks", "bgv", "bfv"], default="ckks")
     parser.add_argument("--circuit", choices=["product", "polynomial", "inner-product"], default="product")
     parser.add_argument("--k", type=int, default=4)
-    parser.add_argument("--depth", type=int, default=5)
     parser.add_argument("--security", type=int, choices=[128, 192, 256], default=128)
     parser.add_argument("--min-time", type=lambda text: float(text.rstrip("s")), default=1.0)
     args = parser.parse_args()

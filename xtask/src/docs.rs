@@ -13,17 +13,24 @@ const BOOK: &str = "docs/book";
 /// Where it is built.
 const SITE: &str = "out/docs";
 
-/// Pages that the check opens, with a word that each must show.
+/// Pages of which screenshots are taken, with a word that each must show.
 const PAGES: [(&str, &str); 3] =
-    [("index.html", "Quickstart"), ("tutorials/levels.html", "Levels"), ("migration.html", "Lattigo")];
+    [("index.html", "Quickstart"), ("tutorials/levels.html", "Levels"), ("key-switching.html", "decompose")];
 
-/// Widths of the screenshots: a desk and a phone.
-const WIDTHS: [u32; 2] = [1280, 400];
+/// Screenshots: a desk in light and dark, a phone in light and dark.
+const SHOTS: [(u32, &str); 4] = [(1280, "light"), (1280, "dark"), (PHONE, "light"), (PHONE, "dark")];
+
+/// Width of a phone's screen, in the pixels that pages count in.
+const PHONE: u32 = 400;
+
+/// Fewest characters of a page that has rendered.
+const LEAST_TEXT: usize = 300;
 
 /// Browsers that are tried.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Builds the site; with `--check` a browser opens three pages, without network, and takes screenshots.
+/// Builds the site; with `--check` a browser without network searches, opens every page at the width of a phone, and takes
+/// screenshots of three.
 ///
 /// # Errors
 /// For a dead link, a page that does not render, or where Python or, for the check, a browser is missing.
@@ -62,21 +69,81 @@ fn browse(root: &Path) -> Result<()> {
     let hits = text.matches("md-search-result__item").count();
     ensure!(hits > 0, "searching for \"certificate\" finds nothing");
     println!("search: {hits} pages have \"certificate\"");
+    let pages = every_page(root, browser)?;
+    println!("{pages} pages render, none wider than a phone");
     for (page, word) in PAGES {
         let address = format!("file://{}", root.join(SITE).join(page).display());
         let text = chromium(root, browser, &["--dump-dom", &address])?;
         ensure!(text.contains(word), "{page} does not show {word:?}");
-        for width in WIDTHS {
-            let name = format!("{}-{width}.png", page.replace(['/', '.'], "-"));
+        for (width, colours) in SHOTS {
+            let name = format!("{}-{width}-{colours}.png", page.replace(['/', '.'], "-"));
             let shot = root.join("out").join(&name).display().to_string();
-            chromium(
-                root,
-                browser,
-                &[&format!("--window-size={width},900"), &format!("--screenshot={shot}"), &address],
-            )?;
+            // 0 is dark for this engine, 1 light.
+            let scheme = format!("--blink-settings=preferredColorScheme={}", u8::from(colours == "light"));
+            let size = format!("--window-size={width},900");
+            chromium(root, browser, &[&size, &scheme, &format!("--screenshot={shot}"), &address])?;
             println!("{page}: out/{name}");
         }
     }
+    Ok(())
+}
+
+/// Opens every page in a frame as wide as a phone's screen, and reads what came of it; how many there are.
+fn every_page(root: &Path, browser: &str) -> Result<usize> {
+    let mut pages = Vec::new();
+    list(&root.join(SITE), "", &mut pages)?;
+    let probe = root.join("out/docs-check.html");
+    std::fs::write(
+        &probe,
+        PROBE.replace("PAGES", &serde_json::to_string(&pages)?).replace("PHONE", &PHONE.to_string()),
+    )
+    .context("cannot write the page that opens all others")?;
+    let address = format!("file://{}", probe.display());
+    let text = chromium(root, browser, &["--allow-file-access-from-files", "--dump-dom", &address])?;
+    let found: Vec<Vec<&str>> =
+        text.lines().filter_map(|l| l.strip_prefix("page ")).map(|l| l.split(' ').collect()).collect();
+    for page in &pages {
+        let Some([_, width, length]) = found.iter().find(|f| f.first() == Some(&page.as_str())).map(Vec::as_slice)
+        else {
+            bail!("{page} was not opened:\n{text}");
+        };
+        let (width, length): (u32, usize) = (width.parse()?, length.parse()?);
+        ensure!(length >= LEAST_TEXT, "{page} shows {length} characters");
+        ensure!(width <= PHONE, "{page} is {width} pixels wide on a screen of {PHONE}");
+    }
+    Ok(pages.len())
+}
+
+/// A page that opens all others, one after another, and writes down how wide they are and how much text they show.
+const PROBE: &str = "<!DOCTYPE html><pre id=log></pre><script>
+(async () => {
+  for (const page of PAGES) {
+    const frame = document.createElement('iframe');
+    frame.style = 'width: PHONEpx; height: 800px; border: 0';
+    const loaded = new Promise(done => { frame.onload = done; });
+    frame.src = 'docs/' + page;
+    document.body.append(frame);
+    await loaded;
+    const shown = frame.contentDocument;
+    const wide = Math.max(shown.documentElement.scrollWidth, shown.body.scrollWidth);
+    document.getElementById('log').textContent += `\npage ${page} ${wide} ${shown.body.innerText.length}\n`;
+    frame.remove();
+  }
+})();
+</script>
+";
+
+/// The site's pages, by their paths.
+fn list(folder: &Path, prefix: &str, pages: &mut Vec<String>) -> Result<()> {
+    for entry in std::fs::read_dir(folder)?.flatten() {
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            list(&entry.path(), &format!("{name}/"), pages)?;
+        } else if name.ends_with(".html") && name != "404.html" {
+            pages.push(name);
+        }
+    }
+    pages.sort();
     Ok(())
 }
 

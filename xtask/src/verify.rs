@@ -1,9 +1,10 @@
 //! `cargo xtask verify`: the long tests, in release mode, with a record of the machine and the date.
 
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::checks::{ISA, sensitive};
 use crate::steps::{Invocation, Step, run_all};
@@ -30,15 +31,51 @@ pub(crate) fn judge_cost_model(args: &[String]) -> Result<ExitCode> {
     Ok(run_all(&workspace::root()?, &cost_model()).tally.exit_code())
 }
 
-/// Runs every test, the ignored ones included, on every instruction set, judges the cost model, measures the errors of
-/// every operation (tables and figures go to `docs/noise`), and writes `docs/verify.md`.
-///
-/// # Errors
-/// On arguments, of which there are none, or when the record cannot be written.
-pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    ensure!(args.is_empty(), "unknown arguments {args:?}; usage: cargo xtask verify");
-    let root = workspace::root()?;
-    let metadata = workspace::metadata(&root)?;
+/// What was measured by a run of the noise suite that was interrupted.
+const NOISE_RECORD: &str = "target/noise-record.jsonl";
+
+/// A part of the long verification, with a section of its own in the record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Tests,
+    CostModel,
+    Noise,
+    Plans,
+}
+
+impl Part {
+    const ALL: [Self; 4] = [Self::Tests, Self::CostModel, Self::Noise, Self::Plans];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Tests => "tests",
+            Self::CostModel => "cost-model",
+            Self::Noise => "noise",
+            Self::Plans => "plans",
+        }
+    }
+
+    fn steps(self, root: &Path) -> Result<Vec<Step>> {
+        const PROGRAM: &str = "run --quiet --release -p synchromesh-bench --example";
+        let program =
+            |name: &str, rest: &str| Step::run(name.to_owned(), Invocation::cargo(&format!("{PROGRAM} {rest}")));
+        Ok(match self {
+            Self::Tests => tests(root)?,
+            Self::CostModel => cost_model(),
+            Self::Noise => {
+                vec![program(
+                    "errors of every operation",
+                    &format!("noise_suite -- --record {NOISE_RECORD} docs/noise"),
+                )]
+            }
+            Self::Plans => vec![program("random circuits at their plans", "plan_suite -- docs/planner")],
+        })
+    }
+}
+
+/// Every test, the ignored ones included, on every instruction set, and the digests of each.
+fn tests(root: &Path) -> Result<Vec<Step>> {
+    let metadata = workspace::metadata(root)?;
     let best = machine::best_isa();
     let all = Invocation::cargo("test --quiet --release --workspace --lib --bins --tests -- --include-ignored");
     let mut steps = vec![Step::run(format!("all tests, isa {best}"), all.env_remove(ISA))];
@@ -51,22 +88,76 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
             steps.push(Step::run(format!("all tests, isa {isa}"), tests));
         }
     }
-    steps.extend(cost_model());
-    let noise = "run --quiet --release -p synchromesh-bench --example noise_suite -- docs/noise";
-    steps.push(Step::run("errors of every operation".to_owned(), Invocation::cargo(noise)));
-    steps.push(Step::check("digests on every isa", digests::check, "cargo xtask verify"));
-    let record = run_all(&root, &steps);
-    let text = format!(
-        "# Last long verification\n\n`cargo xtask verify` on {}, {}, {}, commit {}.\n\n```text\n{}\n{}\n```\n",
-        machine::date(),
-        machine::cpu(),
-        machine::rustc(),
-        machine::commit(&root),
-        record.lines.join("\n"),
-        record.tally,
-    );
-    let path = root.join("docs/verify.md");
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    println!("written to docs/verify.md");
-    Ok(record.tally.exit_code())
+    steps.push(Step::check("digests on every isa", digests::check, "cargo xtask verify tests"));
+    Ok(steps)
+}
+
+/// Runs the parts named, or all: every test on every instruction set; the cost model (`docs/planner`); the errors of every
+/// operation (`docs/noise`), which goes on where an interrupted run stopped; random circuits at planned parameters
+/// (`docs/planner`). Each writes its section of `docs/verify.md`.
+///
+/// # Errors
+/// On a part that there is not, or when the record cannot be written.
+pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    let find = |name: &String| Part::ALL.into_iter().find(|part| part.name() == name);
+    let named: Option<Vec<Part>> = args.iter().map(find).collect();
+    let Some(named) = named else {
+        bail!("unknown parts in {args:?}; usage: cargo xtask verify [{}]", Part::ALL.map(Part::name).join("|"));
+    };
+    let root = workspace::root()?;
+    let mut code = ExitCode::SUCCESS;
+    for part in if named.is_empty() { Part::ALL.to_vec() } else { named } {
+        let record = run_all(&root, &part.steps(&root)?);
+        let section = format!(
+            "{}, {}, {}, commit {}.\n\n```text\n{}\n{}\n```\n",
+            machine::date(),
+            machine::cpu(),
+            machine::rustc(),
+            machine::commit(&root),
+            record.lines.join("\n"),
+            record.tally,
+        );
+        let path = root.join("docs/verify.md");
+        let before = fs::read_to_string(&path).unwrap_or_default();
+        let text = with_section(&before, part.name(), &section);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("written to docs/verify.md");
+        if record.tally.failed > 0 {
+            code = ExitCode::FAILURE;
+        } else if part == Part::Noise {
+            // The next run measures again; it need not be there.
+            let _ = fs::remove_file(root.join(NOISE_RECORD));
+        }
+    }
+    Ok(code)
+}
+
+/// The text of the record with this section in place of the one of that name, or after the others.
+fn with_section(text: &str, name: &str, section: &str) -> String {
+    const HEAD: &str = "# Long verification\n\nThe last run of each part of `cargo xtask verify`.\n";
+    let mut sections: Vec<(&str, &str)> = text.split("\n## ").skip(1).filter_map(|s| s.split_once("\n\n")).collect();
+    match sections.iter_mut().find(|(other, _)| *other == name) {
+        Some(found) => found.1 = section,
+        None => sections.push((name, section)),
+    }
+    let mut out = HEAD.to_owned();
+    for (name, body) in sections {
+        out.push_str(&format!("\n## {name}\n\n{}\n", body.trim_end()));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_writes_its_own_section() {
+        let one = with_section("# an older record\n", "noise", "a\n\nb\n");
+        let two = with_section(&one, "plans", "c\n");
+        assert!(one.starts_with("# Long verification\n") && two.starts_with(&*one));
+        assert_eq!(two, format!("{one}\n## plans\n\nc\n"));
+        let again = with_section(&two, "noise", "d\n");
+        assert!(again.contains("## noise\n\nd\n\n## plans\n\nc\n") && !again.contains("\nb\n"));
+    }
 }

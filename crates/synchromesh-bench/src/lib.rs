@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod circuits;
+pub mod decryptions;
 pub mod key_switch;
 pub mod matmul;
 pub mod memory;

@@ -9,6 +9,12 @@ pub fn available_bytes() -> Option<u64> {
     parse(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
 
+/// Bytes of memory that the machine has; `None` where the system does not say.
+#[must_use]
+pub fn total_bytes() -> Option<u64> {
+    line(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
+}
+
 /// Bytes that this process has had at most; `None` where the system does not say.
 #[must_use]
 pub fn peak_bytes() -> Option<u64> {

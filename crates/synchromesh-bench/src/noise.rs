@@ -4,16 +4,19 @@
 mod approximate;
 mod calibration;
 mod exact;
+mod figure;
 mod report;
 mod saved;
+mod suite;
 
-pub use approximate::approximate;
 pub use calibration::{Calibration, calibrate};
-pub use exact::{Measured, Plan, exact, exact_bfv, exact_bgv};
-pub use report::{SIZES, csv, svg, write_report};
+pub use exact::Plan;
+pub use figure::svg;
+pub use report::{Options, csv, write_report};
 pub use saved::{Saved, saved};
+pub use suite::{SIZES, Subject, measure};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::Noise;
 use synchromesh_rlwe::noise::{FailureLimit, Model};
 
@@ -37,6 +40,8 @@ pub struct Row {
     pub depth: usize,
     /// Standard deviation measured.
     pub sigma: f64,
+    /// Standard error of [`Self::sigma`], from how keys differ; not a number for a single key.
+    pub standard_error: f64,
     /// Standard deviation estimated.
     pub estimate: f64,
     /// Largest error measured.
@@ -65,53 +70,69 @@ impl Row {
     }
 }
 
-/// Errors of one operation as they come in.
-#[derive(Debug, Clone)]
-struct Collected {
-    operation: &'static str,
-    average: bool,
-    depth: usize,
+/// Errors measured of one operation under one key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Sample {
+    operation: String,
     count: usize,
     squares: f64,
     largest: f64,
+}
+
+/// An operation, and what is said of its error.
+#[derive(Debug, Clone)]
+struct Described {
+    operation: &'static str,
+    average: bool,
+    depth: usize,
     noise: Noise,
 }
 
-/// Errors of all operations, in the order they were first met.
+/// What was measured under one key, in the order operations were first met.
 #[derive(Debug, Clone, Default)]
-struct Table(Vec<Collected>);
+struct Table(Vec<(Described, Sample)>);
 
 impl Table {
     fn add(&mut self, operation: &'static str, average: bool, depth: usize, noise: Noise, errors: &[f64]) {
-        let at = self.0.iter().position(|row| row.operation == operation).unwrap_or_else(|| {
-            self.0.push(Collected { operation, average, depth, count: 0, squares: 0.0, largest: 0.0, noise });
+        let at = self.0.iter().position(|(row, _)| row.operation == operation).unwrap_or_else(|| {
+            let sample = Sample { operation: operation.to_owned(), count: 0, squares: 0.0, largest: 0.0 };
+            self.0.push((Described { operation, average, depth, noise }, sample));
             self.0.len() - 1
         });
-        let row = &mut self.0[at];
-        row.count += errors.len();
+        let sample = &mut self.0[at].1;
+        sample.count += errors.len();
         for error in errors {
-            row.squares += error * error;
-            row.largest = row.largest.max(error.abs());
+            sample.squares += error * error;
+            sample.largest = sample.largest.max(error.abs());
         }
     }
 
-    fn rows(&self, scheme: &str, log_n: u32, keys: usize, bound: impl Fn(&Noise, FailureLimit) -> f64) -> Vec<Row> {
-        let row = |c: &Collected| Row {
-            scheme: scheme.to_owned(),
-            operation: c.operation,
-            log_n,
-            keys,
-            values: c.count,
-            average: c.average,
-            depth: c.depth,
-            sigma: (c.squares / c.count as f64).log2() / 2.0,
-            estimate: c.noise.sigma_estimate(),
-            largest: c.largest.log2(),
-            certificate_40: bound(&c.noise, FailureLimit::Statistical),
-            certificate_128: bound(&c.noise, FailureLimit::Negligible),
-            worst_case: c.noise.by(Model::WorstCase, log_n),
-            canonical: c.noise.by(Model::Canonical, log_n),
-        };
-        self.0.iter().map(row).collect()
+    fn samples(self) -> Vec<Sample> {
+        self.0.into_iter().map(|(_, sample)| sample).collect()
+    }
+}
+
+/// The row of an operation that was measured under several keys.
+fn row(scheme: String, log_n: u32, what: &Described, keys: &[&Sample], bound: impl Fn(FailureLimit) -> f64) -> Row {
+    let values = keys.iter().map(|s| s.count).sum();
+    let square = keys.iter().map(|s| s.squares).sum::<f64>() / values as f64;
+    let off = |s: &&Sample| (s.squares / s.count as f64 / square - 1.0).powi(2);
+    let spread = keys.iter().map(off).sum::<f64>() / (keys.len() as f64 * (keys.len() as f64 - 1.0));
+    Row {
+        scheme,
+        operation: what.operation,
+        log_n,
+        keys: keys.len(),
+        values,
+        average: what.average,
+        depth: what.depth,
+        sigma: square.log2() / 2.0,
+        standard_error: spread.sqrt() / (2.0 * std::f64::consts::LN_2),
+        estimate: what.noise.sigma_estimate(),
+        largest: keys.iter().map(|s| s.largest).fold(0.0, f64::max).log2(),
+        certificate_40: bound(FailureLimit::Statistical),
+        certificate_128: bound(FailureLimit::Negligible),
+        worst_case: what.noise.by(Model::WorstCase, log_n),
+        canonical: what.noise.by(Model::Canonical, log_n),
     }
 }

@@ -22,7 +22,7 @@ use synchromesh_ring::{Backend, Cpu, Ring};
 use self::cases::{Case, ROLES, cases};
 use crate::Error;
 
-pub use self::machine::date;
+pub use self::machine::{date, name as machine_name};
 
 /// Working sets, in bytes.
 const WORKING_SETS: [usize; 5] = [256 << 10, 2 << 20, 16 << 20, 128 << 20, 512 << 20];

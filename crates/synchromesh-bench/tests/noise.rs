@@ -1,6 +1,6 @@
 //! Errors measured at small degrees: estimates are right on average, certificates hold and are not far above.
 
-use synchromesh_bench::noise::{Plan, Row, approximate, calibrate, exact_bfv, exact_bgv, saved, write_report};
+use synchromesh_bench::noise::{Options, Plan, Row, Subject, calibrate, measure, saved, write_report};
 
 /// Bits by which a measured standard deviation may differ from the estimate: 0.05, and what four standard errors of a
 /// few keys come to; products weigh the few frequencies at which a key is large.
@@ -43,17 +43,17 @@ fn judge(rows: &[Row]) {
 
 #[test]
 fn bfv_errs_as_estimated_and_as_certified() {
-    judge(&exact_bfv(11, 6, Plan::Wide).unwrap());
+    judge(&measure(Subject::Bfv(Plan::Wide), 11, 6).unwrap());
 }
 
 #[test]
 fn bgv_errs_as_estimated_and_as_certified() {
-    judge(&exact_bgv(11, 6, Plan::Wide).unwrap());
+    judge(&measure(Subject::Bgv(Plan::Wide), 11, 6).unwrap());
 }
 
 #[test]
 fn ckks_errs_as_estimated_and_as_certified() {
-    judge(&approximate(11, 6).unwrap());
+    judge(&measure(Subject::Ckks, 11, 6).unwrap());
 }
 
 #[test]
@@ -74,14 +74,38 @@ fn certificates_take_about_the_modulus_of_the_models_of_the_papers_or_less() {
 }
 
 #[test]
-fn a_report_has_a_line_for_every_operation() {
+fn a_report_has_a_line_for_every_operation_and_goes_on_where_it_was() {
     let out = std::env::temp_dir().join(format!("synchromesh-noise-{}", std::process::id()));
-    write_report(&out, &[(10, 1)]).unwrap();
+    std::fs::create_dir_all(&out).unwrap();
+    let record = out.join("record.jsonl");
+    let mut options = Options { sizes: vec![(10, 1)], record: Some(record.clone()), wrong: 20 };
+    let mut run = |keys| {
+        options.sizes[0].1 = keys;
+        let (mut measured, mut last) = (0, 0.0);
+        let rows = write_report(&out, &options, &mut |share, new| {
+            measured += usize::from(new);
+            last = share;
+        });
+        assert!((last - 1.0).abs() < 1e-9);
+        (rows.unwrap(), measured)
+    };
+    let (rows, measured) = run(1);
+    assert_eq!(measured, 5);
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
-    let (errors, figure) = (read("errors.csv"), read("errors.svg"));
-    let lines = errors.lines().count() - 1;
-    assert!(lines > 100 && errors.lines().all(|line| line.split(',').count() >= 15), "{lines}");
-    assert_eq!(figure.matches("<text x=\"8\" y=").count(), lines + 1);
+    let lines = read("errors.csv").lines().count() - 1;
+    assert!(lines > 100 && lines == rows.len() && read("errors.csv").lines().all(|line| line.split(',').count() >= 16));
     assert_eq!((read("failure-rate.csv").lines().count(), read("modulus.csv").lines().count()), (4, 11));
+    // An interrupted line is measured again, and what is there is not.
+    let text = std::fs::read_to_string(&record).unwrap();
+    std::fs::write(&record, &text[..text.len() - 20]).unwrap();
+    let (again, measured) = run(1);
+    assert_eq!((measured, format!("{again:?}")), (1, format!("{rows:?}")));
+    let (more, measured) = run(2);
+    assert_eq!(measured, 5);
+    assert!(more.iter().all(|row| row.keys == 2 && row.standard_error.is_finite()));
+    // Every operation of every scheme, and labels under both axes.
+    let figure = read("errors.svg");
+    assert!(rows.iter().all(|row| figure.contains(&format!(">{}</text>", row.operation))));
+    assert!(["-0.20", "0.05", "16"].iter().all(|label| figure.matches(&format!(">{label}</text>")).count() == 5));
     std::fs::remove_dir_all(&out).unwrap();
 }

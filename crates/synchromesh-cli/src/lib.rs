@@ -10,6 +10,7 @@ pub mod matrices;
 pub mod memory;
 pub mod number;
 pub mod output;
+pub mod page;
 pub mod plot;
 pub mod profile;
 pub mod scheme;

@@ -13,10 +13,20 @@ use crate::demo::Health;
 use crate::error::Error;
 use crate::number::Number;
 use std::sync::Arc;
+use synchromesh::ckks::Release;
 use synchromesh::plan::{Plan, SchemeParams};
 use synchromesh::rlwe::wire::KeyId;
 use synchromesh::rlwe::{self, EvaluationKeys, PublicKey, Randomness, SecretKey};
 use synchromesh::rotations::Routes;
+
+/// The noise of a released ciphertext, and what it leaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flooding {
+    /// Bits of the declared bound that are right in every slot.
+    pub precision: f64,
+    /// log2 of the width on each coefficient.
+    pub sigma_bits: u32,
+}
 
 /// A secret key and its public key.
 pub type KeyPair<B> = (SecretKey<B>, PublicKey<B>);
@@ -86,6 +96,17 @@ pub trait Scheme: Sized {
     /// Another key, or a certificate that leaves no room.
     fn decrypt(&self, key: &SecretKey<Self::Backend>, ciphertext: &Self::Ciphertext) -> Result<Vec<Number>, Error>;
 
+    /// All slots for others to see: with noise that hides what the error says about the key.
+    ///
+    /// # Errors
+    /// As [`Self::decrypt`]; a request that leaves less precision than it asks for, or that an exact scheme cannot answer.
+    fn publish(
+        &self,
+        key: &SecretKey<Self::Backend>,
+        ciphertext: &Self::Ciphertext,
+        release: &Release,
+    ) -> Result<(Vec<Number>, Flooding), Error>;
+
     /// The ciphertext as a container.
     ///
     /// # Errors
@@ -100,6 +121,9 @@ pub trait Scheme: Sized {
 
     /// Where a ciphertext stands.
     fn health(&self, ciphertext: &Self::Ciphertext) -> Health;
+
+    /// Bits by which the certified error could grow before the ciphertext does not decrypt.
+    fn budget(&self, ciphertext: &Self::Ciphertext) -> f64;
 
     /// How far a decrypted slot may be off; 0 in an exact scheme.
     fn error_bound(&self, ciphertext: &Self::Ciphertext) -> f64;

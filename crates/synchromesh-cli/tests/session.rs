@@ -94,6 +94,44 @@ fn ckks_computes_on_files_to_its_precision() {
 }
 
 #[test]
+fn published_values_are_the_same_each_time_and_requests_that_cannot_be_met_are_refused() {
+    let scaled = |values: [i64; 7]| csv(values.map(|v| v as f64 / 128.0));
+    let plan = ["--scheme", "ckks", "--depth", "0", "--precision", "40"];
+    let shell = prepared(&plan, &scaled(X), &scaled(Y), &[]);
+    let publish = |request: &'static str, out: &'static str| {
+        ["decrypt", "--keys", "keys", "--in", "x.ct", "--out", out, "--publish", request]
+    };
+    let report = shell.succeed(&publish("10,16,40", "a.csv"));
+    let precision = report["precision_bits"].as_f64().unwrap();
+    assert!(precision >= 10.0 && report["sigma_bits"].as_u64().unwrap() > 20, "{report}");
+    shell.succeed(&publish("10,16,40", "b.csv"));
+    assert_eq!(shell.read("a.csv"), shell.read("b.csv"));
+    shell.succeed(&["decrypt", "--keys", "keys", "--in", "x.ct", "--out", "plain.csv"]);
+    assert_ne!(shell.read("a.csv"), shell.read("plain.csv"));
+    for (value, x) in shell.numbers("a.csv").iter().zip(X) {
+        assert!((value - x as f64 / 128.0).abs() <= (-precision).exp2(), "{value} for {x}/128");
+    }
+    // Too much precision, no shares, too little security, and what is no request.
+    for request in ["35,16,40", "10,0,40", "10,16,20", "nan,1,40", "10,16,4000"] {
+        error(&shell.fail(&publish(request, "c.csv")), "release");
+    }
+    for request in ["10,16", "10,16,40,1", "10,-1,40", "ten,16,40", ""] {
+        error(&shell.fail(&publish(request, "c.csv")), "usage");
+    }
+    assert!(!shell.path("c.csv").exists());
+    // Without the secret key: what is left, and how surely it decrypts.
+    shell.rename("keys/secret.key", "away");
+    let inspected = shell.succeed(&["inspect", "x.ct"]);
+    assert!(inspected["budget_bits"].as_f64().unwrap() > 0.0 && inspected["log2_p_fail"] == -128.0, "{inspected}");
+    let exact = prepared(&["--scheme", "bgv", "--depth", "0"], &csv(X), &csv(Y), &[]);
+    error(&exact.fail(&publish("10,16,40", "c.csv")), "release");
+    let inspected = exact.succeed(&["inspect", "x.ct"]);
+    let [budget, noise, modulus] =
+        ["budget_bits", "noise_bits", "modulus_bits"].map(|k| inspected[k].as_f64().unwrap());
+    assert!(budget > 0.0 && (modulus - noise - budget).abs() < 1e-9, "{inspected}");
+}
+
+#[test]
 fn integers_of_128_bits_are_exact() {
     let shell = Shell::new();
     let t = "0xffffffffffffffffffffffffff820001";

@@ -1,20 +1,17 @@
-//! Contexts and keys: what Python holds of parameters on the CPU, and of the keys under them.
+//! Contexts: what Python holds of parameters on the CPU.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use synchromesh::bundle::{Bundle, KEY, Kind, MAX_FILE_BYTES, PLAN};
+use synchromesh::bundle::{Bundle, KEY, Kind, PLAN};
 use synchromesh::plan::Plan;
-use synchromesh::rlwe;
-use synchromesh_rlwe::file::{self, Access, Existing};
 use zeroize::Zeroizing;
 
 use crate::ciphertext::Ciphertext;
 use crate::engine::{self, Encryptor, Engine, Keyed};
 use crate::fault::Fault;
+use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
 use crate::run::{detached, interruptible};
 use crate::values::Values;
 
@@ -33,12 +30,20 @@ impl Context {
         Self { engine, keyed: None, plan: "".into() }
     }
 
-    fn keyed(&self) -> Result<&Arc<dyn Keyed>, Fault> {
+    /// The context of a plan on this machine.
+    pub(crate) fn of_plan(plan: &Plan, text: &str) -> Result<Self, Fault> {
+        let keyed = engine::open(plan)?;
+        let engine: Arc<dyn Engine> = Arc::clone(&keyed) as Arc<dyn Engine>;
+        Ok(Self { engine, keyed: Some(keyed), plan: text.into() })
+    }
+
+    pub(crate) fn keyed(&self) -> Result<&Arc<dyn Keyed>, Fault> {
         let remedy = "make a Context of the plan that the dry run returns";
         self.keyed.as_ref().ok_or_else(|| Fault::own("dry_run", "a dry run has no keys and no data", remedy))
     }
 
-    fn bundle(&self, kind: Kind, key: &[u8]) -> Result<Zeroizing<Vec<u8>>, Fault> {
+    /// A file that holds the plan and a key.
+    pub(crate) fn bundle(&self, kind: Kind, key: &[u8]) -> Result<Zeroizing<Vec<u8>>, Fault> {
         Ok(Bundle::encode(kind, &[(PLAN, self.plan.as_bytes()), (KEY, key)])?)
     }
 }
@@ -54,11 +59,7 @@ pub(crate) fn bytes_of(array: &Bound<'_, PyArray1<u8>>) -> PyResult<Vec<u8>> {
 impl Context {
     #[new]
     fn new(py: Python<'_>, plan: String) -> PyResult<Self> {
-        interruptible(py, move || {
-            let keyed = engine::open(&Plan::from_json(&plan)?)?;
-            let engine: Arc<dyn Engine> = Arc::clone(&keyed) as Arc<dyn Engine>;
-            Ok(Self { engine, keyed: Some(keyed), plan: plan.into() })
-        })
+        interruptible(py, move || Self::of_plan(&Plan::from_json(&plan)?, &plan))
     }
 
     #[getter]
@@ -150,171 +151,5 @@ impl Context {
         let bytes = bytes_of(bytes)?;
         let cipher = detached(py, || self.engine.read(&bytes, trusted))?;
         Ok(Ciphertext::new(&self.engine, cipher))
-    }
-}
-
-/// The context and the key of a file of this kind.
-fn read_key<K>(
-    py: Python<'_>,
-    bytes: Zeroizing<Vec<u8>>,
-    kind: Kind,
-    context: Option<Context>,
-    read: impl FnOnce(&rlwe::Context, &[u8]) -> Result<K, rlwe::Error> + Send + 'static,
-) -> PyResult<(Context, Arc<K>)>
-where
-    K: Send + Sync + 'static,
-{
-    interruptible(py, move || {
-        let bundle = Bundle::decode(bytes.to_vec())?.require(kind)?;
-        let context = match context {
-            Some(context) => context,
-            None => {
-                let plan = bundle.plan()?;
-                let keyed = engine::open(&plan)?;
-                let engine: Arc<dyn Engine> = Arc::clone(&keyed) as Arc<dyn Engine>;
-                Context { engine, keyed: Some(keyed), plan: plan.to_json()?.into() }
-            }
-        };
-        let key = read(context.keyed()?.rlwe(), bundle.one(KEY)?)?;
-        Ok((context, Arc::new(key)))
-    })
-}
-
-fn file_bytes(py: Python<'_>, path: PathBuf) -> PyResult<Zeroizing<Vec<u8>>> {
-    interruptible(py, move || Ok(Zeroizing::new(file::read(&path, MAX_FILE_BYTES)?)))
-}
-
-/// A secret key. Its bytes are written to files of mode 0600 and shown nowhere else.
-#[pyclass(frozen, module = "synchromesh._native")]
-pub(crate) struct SecretKey {
-    context: Context,
-    key: Arc<rlwe::SecretKey>,
-}
-
-#[pymethods]
-impl SecretKey {
-    #[getter]
-    fn context(&self) -> Context {
-        self.context.clone()
-    }
-
-    #[getter]
-    fn key_id(&self) -> String {
-        self.key.id().to_string()
-    }
-
-    fn decrypt<'py>(&self, py: Python<'py>, ciphertext: &Ciphertext, complex: bool) -> PyResult<Bound<'py, PyAny>> {
-        let (keyed, key, cipher) = (self.context.keyed()?, &self.key, &ciphertext.cipher);
-        detached(py, || keyed.decrypt(key, cipher, complex))?.into_array(py)
-    }
-
-    /// Writes the key to a new file that only its owner may read.
-    fn save(&self, py: Python<'_>, path: PathBuf, replace: bool) -> PyResult<()> {
-        let (context, key) = (self.context.clone(), Arc::clone(&self.key));
-        interruptible(py, move || {
-            let bytes = context.bundle(Kind::SecretKey, &key.to_bytes(context.keyed()?.rlwe(), None)?)?;
-            let existing = if replace { Existing::Replace } else { Existing::Keep };
-            Ok(file::write(&path, &bytes, Access::Secret, existing)?)
-        })
-    }
-
-    #[staticmethod]
-    #[pyo3(signature = (path, context=None))]
-    fn load(py: Python<'_>, path: PathBuf, context: Option<Bound<'_, Context>>) -> PyResult<Self> {
-        let (bytes, context) = (file_bytes(py, path)?, context.map(|c| c.get().clone()));
-        let read = |context: &rlwe::Context, bytes: &[u8]| rlwe::SecretKey::from_bytes(context, bytes, None);
-        let (context, key) = read_key(py, bytes, Kind::SecretKey, context, read)?;
-        Ok(Self { context, key })
-    }
-}
-
-/// A key to encrypt with.
-#[pyclass(frozen, module = "synchromesh._native")]
-pub(crate) struct PublicKey {
-    context: Context,
-    key: Arc<rlwe::PublicKey>,
-}
-
-#[pymethods]
-impl PublicKey {
-    #[getter]
-    fn context(&self) -> Context {
-        self.context.clone()
-    }
-
-    #[getter]
-    fn key_id(&self) -> String {
-        self.key.id().to_string()
-    }
-
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = detached(py, || {
-            self.context.bundle(Kind::PublicKey, &self.key.to_bytes(self.context.keyed()?.rlwe(), None)?)
-        })?;
-        Ok(PyBytes::new(py, &bytes))
-    }
-
-    #[staticmethod]
-    #[pyo3(signature = (bytes, context=None))]
-    fn from_bytes(
-        py: Python<'_>,
-        bytes: &Bound<'_, PyArray1<u8>>,
-        context: Option<Bound<'_, Context>>,
-    ) -> PyResult<Self> {
-        let (bytes, context) = (Zeroizing::new(bytes_of(bytes)?), context.map(|c| c.get().clone()));
-        let read = |context: &rlwe::Context, bytes: &[u8]| rlwe::PublicKey::from_bytes(context, bytes, None, None);
-        let (context, key) = read_key(py, bytes, Kind::PublicKey, context, read)?;
-        Ok(Self { context, key })
-    }
-}
-
-/// Keys to multiply and rotate with.
-#[pyclass(frozen, module = "synchromesh._native")]
-pub(crate) struct EvaluationKeys {
-    context: Context,
-    key: Arc<rlwe::EvaluationKeys>,
-}
-
-#[pymethods]
-impl EvaluationKeys {
-    #[getter]
-    fn context(&self) -> Context {
-        self.context.clone()
-    }
-
-    #[getter]
-    fn key_id(&self) -> String {
-        self.key.target().to_string()
-    }
-
-    #[getter]
-    fn count(&self) -> usize {
-        self.key.iter().len()
-    }
-
-    #[getter]
-    fn wire_bytes(&self) -> PyResult<u64> {
-        Ok(self.key.wire_bytes(self.context.keyed()?.rlwe().params()))
-    }
-
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let (context, key) = (self.context.clone(), Arc::clone(&self.key));
-        let bytes = interruptible(py, move || {
-            context.bundle(Kind::EvaluationKeys, &key.to_bytes(context.keyed()?.rlwe(), None)?)
-        })?;
-        Ok(PyBytes::new(py, &bytes))
-    }
-
-    #[staticmethod]
-    #[pyo3(signature = (bytes, context=None))]
-    fn from_bytes(
-        py: Python<'_>,
-        bytes: &Bound<'_, PyArray1<u8>>,
-        context: Option<Bound<'_, Context>>,
-    ) -> PyResult<Self> {
-        let (bytes, context) = (Zeroizing::new(bytes_of(bytes)?), context.map(|c| c.get().clone()));
-        let read = |context: &rlwe::Context, bytes: &[u8]| rlwe::EvaluationKeys::from_bytes(context, bytes, None, None);
-        let (context, key) = read_key(py, bytes, Kind::EvaluationKeys, context, read)?;
-        Ok(Self { context, key })
     }
 }

@@ -8,6 +8,7 @@ mod context;
 mod engine;
 mod fault;
 mod files;
+mod keys;
 mod plan;
 mod run;
 mod values;
@@ -21,11 +22,13 @@ mod _native {
     #[pymodule_export]
     use crate::ciphertext::{Ciphertext, PreparedMap};
     #[pymodule_export]
-    use crate::context::{Context, EvaluationKeys, PublicKey, SecretKey};
+    use crate::context::Context;
     #[pymodule_export]
     use crate::fault::Cause;
     #[pymodule_export]
     use crate::files::{decode_column, encode_column, read_file, write_file};
+    #[pymodule_export]
+    use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
     #[pymodule_export]
     use crate::plan::{check_plan, plan, plan_function};
 

@@ -85,3 +85,9 @@ def test_errors_of_workers_arrive(cluster):
     other = context.keygen()
     with pytest.raises(errors.MismatchError):
         pool.map(lambda x: x, [context.encrypt([1], other.public)])
+
+
+def test_the_page_on_ray_runs(cluster):
+    from test_documentation import BOOK, run_blocks
+
+    run_blocks(BOOK / "ray.md")

@@ -102,6 +102,16 @@ def entry_points(each):
         "chebyshev": (lambda a: tensor.chebyshev(a, (-1, 1), 2), []),
         "chebyshev interval": (lambda a: tensor.chebyshev(np.sin, a, 2), []),
         "memory": (context.plan.memory, []),
+        "mean": (lambda a: tensor.mean(a), []),
+        "concatenate": (sm.concatenate, ["axis"]),
+        "public matrix": (lambda a: sm.PublicMatrix(a) @ tensor, []),
+        "encrypted matrix": (lambda a: tensor[:2, :2] @ context.encrypt(a), []),
+        "linear model": (lambda a, **k: sm.linear_model.LinearRegression().fit(a, k.get("y", a)), ["y"]),
+        "plan load": (sm.Plan.load, []),
+        "plan save": (context.plan.save, ["replace"]),
+        "tensor load": (sm.Tensor.load, ["context", "trust_certificate"]),
+        "tensor save": (tensor.save, ["replace"]),
+        "keys save": (keys.public.save, ["replace"]),
         "tensor": (sm.Tensor.from_bytes, ["context", "trust_certificate"]),
     }
     return own, calls
@@ -112,9 +122,10 @@ def _few(argument):
 
 
 @pytest.mark.parametrize("scheme", ["bgv", "ckks"])
-def test_random_wrong_inputs(scheme):
+def test_random_wrong_inputs(scheme, tmp_path, monkeypatch):
     from conftest import setting
 
+    monkeypatch.chdir(tmp_path)
     each = setting(scheme)
     own, calls = entry_points(each)
     refused = 0

@@ -10,9 +10,8 @@
 //! own conjugate attains.
 //!
 //! A fixed polynomial p times g is another matter: a coefficient of p tau s is the inner product of tau with p s, whose
-//! length is itself random. With p on a single frequency it is |s(zeta)|, whose square has an exponential tail: for
-//! P(|s(zeta)|^2 > x 2N/3) P(|tau| > y) about exp(-x - y^2/2) = 2^-(k+1)/N the product sqrt(x) y is largest at
-//! x = y^2/2, which exceeds the Gaussian bound by y/sqrt(2) at the smaller y; see [`Noise::times_poly`].
+//! length is itself random, and with p on a single frequency it is |s(zeta)|. Given the key, it is at most that of the
+//! root at which the key is largest, which is known; see [`Noise::times_poly`] and [`root_tail`].
 //!
 //! What is assumed, and listed in SECURITY.md: rounding errors and digits of a ciphertext behave as uniform and
 //! independent of the keys, and the secret is the one the parameters name, drawn by this library.
@@ -69,6 +68,8 @@ pub struct Noise {
     norm: f64,
     /// The encryptions that g and the products descend from.
     origins: Origins,
+    /// Whether it is independent of the ciphertext's components, taken to be uniform; see [`Noise::plus_rounding`].
+    detached: bool,
     /// The average case.
     pub average: Average,
     /// The models of the papers.
@@ -83,6 +84,7 @@ impl Noise {
         products: [f64::NEG_INFINITY; DEGREES - 1],
         norm: f64::NEG_INFINITY,
         origins: Origins::NONE,
+        detached: true,
         average: Average::ZERO,
         reference: Reference::ZERO,
     };
@@ -96,6 +98,7 @@ impl Noise {
         products: [f64::INFINITY; DEGREES - 1],
         norm: f64::INFINITY,
         origins: Origins::ANY,
+        detached: false,
         average: Average::UNKNOWN,
         reference: Reference::UNKNOWN,
     };
@@ -136,7 +139,8 @@ impl Noise {
         }
         let both = Self { sigma, average: Average::of(0, 2.0 * sigma), ..Self::ZERO };
         let reference = Reference::gaussian(sigma);
-        Self { reference, ..both }.plus(Self::at_most(remainder)).with_origins(Origins::ANY)
+        let detached = false;
+        Self { reference, detached, ..both }.plus(Self::at_most(remainder)).with_origins(Origins::ANY)
     }
 
     /// The two numbers that files hold: products join the remainder.
@@ -193,6 +197,7 @@ impl Noise {
             products,
             norm: log2_add(self.norm, other.norm),
             origins: self.origins.union(&other.origins),
+            detached: self.detached && other.detached && !self.shares(&other),
             average: self.average.plus(&other.average),
             reference: self.reference.plus(&other.reference),
         }
@@ -204,14 +209,56 @@ impl Noise {
         Self { average: self.average.moved(), ..self }
     }
 
-    /// The sum with the error of another ciphertext: variances add if both descend from different encryptions.
+    /// Whether both descend from encryptions that may be the same.
+    fn shares(&self, other: &Self) -> bool {
+        !(self.origins.is_none() || other.origins.is_none() || self.origins.disjoint(&other.origins))
+    }
+
+    /// The sum with the error of another ciphertext: variances add if both descend from different encryptions, those of
+    /// products if one of them is besides symmetric, as every error is that is independent of its components.
+    ///
+    /// With f and g independent, one of them with odd moments 0, E (f + g)^2p is the sum of C(2p, 2k) E f^2k E g^2(p-k).
+    /// For moments as in `tails` that is at most (2p - 1)!! E q^p times the p-th power of the sum of the variances, since
+    /// E q^k E q^(p-k) <= E q^p.
     #[must_use]
     pub fn sum(self, other: Self) -> Self {
         let sum = self.plus(other);
-        if self.origins.disjoint(&other.origins) {
-            return Self { sigma: log2_add(2.0 * self.sigma, 2.0 * other.sigma) / 2.0, ..sum };
+        if !self.origins.disjoint(&other.origins) {
+            return sum;
         }
-        sum
+        let all = sum.with_variances(&[self, other]);
+        if self.detached || other.detached { all } else { Self { products: sum.products, ..all } }
+    }
+
+    /// The same with parameters whose squares are the sums of those of `terms`.
+    fn with_variances(self, terms: &[Self]) -> Self {
+        let root =
+            |of: &dyn Fn(&Self) -> f64| terms.iter().map(|x| 2.0 * of(x)).fold(f64::NEG_INFINITY, log2_add) / 2.0;
+        let products = std::array::from_fn(|i| root(&|x| x.products[i]));
+        Self { sigma: root(&|x| x.sigma), products, ..self }
+    }
+
+    /// The sum with what dividing this ciphertext's components leaves.
+    ///
+    /// Variances add if the error is independent of the components. It is for a fresh encryption, whose components are
+    /// uniform whatever its error, and stays so through divisions, rotations and products with public polynomials, and in
+    /// sums and products of ciphertexts that have no encryption in common. The sum of x and of x switched down and brought
+    /// up again is another matter: its error is the rounding to come.
+    #[must_use]
+    pub fn plus_rounding(self, rounding: Self) -> Self {
+        let sum = self.plus(rounding);
+        if self.detached { sum.with_variances(&[self, rounding]) } else { sum }
+    }
+
+    /// The sum e K' + e' K of two products, `self` and `other`, where e and e' are the errors of two ciphertexts and K and
+    /// K' are made of their components: variances add if those ciphertexts have no encryption in common and their errors
+    /// are independent of their components.
+    #[must_use]
+    pub fn sum_crosswise(self, other: Self, [x, y]: [&Self; 2]) -> Self {
+        let sum = self.plus(other);
+        let apart = x.detached && y.detached && x.origins.disjoint(&y.origins);
+        let detached = apart && self.detached && other.detached;
+        if apart { Self { detached, ..sum.with_variances(&[self, other]) } } else { sum }
     }
 
     /// The error m e + (1 - m) f where m is 0 or 1 at every root of X^N + 1, so that its value there is one of the two.
@@ -229,7 +276,7 @@ impl Noise {
     /// The error of a ciphertext added to itself.
     #[must_use]
     pub fn doubled(self) -> Self {
-        Self { average: self.average.plus_same(&self.average), ..self.sum(self) }
+        Self { average: self.average.plus_same(&self.average), detached: self.detached, ..self.sum(self) }
     }
 
     /// The error times a public number, given as log2.
@@ -244,6 +291,7 @@ impl Noise {
             products: self.products.map(|x| x + log2_factor),
             norm: self.norm + log2_factor,
             origins: self.origins,
+            detached: self.detached,
             average: self.average.times(log2_factor),
             reference: self.reference.times(log2_factor),
         }
@@ -251,8 +299,10 @@ impl Noise {
 
     /// The error times a public polynomial p, of which |p|_2 and |p|_1 are given as log2; all of it becomes remainder.
     ///
-    /// g is bounded by |p|_2 sigma sqrt(2/3) x with x = ln(2N 2^k), k the failure exponent and 20 bits for the number
-    /// of such products; the products by |p|_2 times their 2-norm, r by |p|_1 or by |p|_2 and its own.
+    /// Given the keys, a coefficient of p g is sub-Gaussian with the parameter sigma times the root mean square of
+    /// |p(zeta) s(zeta)| over that of |s(zeta)|, at most |p|_2 times the root of `peak`; the failure exponent has 20 bits
+    /// more for the number of such products. The products are bounded by |p|_2 times their 2-norm, r by |p|_1 or by |p|_2
+    /// and its own.
     #[must_use]
     pub fn times_poly(self, log_n: u32, log2_norm2: f64, log2_norm1: f64) -> Self {
         self.times_polynomial(log_n, [log2_norm2, log2_norm1], 2.0 * log2_norm2 - f64::from(log_n))
@@ -273,8 +323,7 @@ impl Noise {
             return Self::UNKNOWN;
         }
         let half = f64::from(log_n) / 2.0;
-        let x = std::f64::consts::LN_2 * f64::from(log_n + DEFAULT_LOG2_FAILURE + 21);
-        let tail = ((2.0f64 / 3.0).sqrt() * x).log2();
+        let tail = spectrum::log2_peak(log_n) / 2.0 + tail(log_n, LOG2_FAILURE_INSIDE).log2();
         let rest = (self.remainder + norm1).min(self.norm + half + norm2);
         let products = (self.products_bound(log_n, LOG2_FAILURE_INSIDE) + norm1)
             .min(self.products_norm(log_n, LOG2_FAILURE_INSIDE) + half + norm2);
@@ -284,6 +333,7 @@ impl Noise {
             remainder,
             norm: remainder,
             origins: self.origins,
+            detached: self.detached,
             average: self.average.error().times_random(log_n, log2_variance),
             reference: self.reference.product(&poly, log_n),
             ..Self::ZERO
@@ -300,15 +350,16 @@ impl Noise {
             return Self::UNKNOWN;
         }
         let log2_n = f64::from(log_n);
+        let apart = !same && self.origins.disjoint(&other.origins);
         let mut out = Self {
             origins: self.origins.union(&other.origins),
+            detached: apart && self.detached && other.detached,
             average: self.average.error().product(&other.average.error(), log_n, same),
             reference: self.reference.product(&other.reference, log_n),
             ..Self::ZERO
         };
         let [a, b] = [&self, &other].map(|x| x.graded());
         let norms = tails::tails(log_n, LOG2_FAILURE_INSIDE).norm;
-        let apart = !same && self.origins.disjoint(&other.origins);
         for (i, x) in a.iter().enumerate() {
             for (j, y) in b.iter().enumerate() {
                 // Degrees i + 1 and j + 1 make i + j + 2.
@@ -364,6 +415,19 @@ impl Noise {
 #[must_use]
 pub fn tail(log_n: u32, log2_failure: u32) -> f64 {
     (2.0 * std::f64::consts::LN_2 * f64::from(log_n + log2_failure + 1)).sqrt()
+}
+
+/// How large |g(zeta)| is at the most over all roots of X^N + 1, in units of 2^sigma sqrt(N), except with probability
+/// 2^-log2_failure.
+///
+/// Given the keys, the part of g(zeta) in any direction is sub-Gaussian: its variance meets |s(zeta)|^2, and the like of
+/// the errors of keys, which are at most `peak` times their mean, where its coefficients' variance meets the mean. One of
+/// 16 directions is within pi/16 of that of g(zeta): P(|g(zeta)| > x sqrt(peak) 2^sigma sqrt(N)) <= 16 exp(-c x^2) with
+/// c = cos^2(pi/16).
+#[must_use]
+pub fn root_tail(log_n: u32, log2_failure: u32) -> f64 {
+    let x2 = std::f64::consts::LN_2 * f64::from(log_n + log2_failure + 4) / 0.9619;
+    (x2 * spectrum::log2_peak(log_n).exp2()).sqrt()
 }
 
 /// The standard deviation that rounding adds: tau_0 + tau_1 s (+ tau_2 s^2 is bounded apart) for a ternary s.
@@ -482,94 +546,4 @@ pub fn require_room(noise_bits: f64, room_bits: f64, level: usize, log2_failure:
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_error_stays_unknown_and_is_refused() {
-        let unknown = Noise::UNKNOWN;
-        let derived = [
-            unknown,
-            unknown.plus(unknown),
-            unknown.plus(Noise::ZERO),
-            Noise::gaussian(3.2).plus(unknown),
-            unknown.times(-1000.0),
-            unknown.times(f64::NEG_INFINITY),
-            unknown.times_poly(12, -5.0, f64::NEG_INFINITY),
-        ];
-        for noise in derived {
-            assert!(noise.is_unknown());
-            assert_eq!(noise, Noise::UNKNOWN);
-            let error = require_room(noise.bound(15, 128), 1e9, 3, 128).unwrap_err();
-            assert_eq!(error, Error::UnknownNoise { room_bits: 1e9, level: 3 });
-        }
-        assert_eq!(require_room(f64::NAN, 10.0, 3, 128).unwrap_err().kind(), "unknown_noise");
-        assert_eq!(require_room(11.0, 10.0, 3, 128).unwrap_err().kind(), "noise");
-        for known in [Noise::ZERO, Noise::gaussian(3.2), Noise::bounded(2.0)] {
-            assert!(!known.is_unknown());
-            require_room(known.bound(15, 128), 10.0, 3, 128).unwrap();
-        }
-    }
-
-    fn fresh(number: u64) -> Noise {
-        rounding(1 << 13, 2).with_origins(Origins::one(number))
-    }
-
-    #[test]
-    fn products_of_unrelated_errors_are_bounded_by_moments_and_others_by_norms() {
-        let (x, y) = (fresh(1), fresh(2));
-        let apart = x.product(y, 13, false);
-        let together = x.product(x, 13, false);
-        let unknown = x.product(y.with_origins(Origins::ANY), 13, false);
-        assert_eq!(together.bound(13, 128), unknown.bound(13, 128));
-        // sqrt(N) times a few deviations, against N times the squares.
-        let typical = 2.0 * x.sigma + 13.0 / 2.0;
-        assert!((1.0..6.0).contains(&(apart.bound(13, 40) - typical)), "{apart:?}");
-        assert!(apart.bound(13, 40) < apart.bound(13, 128) && apart.bound(13, 128) + 2.0 < together.bound(13, 128));
-        assert!(together.bound(13, 128) >= 2.0 * x.sigma + 13.0, "x times its conjugate attains this");
-        assert!((x.product(x, 13, true).sigma_estimate() - apart.sigma_estimate() - 0.5).abs() < 1e-9);
-        // Origins nobody recorded are no reason to believe in independence.
-        let none = rounding(1 << 13, 2);
-        assert_eq!(none.product(none, 13, false).bound(13, 128), together.bound(13, 128));
-    }
-
-    #[test]
-    fn degrees_add_and_what_exceeds_the_highest_is_bounded_by_norms() {
-        let mut product = fresh(0);
-        let mut last = product.bound(13, 128);
-        for number in 1..9 {
-            product = product.product(fresh(number), 13, false);
-            let bound = product.bound(13, 128);
-            assert!(bound > last + 6.0, "{number}: {bound}");
-            assert_eq!(product.remainder > f64::NEG_INFINITY, number >= DEGREES as u64, "{product:?}");
-            last = bound;
-        }
-        let zero = Noise::ZERO.product(fresh(1), 13, false);
-        assert_eq!(zero.bound(13, 128), f64::NEG_INFINITY);
-    }
-
-    #[test]
-    fn sums_add_variances_only_of_different_encryptions() {
-        let (x, y) = (fresh(1), fresh(2));
-        assert!((x.sum(y).sigma - x.sigma - 0.5).abs() < 1e-9);
-        for other in [x, y.with_origins(Origins::ANY), rounding(1 << 13, 2)] {
-            assert!((x.sum(other).sigma - x.sigma - 1.0).abs() < 1e-9);
-        }
-        assert!((x.doubled().sigma_estimate() - x.sigma_estimate() - 1.0).abs() < 1e-9);
-        assert!((x.sum(y).sigma_estimate() - x.sigma_estimate() - 0.5).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_certificate_that_was_written_and_read_is_no_smaller() {
-        let product = fresh(1).product(fresh(2), 13, false).plus(fresh(3));
-        let (sigma, remainder) = product.claim(13);
-        let read = Noise::claimed(sigma, remainder);
-        for log2_failure in [40, 64, 128] {
-            assert!(read.bound(13, log2_failure) >= product.bound(13, log2_failure));
-        }
-        assert_eq!(read.claim(13), (sigma, remainder));
-        let other = fresh(7);
-        let dependent = read.product(other, 13, false);
-        assert!(dependent.bound(13, 128) >= product.product(other, 13, false).bound(13, 128));
-    }
-}
+mod tests;

@@ -65,10 +65,11 @@ impl Parameters {
         Self { soundness: LEAST_SOUNDNESS, challenges, masking: Masking::Rejection }
     }
 
-    /// For encryptions of constants: 128 responses.
+    /// For encryptions of constants: 81 responses.
     #[must_use]
     pub const fn constant() -> Self {
-        Self { soundness: LEAST_SOUNDNESS, challenges: Challenges::Bits, masking: Masking::Rejection }
+        let challenges = Challenges::Monomials { log2_span: 0 };
+        Self { soundness: LEAST_SOUNDNESS, challenges, masking: Masking::Rejection }
     }
 
     /// For shares of keys: 128 responses, and slack of at most 2^12.
@@ -77,10 +78,10 @@ impl Parameters {
         Self { soundness: LEAST_SOUNDNESS, challenges: Challenges::Bits, masking: Masking::Hints }
     }
 
-    /// The same with any soundness, at least one bit: proves nothing, for tests.
+    /// The same with any soundness of 1 to 256 bits, to which others are brought: proves nothing, for tests.
     #[must_use]
-    pub const fn insecure(self, soundness: u32) -> Self {
-        Self { soundness: if soundness == 0 { 1 } else { soundness }, ..self }
+    pub fn insecure(self, soundness: u32) -> Self {
+        Self { soundness: soundness.clamp(1, 256), ..self }
     }
 
     /// Bits of soundness.

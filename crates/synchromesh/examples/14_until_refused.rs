@@ -5,10 +5,11 @@
 //! of a ciphertext, which depends on public data only, is held against the room at every step, and what could decrypt
 //! wrongly is an error with a remedy.
 
+use synchromesh::exact::{Context, Evaluator, Params, Scheme};
 use synchromesh::plan::{Description, SchemeName};
 use synchromesh::rlwe::Randomness;
 use synchromesh::rlwe::noise::FailureLimit;
-use synchromesh::{Error, Result, bfv, bgv, ckks};
+use synchromesh::{Error, Result, ckks};
 
 /// No ciphertext can be doubled more often than this: its modulus has fewer bits.
 const MOST: u32 = 4000;
@@ -16,9 +17,9 @@ const MOST: u32 = 4000;
 fn main() -> Result<()> {
     for limit in FailureLimit::ALL {
         println!("at failure probability {limit} per decryption:");
-        exact_bfv(limit)?;
-        exact_bgv(limit)?;
-        approximate(limit)?;
+        exact(Description::new(SchemeName::Bfv, 1).plan()?.bfv()?.with_failure_limit(limit))?;
+        exact(Description::new(SchemeName::Bgv, 1).plan()?.bgv()?.with_failure_limit(limit))?;
+        approximate(Description::new(SchemeName::Ckks, 1).plan()?.ckks()?.with_failure_limit(limit))?;
     }
     Ok(())
 }
@@ -34,11 +35,11 @@ fn expected(x: i64, k: u32, t: i64) -> i64 {
     if r > t / 2 { r - t } else { r }
 }
 
-fn exact_bfv(limit: FailureLimit) -> Result<()> {
-    let context = bfv::Context::new(Description::new(SchemeName::Bfv, 1).plan()?.bfv()?.with_failure_limit(limit))?;
+fn exact<S: Scheme>(params: Params<S>) -> Result<()> {
+    let context = Context::new(params)?;
     let mut randomness = Randomness::from_os();
     let (secret, public) = context.generate_keys(&mut randomness)?;
-    let evaluator = bfv::Evaluator::new(&context, None);
+    let evaluator = Evaluator::new(&context, None);
     let mut sum = context.encrypt(&public, &context.encode(&[7i64, -3])?, &mut randomness)?;
     for doublings in 0..MOST {
         let decoded = context.decode(&context.decrypt(&secret, &sum)?)?;
@@ -46,7 +47,7 @@ fn exact_bfv(limit: FailureLimit) -> Result<()> {
         match evaluator.add(&sum, &sum) {
             Ok(next) => sum = next,
             Err(error) => {
-                refused("BFV ", doublings, &error);
+                refused(S::NAME, doublings, &error);
                 return Ok(());
             }
         }
@@ -54,28 +55,8 @@ fn exact_bfv(limit: FailureLimit) -> Result<()> {
     panic!("a ciphertext was doubled {MOST} times");
 }
 
-fn exact_bgv(limit: FailureLimit) -> Result<()> {
-    let context = bgv::Context::new(Description::new(SchemeName::Bgv, 1).plan()?.bgv()?.with_failure_limit(limit))?;
-    let mut randomness = Randomness::from_os();
-    let (secret, public) = context.generate_keys(&mut randomness)?;
-    let evaluator = bgv::Evaluator::new(&context, None);
-    let mut sum = context.encrypt(&public, &context.encode(&[7i64, -3])?, &mut randomness)?;
-    for doublings in 0..MOST {
-        let decoded = context.decode(&context.decrypt(&secret, &sum)?)?;
-        assert_eq!(decoded[..2], [7, -3].map(|x| expected(x, doublings, 65_537)));
-        match evaluator.add(&sum, &sum) {
-            Ok(next) => sum = next,
-            Err(error) => {
-                refused("BGV ", doublings, &error);
-                return Ok(());
-            }
-        }
-    }
-    panic!("a ciphertext was doubled {MOST} times");
-}
-
-fn approximate(limit: FailureLimit) -> Result<()> {
-    let context = ckks::Context::new(Description::new(SchemeName::Ckks, 1).plan()?.ckks()?.with_failure_limit(limit))?;
+fn approximate(params: ckks::Params) -> Result<()> {
+    let context = ckks::Context::new(params)?;
     let mut randomness = Randomness::from_os();
     let (secret, public) = context.generate_keys(&mut randomness)?;
     let evaluator = ckks::Evaluator::new(&context, None);
@@ -89,7 +70,7 @@ fn approximate(limit: FailureLimit) -> Result<()> {
         match evaluator.add(&sum, &sum) {
             Ok(next) => sum = next,
             Err(error) => {
-                refused("CKKS", doublings, &error);
+                refused("ckks", doublings, &error);
                 return Ok(());
             }
         }

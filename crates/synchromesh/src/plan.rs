@@ -489,18 +489,6 @@ fn key_bytes(rlwe: &Params, switch: &SwitchPlan, keys: usize) -> Result<u64> {
     Ok(container + all(switch)?[0] + second)
 }
 
-/// x + n y by doubling, whose certificate is that of n additions; none for n = 0.
-fn sum_of<C>(x: &C, y: &C, n: usize, add: impl Fn(&C, &C) -> Result<C>) -> Result<Option<C>> {
-    let Some(top) = n.checked_ilog2() else { return Ok(None) };
-    let mut multiple: Option<C> = None;
-    for bit in (0..top).rev() {
-        let half = multiple.as_ref().unwrap_or(y);
-        let double = add(half, half)?;
-        multiple = Some(if n >> bit & 1 == 1 { add(&double, y)? } else { double });
-    }
-    add(x, multiple.as_ref().unwrap_or(y)).map(Some)
-}
-
 /// The dry backend for checked parameters.
 fn dry(params: &Params) -> Dry {
     Dry::new(std::sync::Arc::clone(params.ring()))

@@ -5,17 +5,22 @@
 pub(crate) enum Group {
     Ntt,
     KeySwitch,
+    KeySwitchSets,
+    KeySwitchLevels,
     Scheme,
     Circuits,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 4] = [Self::Ntt, Self::KeySwitch, Self::Scheme, Self::Circuits];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Ntt, Self::KeySwitch, Self::KeySwitchSets, Self::KeySwitchLevels, Self::Scheme, Self::Circuits];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ntt => "ntt",
             Self::KeySwitch => "key-switch",
+            Self::KeySwitchSets => "key-switch-sets",
+            Self::KeySwitchLevels => "key-switch-levels",
             Self::Scheme => "scheme",
             Self::Circuits => "circuits",
         }
@@ -29,7 +34,8 @@ pub(crate) const TFHE_NTT: &str = "tfhe-ntt";
 /// Ending of a peer's operation that leaves out the factor 1/N; ours always includes it.
 pub(crate) const UNNORMALISED: &str = "-unnormalised";
 
-/// One thing to measure, with all programs that can measure it.
+/// One thing to measure, with all programs that can measure it. Where a program has several calls for one operation, its
+/// fastest counts.
 pub(crate) struct Case {
     pub(crate) group: Group,
     pub(crate) label: String,
@@ -80,6 +86,8 @@ pub(crate) fn all() -> Vec<Case> {
         key_switch(16, 1121, 56, 20, 10, 0.11),
         key_switch(17, 2242, 56, 40, 20, 0.13),
     ]);
+    cases.extend(TABLE9.map(|(log_n, log_q, omega)| key_switch_set(log_n, log_q, omega)));
+    cases.extend([39, 38, 37, 36, 35, 34, 33, 32, 28, 24, 20, 16, 12, 8, 4].map(key_switch_level));
     cases.extend([scheme("ckks", 15, 12), scheme("bgv", 14, 5), scheme("bfv", 14, 5), products()]);
     for name in ["bgv", "bfv"] {
         cases.extend((1..=7).map(|k| circuit(name, "product", k)));
@@ -143,6 +151,74 @@ fn key_switch(log_n: u32, log_q: u32, bits: u32, limbs: u32, special: u32, ratio
             PeerCall { peer: OPENFHE, args: format!("{size} --omega 2"), lacks: Vec::new() },
         ],
         limits: vec![Limit { op: "rotate", peer: LATTIGO, ratio, only_isa: None }],
+    }
+}
+
+/// The sets of ePrint 2023/1642, Table 9: log2 N, bits of Q, digits.
+const TABLE9: [(u32, u32, u32); 19] = [
+    (14, 216, 1),
+    (14, 280, 2),
+    (14, 324, 3),
+    (14, 342, 5),
+    (15, 432, 1),
+    (15, 560, 2),
+    (15, 649, 3),
+    (15, 684, 5),
+    (15, 728, 6),
+    (16, 855, 1),
+    (16, 1121, 2),
+    (16, 1298, 3),
+    (16, 1380, 5),
+    (16, 1475, 6),
+    (17, 1711, 1),
+    (17, 2242, 2),
+    (17, 2580, 3),
+    (17, 2760, 5),
+    (17, 2940, 6),
+];
+
+/// A rotation with the digits of a set. The peer takes the fewest primes of at most 58 bits that all digits have equally
+/// many of.
+fn key_switch_set(log_n: u32, log_q: u32, omega: u32) -> Case {
+    let limbs = log_q.div_ceil(58).next_multiple_of(omega);
+    let bits = log_q.div_ceil(limbs);
+    let mut case = key_switch(log_n, log_q, bits, limbs, limbs / omega, 0.15);
+    case.group = Group::KeySwitchSets;
+    case.label = format!("set of Table 9, N 2^{log_n}, log q {log_q}, omega {omega}");
+    case.ops.retain(|op| *op == "rotate");
+    case.ours.truncate(1);
+    case.ours[0].args = case.ours[0].args.replace("--omega 2", &format!("--omega {omega}"));
+    case.peers.retain(|call| call.peer == LATTIGO);
+    case
+}
+
+/// A rotation at a level of level-aware key switching: a chain of 40 primes of 44 bits (Table 3): `limbs` primes in the ciphertext and the
+/// best number of the others in P, for both.
+fn key_switch_level(limbs: u32) -> Case {
+    let lengths = [1, 2, 4, 8, 16].into_iter().filter(|length| limbs + length <= 40);
+    let field = || Field { op: "rotate", key: "median_ms", to_ns: 1e6 };
+    let ours = |length: u32| OurCall {
+        args: format!(
+            "bench key-switch --log-n 16 --log-q {} --log-p {} --width 44 --digit-primes {} --method hybrid --insecure \
+             --input ntt --output ntt --op rotate --json",
+            44 * limbs,
+            44 * length,
+            length.min(limbs),
+        ),
+        fields: vec![field()],
+    };
+    let peer = |length: u32| PeerCall {
+        peer: LATTIGO,
+        args: format!("key-switch --log-n 16 --bits 44 --limbs {limbs} --special {length}"),
+        lacks: Vec::new(),
+    };
+    Case {
+        group: Group::KeySwitchLevels,
+        label: format!("level of {limbs} of 40 primes, N 2^16"),
+        ops: vec!["rotate"],
+        ours: lengths.clone().map(ours).collect(),
+        peers: lengths.map(peer).collect(),
+        limits: vec![Limit { op: "rotate", peer: LATTIGO, ratio: 0.12, only_isa: None }],
     }
 }
 

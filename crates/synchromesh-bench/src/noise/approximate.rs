@@ -6,7 +6,8 @@ use synchromesh::ckks::{Ciphertext, Context, Evaluator, Mode, Params, ParamsLite
 use synchromesh_rlwe::noise::FailureLimit;
 use synchromesh_rlwe::{Noise, PublicKey, Randomness, SecretKey};
 
-use super::{Row, Table};
+use super::Table;
+use super::suite::{Effort, Errors};
 use crate::Error;
 
 /// log2 of the scale.
@@ -66,40 +67,54 @@ fn rotate(x: &Values, k: usize) -> Values {
     (0..x.len()).map(|i| x[(i + k) % x.len()]).collect()
 }
 
-/// Every operation under `keys` keys.
-///
-/// # Errors
-/// When a ciphertext is refused or the device fails.
-pub fn approximate(log_n: u32, keys: usize) -> Result<Vec<Row>, Error> {
-    let params = Params::new(ParamsLiteral {
-        log_n,
-        log_scale: SCALE,
-        q_bits: vec![55, 40, 40, 40],
-        p_bits: vec![58, 58],
-        level_limbs: Vec::new(),
-        schedule: Default::default(),
-        omega: 2,
-        mode: Mode::Auto,
-        security: synchromesh_rlwe::Security::Insecure,
-        primes: None,
-    })?;
-    let context = Context::new(params)?;
-    let mut table = Table::default();
-    for key in 0..keys {
-        let mut randomness = Randomness::insecure_from_number(2000 * u64::from(log_n) + key as u64);
-        let (secret, public) = context.generate_keys(&mut randomness)?;
-        let rotations = Rotations::by((0..log_n - 1).map(|i| 1 << i)).and_conjugate();
-        let made = Arc::new(context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?);
-        let evaluator = Evaluator::new(&context, Some(made));
-        let state = key as u64;
-        let mut setup = Setup { context: Arc::clone(&context), secret, public, evaluator, randomness, state };
-        linear(&mut setup, &mut table)?;
-        products(&mut setup, &mut table)?;
+/// A context of CKKS that errors are measured in.
+pub(super) struct Approximate {
+    context: Arc<Context>,
+}
+
+impl Approximate {
+    pub(super) fn new(log_n: u32) -> Result<Self, Error> {
+        let params = Params::new(ParamsLiteral {
+            log_n,
+            log_scale: SCALE,
+            q_bits: vec![55, 40, 40, 40],
+            p_bits: vec![58, 58],
+            level_limbs: Vec::new(),
+            schedule: Default::default(),
+            omega: 2,
+            mode: Mode::Auto,
+            security: synchromesh_rlwe::Security::Insecure,
+            primes: None,
+        })?;
+        Ok(Self { context: Context::new(params)? })
     }
-    let half = f64::from(log_n) / 2.0;
-    // What a slot may be off by, in the units of the measured errors.
-    let bound = |noise: &Noise, limit: FailureLimit| context.slot_bound(*noise, limit) - half;
-    Ok(table.rows("ckks", log_n, keys, bound))
+}
+
+impl Errors for Approximate {
+    fn measure(&self, key: usize, effort: Effort) -> Result<Table, Error> {
+        let (mut table, log_n) = (Table::default(), self.context.params().log_n());
+        let mut randomness = Randomness::insecure_from_number(2000 * u64::from(log_n) + key as u64);
+        let (secret, public) = self.context.generate_keys(&mut randomness)?;
+        let rotations = Rotations::by((0..log_n - 1).map(|i| 1 << i)).and_conjugate();
+        let made = Arc::new(self.context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?);
+        let evaluator = Evaluator::new(&self.context, Some(made));
+        let context = Arc::clone(&self.context);
+        let mut setup = Setup { context, secret, public, evaluator, randomness, state: key as u64 };
+        linear(&mut setup, &mut table)?;
+        for _ in 0..effort.sums {
+            slot_sum(&mut setup, &mut table)?;
+        }
+        products(&mut setup, &mut table)?;
+        if effort.hostile {
+            hostile(&mut setup, &mut table)?;
+        }
+        Ok(table)
+    }
+
+    /// What a slot may be off by, in the units of the measured errors.
+    fn bound(&self, noise: &Noise, limit: FailureLimit) -> f64 {
+        self.context.slot_bound(*noise, limit) - f64::from(self.context.params().log_n()) / 2.0
+    }
 }
 
 fn linear(setup: &mut Setup, table: &mut Table) -> Result<(), Error> {
@@ -117,8 +132,13 @@ fn linear(setup: &mut Setup, table: &mut Table) -> Result<(), Error> {
     setup.enter(table, ("rotate", true, 0), &e.rotate(&x, 1)?, &rotate(&a, 1))?;
     setup.enter(table, ("rotate, hoisted", true, 0), &e.rotate_many(&x, &[2])?[0], &rotate(&a, 2))?;
     setup.enter(table, ("conjugate", true, 0), &e.conjugate(&x)?, &a)?;
-    setup.enter(table, ("modulus switch", true, 0), &e.mod_switch(&x)?, &a)?;
-    let (mut sum, mut expected, mut k) = (x.duplicate(&setup.context)?, a.clone(), 1);
+    setup.enter(table, ("modulus switch", true, 0), &e.mod_switch(&x)?, &a)
+}
+
+fn slot_sum(setup: &mut Setup, table: &mut Table) -> Result<(), Error> {
+    let (mut expected, mut k) = (setup.uniform(), 1);
+    let mut sum = setup.encrypt(&expected)?;
+    let e = &setup.evaluator;
     while k < setup.context.params().slots() {
         sum = e.add(&sum, &e.rotate(&sum, k as i64)?)?;
         expected = zip(&expected, &rotate(&expected, k), |x, y| x + y);
@@ -138,15 +158,23 @@ fn products(setup: &mut Setup, table: &mut Table) -> Result<(), Error> {
     setup.enter(table, ("x y", true, 1), &xy, &ab)?;
     setup.enter(table, ("x x", true, 1), &e.square(&x[0])?, &mul(&values[0], &values[0]))?;
     setup.enter(table, ("(x y) z", true, 2), &e.mul(&xy, &x[2])?, &mul(&ab, &values[2]))?;
-    setup.enter(table, ("(x y) (z w)", true, 2), &e.mul(&xy, &zw)?, &mul(&ab, &cd))?;
-    let conjugate = e.conjugate(&x[0])?;
-    let square = mul(&values[0], &values[0]);
-    setup.enter(table, ("x times its conjugate", false, 1), &e.mul(&x[0], &conjugate)?, &square)?;
-    let rotated = e.rotate(&x[0], 1)?;
-    let expected = mul(&values[0], &rotate(&values[0], 1));
-    setup.enter(table, ("x times its rotation", false, 1), &e.mul(&x[0], &rotated)?, &expected)?;
-    let ones = vec![1.0; values[0].len()];
-    let extreme = setup.encrypt(&ones)?;
+    setup.enter(table, ("(x y) (z w)", true, 2), &e.mul(&xy, &zw)?, &mul(&ab, &cd))
+}
+
+/// Operands that have something in common, and messages chosen to hurt: for the certificate alone.
+fn hostile(setup: &mut Setup, table: &mut Table) -> Result<(), Error> {
+    let (a, b) = (setup.uniform(), setup.uniform());
+    let ones = vec![1.0; a.len()];
+    let (x, y, extreme) = (setup.encrypt(&a)?, setup.encrypt(&b)?, setup.encrypt(&ones)?);
     let e = &setup.evaluator;
-    setup.enter(table, ("largest times y", false, 1), &e.mul(&extreme, &x[1])?, &values[1])
+    let mul = |x: &Values, y: &Values| zip(x, y, |x, y| x * y);
+    let conjugate = e.conjugate(&x)?;
+    setup.enter(table, ("x times its conjugate", false, 1), &e.mul(&x, &conjugate)?, &mul(&a, &a))?;
+    let rotated = e.rotate(&x, 1)?;
+    setup.enter(table, ("x times its rotation", false, 1), &e.mul(&x, &rotated)?, &mul(&a, &rotate(&a, 1)))?;
+    let square = e.square(&x)?;
+    let fourth = mul(&mul(&a, &a), &mul(&a, &a));
+    setup.enter(table, ("(x x) (x x)", false, 2), &e.square(&square)?, &fourth)?;
+    setup.enter(table, ("largest times y", false, 1), &e.mul(&extreme, &y)?, &b)?;
+    setup.enter(table, ("largest times largest", false, 1), &e.mul(&extreme, &extreme)?, &ones)
 }

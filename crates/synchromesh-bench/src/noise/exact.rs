@@ -2,22 +2,24 @@
 
 use std::sync::Arc;
 
-use num_bigint::{BigInt, BigUint};
 use num_traits::ToPrimitive;
+use serde::{Deserialize, Serialize};
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
 use synchromesh::exact::{Ciphertext, Context, Evaluator, Params, ParamsLiteral, Plaintext, Rotations, Scheme};
+use synchromesh_ring::modulus::Modulus;
 use synchromesh_rlwe::noise::{FailureLimit, Model};
-use synchromesh_rlwe::{PublicKey, Randomness, SecretKey, Security};
+use synchromesh_rlwe::{Noise, PublicKey, Randomness, SecretKey, Security};
 
-use super::{Row, Table};
+use super::Table;
+use super::suite::{Effort, Errors};
 use crate::Error;
 
 /// 3 * 2^18 + 1, which has slots up to N = 2^17.
 pub(super) const T: u64 = 786_433;
 
 /// How keys are switched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Plan {
     /// Two digits, each well below P: rounding is most of the error.
     Wide,
@@ -26,7 +28,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Wide => "",
             Self::Narrow => ", digits above P",
@@ -53,27 +55,45 @@ impl Plan {
 }
 
 /// A scheme whose errors can be taken from its phases.
-pub trait Measured: Scheme {
-    /// The error of a coefficient x of the phase modulo q, of a ciphertext with a coefficient m of the message.
-    fn error(header: &Self::Header, x: &BigInt, m: &BigInt, q: &BigInt, t: &BigInt) -> f64;
-}
-
-/// The residue of x nearest to 0.
-fn centred(x: BigInt, q: &BigInt) -> BigInt {
-    let r = ((x % q) + q) % q;
-    if &r + &r > *q { r - q } else { r }
+pub(super) trait Measured: Scheme {
+    /// The number that messages are multiplied by, where they are in the low digits of a phase; none in BFV.
+    fn factor(header: &Self::Header) -> Option<u64>;
 }
 
 impl Measured for Bfv {
-    fn error((): &(), x: &BigInt, m: &BigInt, q: &BigInt, t: &BigInt) -> f64 {
-        centred(t * x - q * m, &(t * q)).to_f64().unwrap_or(f64::MAX) / t.to_f64().unwrap_or(1.0)
+    fn factor((): &()) -> Option<u64> {
+        None
     }
 }
 
 impl Measured for Bgv {
-    fn error(header: &Self::Header, x: &BigInt, m: &BigInt, q: &BigInt, t: &BigInt) -> f64 {
-        let message = centred(m * BigInt::from(header.value().clone()), t);
-        ((centred(x.clone(), q) - message) / t).to_f64().unwrap_or(f64::MAX)
+    fn factor(header: &Self::Header) -> Option<u64> {
+        (header.value() % T).to_u64()
+    }
+}
+
+/// Centred integers from their residues modulo up to three primes, as floating-point numbers.
+struct Lift(Vec<Modulus>);
+
+impl Lift {
+    /// The integer of these residues nearest to 0, by mixed radix: v_1 + q_1 v_2 + q_1 q_2 v_3 with v_k centred last.
+    fn centred(&self, residues: &[u64]) -> f64 {
+        let (mut low, mut product) = (0i128, 1i128);
+        for (k, (q, &r)) in self.0.iter().zip(residues).enumerate() {
+            let signed = i128::from(q.value());
+            let below = |x: i128| x.rem_euclid(signed) as u64;
+            let inverse = q.inv(below(product)).unwrap_or_default();
+            let digit = i128::from(q.mul(q.sub(r, below(low)), inverse));
+            let last = k + 1 == self.0.len();
+            let digit = if last && 2 * digit > signed { digit - signed } else { digit };
+            match product.checked_mul(digit).and_then(|x| x.checked_add(low)) {
+                Some(sum) => low = sum,
+                // Only the last digit can be as large.
+                None => return digit as f64 * product as f64 + low as f64,
+            }
+            product = product.saturating_mul(signed);
+        }
+        low as f64
     }
 }
 
@@ -114,25 +134,37 @@ impl<S: Measured> Setup<S> {
         Ok(self.context.encrypt(&self.public, &plaintext, &mut self.randomness)?)
     }
 
+    /// The errors of a ciphertext of `expected`, which it must decrypt to: t e modulo q is t times the phase in BFV, and
+    /// e is the phase less the message, over t, in BGV.
     fn errors(&self, ct: &Ciphertext<S>, expected: &Plaintext) -> Result<Vec<f64>, Error> {
         let context = &self.context;
         let (ring, n) = (context.params().rlwe().ring(), context.params().n());
+        let message = context.decode_coefficients_u64(expected)?;
+        if context.decode_coefficients_u64(&context.decrypt(&self.secret, ct)?)? != message {
+            return Err(Error::Request { reason: format!("a ciphertext of {} decrypts wrongly", S::NAME) });
+        }
         let phase = self.secret.phase(context.rlwe(), ct.inner())?;
         let (primes, words) = (phase.poly().primes(), phase.poly().to_words(context.rlwe().backend())?);
-        let q = ring.product(primes);
-        let share = |i| {
-            let own = BigUint::from(ring.modulus(i).value());
-            let cofactor = &q / &own;
-            &cofactor * cofactor.modinv(&own).unwrap_or_default()
+        let lift = Lift(primes.iter().take(3).map(|i| ring.modulus(i)).collect());
+        let factor = S::factor(ct.header());
+        let multipliers: Vec<u64> =
+            lift.0.iter().map(|q| if factor.is_some() { q.inv(T).unwrap_or(0) } else { T }).collect();
+        let unit = if factor.is_some() { 1.0 } else { 1.0 / T as f64 };
+        let error = |(j, &m): (usize, &u64)| {
+            let low = factor.map_or(0, |f| centred(f * m % T));
+            let residues: [u64; 3] = std::array::from_fn(|i| match lift.0.get(i) {
+                Some(q) => q.mul(q.sub(words[i * n + j], low.rem_euclid(q.value() as i64) as u64), multipliers[i]),
+                None => 0,
+            });
+            lift.centred(&residues) * unit
         };
-        let shares: Vec<BigUint> = primes.iter().map(share).collect();
-        let (signed, t) = (BigInt::from(q.clone()), BigInt::from(context.params().t().value().clone()));
-        let message = context.decode_coefficients_big(expected)?;
-        let lift =
-            |j: usize| shares.iter().enumerate().map(|(i, share)| share * words[i * n + j]).sum::<BigUint>() % &q;
-        let error = |(j, m): (usize, &BigInt)| S::error(ct.header(), &BigInt::from(lift(j)), m, &signed, &t);
         Ok(message.iter().enumerate().map(error).collect())
     }
+}
+
+/// The residue modulo T nearest to 0.
+fn centred(x: u64) -> i64 {
+    if 2 * x > T { x as i64 - T as i64 } else { x as i64 }
 }
 
 fn zip(x: &Values, y: &Values, f: impl Fn(u64, u64) -> u64) -> Values {
@@ -157,39 +189,40 @@ fn swap(x: &Values) -> Values {
     x[half..].iter().chain(&x[..half]).copied().collect()
 }
 
-/// Every operation under `keys` keys.
-///
-/// # Errors
-/// When a ciphertext is refused or the device fails.
-pub fn exact<S: Measured>(log_n: u32, keys: usize, plan: Plan) -> Result<Vec<Row>, Error> {
-    let context = Context::<S>::new(Params::new(plan.literal(log_n))?)?;
-    let steps: Vec<i64> = (0..log_n - 1).map(|i| 1 << i).collect();
-    let rotations = Rotations::rows(steps.clone()).with_columns();
-    let mut table = Table::default();
-    for key in 0..keys {
-        let mut setup = Setup::new(Arc::clone(&context), &rotations, 1000 * u64::from(log_n) + key as u64)?;
-        linear(&mut setup, &mut table, &steps)?;
-        products(&mut setup, &mut table)?;
-        hostile(&mut setup, &mut table)?;
+/// A context of BFV or BGV that errors are measured in.
+pub(super) struct Exact<S: Scheme> {
+    context: Arc<Context<S>>,
+    rotations: Rotations,
+    steps: Vec<i64>,
+}
+
+impl<S: Measured> Exact<S> {
+    pub(super) fn new(log_n: u32, plan: Plan) -> Result<Self, Error> {
+        let context = Context::<S>::new(Params::new(plan.literal(log_n))?)?;
+        let steps: Vec<i64> = (0..log_n - 1).map(|i| 1 << i).collect();
+        Ok(Self { context, rotations: Rotations::rows(steps.clone()).with_columns(), steps })
     }
-    let bound = |noise: &synchromesh_rlwe::Noise, limit: FailureLimit| noise.by(Model::Certificate(limit), log_n);
-    Ok(table.rows(&format!("{}{}", S::NAME, plan.name()), log_n, keys, bound))
 }
 
-/// [`exact`] for BFV.
-///
-/// # Errors
-/// As [`exact`].
-pub fn exact_bfv(log_n: u32, keys: usize, plan: Plan) -> Result<Vec<Row>, Error> {
-    exact::<Bfv>(log_n, keys, plan)
-}
+impl<S: Measured> Errors for Exact<S> {
+    fn measure(&self, key: usize, effort: Effort) -> Result<Table, Error> {
+        let mut table = Table::default();
+        let seed = 1000 * u64::from(self.context.params().log_n()) + key as u64;
+        let mut setup = Setup::new(Arc::clone(&self.context), &self.rotations, seed)?;
+        linear(&mut setup, &mut table)?;
+        for _ in 0..effort.sums {
+            slot_sum(&mut setup, &mut table, &self.steps)?;
+        }
+        products(&mut setup, &mut table)?;
+        if effort.hostile {
+            hostile(&mut setup, &mut table)?;
+        }
+        Ok(table)
+    }
 
-/// [`exact`] for BGV.
-///
-/// # Errors
-/// As [`exact`].
-pub fn exact_bgv(log_n: u32, keys: usize, plan: Plan) -> Result<Vec<Row>, Error> {
-    exact::<Bgv>(log_n, keys, plan)
+    fn bound(&self, noise: &Noise, limit: FailureLimit) -> f64 {
+        noise.by(Model::Certificate(limit), self.context.params().log_n())
+    }
 }
 
 /// Enters the errors of a ciphertext of `expected`.
@@ -205,14 +238,14 @@ fn enter<S: Measured>(
     Ok(())
 }
 
-fn linear<S: Measured>(setup: &mut Setup<S>, table: &mut Table, steps: &[i64]) -> Result<(), Error> {
+fn linear<S: Measured>(setup: &mut Setup<S>, table: &mut Table) -> Result<(), Error> {
     let (a, b) = (setup.uniform(), setup.uniform());
     let (x, y) = (setup.encrypt(&a)?, setup.encrypt(&b)?);
     let plain = setup.context.encode(&b)?;
-    let e = &setup.evaluator;
     enter(setup, table, ("encrypt", true, 0), &x, &a)?;
-    let seeded = setup.context.encrypt_with_secret(&setup.secret, &plain, &mut Randomness::insecure_from_number(7))?.0;
+    let seeded = setup.context.encrypt_with_secret(&setup.secret, &plain, &mut setup.randomness)?.0;
     enter(setup, table, ("encrypt under the secret key", true, 0), &seeded, &b)?;
+    let e = &setup.evaluator;
     enter(setup, table, ("x + y", true, 0), &e.add(&x, &y)?, &add(&a, &b))?;
     enter(setup, table, ("x + x", true, 0), &e.add(&x, &x)?, &add(&a, &a))?;
     enter(setup, table, ("x + plaintext", true, 0), &e.add_plain(&x, &plain)?, &add(&a, &b))?;
@@ -220,8 +253,13 @@ fn linear<S: Measured>(setup: &mut Setup<S>, table: &mut Table, steps: &[i64]) -
     enter(setup, table, ("1000 x", true, 0), &e.mul_scalar(&x, 1000)?, &zip(&a, &a, |x, _| 1000 * x))?;
     enter(setup, table, ("rotate", true, 0), &e.rotate_rows(&x, 1)?, &rotate(&a, 1))?;
     enter(setup, table, ("rotate, hoisted", true, 0), &e.rotate_rows_many(&x, &[2])?[0], &rotate(&a, 2))?;
-    enter(setup, table, ("modulus switch", true, 0), &e.mod_switch(&x)?, &a)?;
-    let (mut sum, mut expected) = (x.duplicate(&setup.context)?, a.clone());
+    enter(setup, table, ("modulus switch", true, 0), &e.mod_switch(&x)?, &a)
+}
+
+fn slot_sum<S: Measured>(setup: &mut Setup<S>, table: &mut Table, steps: &[i64]) -> Result<(), Error> {
+    let mut expected = setup.uniform();
+    let mut sum = setup.encrypt(&expected)?;
+    let e = &setup.evaluator;
     for &k in steps {
         sum = e.add(&sum, &e.rotate_rows(&sum, k)?)?;
         expected = add(&expected, &rotate(&expected, k as usize));

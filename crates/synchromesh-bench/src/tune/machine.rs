@@ -11,7 +11,8 @@ const BYTES: usize = 256 << 20;
 const PASSES: usize = 5;
 
 /// The processor's name, as Linux has it.
-pub(super) fn name() -> String {
+#[must_use]
+pub fn name() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = text.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or("");
     let name = model.trim_start_matches([' ', '\t', ':']).trim();

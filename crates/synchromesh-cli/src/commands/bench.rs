@@ -265,10 +265,10 @@ pub(super) struct SchemeBench {
     #[arg(long, value_enum)]
     scheme: Scheme,
     /// log2 of the degree N.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(10..=18))]
+    #[arg(long, default_value_t = 14, value_parser = clap::value_parser!(u32).range(10..=18))]
     log_n: u32,
-    /// Levels above the lowest, one prime each.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100), required_unless_present = "q_bits")]
+    /// Levels above the lowest, one prime each [default: 5, or as many as --q-bits has].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100))]
     depth: Option<u32>,
     /// Widths of the ciphertext primes of bfv and bgv, one a level, the one that stays longest first [default: 50 each].
     #[arg(long, value_name = "BITS,..", value_delimiter = ',', conflicts_with = "depth")]
@@ -355,7 +355,7 @@ impl SchemeBench {
         let request = scheme::Request {
             scheme: self.scheme.into(),
             log_n: self.log_n,
-            depth: self.depth.map_or_else(|| self.q_bits.as_ref().map_or(1, Vec::len) - 1, |depth| depth as usize),
+            depth: self.depth.map_or_else(|| self.q_bits.as_ref().map_or(6, Vec::len) - 1, |depth| depth as usize),
             q_bits: self.q_bits.clone(),
             p_bits: self.p_bits.clone(),
             omega: self.omega.map(|omega| omega as usize),

@@ -3,13 +3,17 @@
 use super::place::Place;
 use crate::error::Error;
 use crate::output::{Report, progress};
+use crate::page::{Section, page};
 use crate::plot::chart::chart;
 use crate::profile;
 use clap::Args;
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use synchromesh_bench::reproduce::{ITEMS, Item, Outcome, Row, Settings, csv};
+use std::time::Instant;
+use synchromesh_bench::memory::total_bytes;
+use synchromesh_bench::reproduce::{Figure, ITEMS, Item, Outcome, Row, Settings, csv};
+use synchromesh_bench::tune::{self, Plan};
+use synchromesh_ring::isa::Isa;
 use synchromesh_rlwe::file::{self, Access, Existing};
 
 /// Measure a table or figure of a paper again: `list` names them, `all` runs every one.
@@ -23,7 +27,7 @@ pub(super) struct Reproduce {
     /// Where to write ITEM.csv and ITEM.svg.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// With all: where to write every item and report.md.
+    /// With all: where to write every item and index.html, a page of all of them beside the papers' figures.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
     /// A machine profile [default: the one `tune` made].
@@ -52,11 +56,20 @@ struct Reproduced {
     rows: Vec<Row>,
     deviations: Vec<String>,
     files: Vec<String>,
+    seconds: f64,
+    /// With all: why there are no rows, and what helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+    #[serde(skip)]
+    paper: &'static str,
+    #[serde(skip)]
+    figure: Option<Figure>,
 }
 
 #[derive(Serialize)]
 struct All {
     items: Vec<Reproduced>,
+    seconds: f64,
     report: Option<String>,
 }
 
@@ -75,39 +88,130 @@ impl Reproduce {
             }
             "all" => self.all(json),
             id => match Item::find(id) {
-                Some(item) => Report::new(&self.one(item, self.out.as_deref(), json)?),
+                Some(item) => {
+                    let settings = Settings { quick: self.quick, profile: profile::load(self.profile.as_deref())? };
+                    Report::new(&one(item, &settings, self.out.as_deref(), json)?)
+                }
                 None => usage(format!("there is no item {id}; `synchromesh reproduce list` names them")),
             },
         }
     }
 
-    fn one(&self, item: &'static Item, out: Option<&Path>, json: bool) -> Result<Reproduced, Error> {
-        let settings = Settings { quick: self.quick, profile: profile::load(self.profile.as_deref())? };
-        let bar = progress(json, 0);
-        let outcome = item.run(&settings, &mut |what| {
-            bar.inc_length(1);
-            bar.inc(1);
-            bar.set_message(format!("{}: {what}", item.id));
-        })?;
-        bar.finish_and_clear();
-        let files = out.map_or_else(|| Ok(Vec::new()), |out| write(item, &outcome, out))?;
-        Ok(Reproduced { id: item.id, title: item.title, rows: outcome.rows, deviations: outcome.deviations, files })
-    }
-
+    /// Every item, those that cannot run with the reason; with `--report` the page of them.
     fn all(&self, json: bool) -> Result<Report, Error> {
+        let start = Instant::now();
         let out = self.report.as_deref().or(self.out.as_deref());
+        let settings = Settings { quick: self.quick, profile: Some(self.profile_or_measure(json)?) };
         let mut items = Vec::with_capacity(ITEMS.len());
         for item in ITEMS {
-            items.push(self.one(item, out, json)?);
+            items.push(one(item, &settings, out, json).or_else(|error| without_result(item, error))?);
         }
+        let seconds = rounded(start.elapsed().as_secs_f64());
         let mut report = None;
         if let Some(directory) = &self.report {
-            let path = directory.join("report.md");
-            file::write(&path, markdown(&items).as_bytes(), Access::Public, Existing::Replace)?;
+            let path = directory.join("index.html");
+            let sections: Vec<Section<'_>> = items.iter().map(Reproduced::section).collect();
+            let text = page(&head(&settings, seconds)?, &sections);
+            file::write(&path, text.as_bytes(), Access::Public, Existing::Replace)?;
             report = Some(path.display().to_string());
         }
-        Report::new(&All { items, report })
+        let failed: Vec<&str> = items.iter().filter(|item| item.failure.is_some()).map(|item| item.id).collect();
+        let (passed, what) = (failed.is_empty(), format!("not run: {}", failed.join(", ")));
+        Ok(Report::new(&All { items, seconds, report })?.check(passed, &what))
     }
+
+    /// This machine's profile; a coarse one measured now where there is none.
+    fn profile_or_measure(&self, json: bool) -> Result<synchromesh::cost::Profile, Error> {
+        if let Some(profile) = profile::load(self.profile.as_deref())? {
+            return Ok(profile);
+        }
+        let plan = Plan::quick();
+        let bar = progress(json, plan.steps());
+        let measured = tune::measure(&plan, |what| {
+            bar.inc(1);
+            bar.set_message(format!("this machine: {what}"));
+        })?;
+        bar.finish_and_clear();
+        Ok(measured)
+    }
+}
+
+impl Reproduced {
+    fn section(&self) -> Section<'_> {
+        Section {
+            id: self.id,
+            title: self.title,
+            paper: self.paper,
+            rows: &self.rows,
+            deviations: &self.deviations,
+            figure: self.figure.as_ref(),
+            failure: self.failure.as_deref(),
+            seconds: self.seconds,
+        }
+    }
+}
+
+fn rounded(seconds: f64) -> f64 {
+    (1e3 * seconds).round() / 1e3
+}
+
+fn one(item: &'static Item, settings: &Settings, out: Option<&Path>, json: bool) -> Result<Reproduced, Error> {
+    let start = Instant::now();
+    let bar = progress(json, 0);
+    let outcome = item.run(settings, &mut |what| {
+        bar.inc_length(1);
+        bar.inc(1);
+        bar.set_message(format!("{}: {what}", item.id));
+    })?;
+    bar.finish_and_clear();
+    let seconds = rounded(start.elapsed().as_secs_f64());
+    let files = out.map_or_else(|| Ok(Vec::new()), |out| write(item, &outcome, out))?;
+    let Outcome { rows, deviations, figure } = outcome;
+    let (id, title, paper) = (item.id, item.title, item.paper);
+    Ok(Reproduced { id, title, rows, deviations, files, seconds, failure: None, paper, figure })
+}
+
+/// An item that this machine cannot run; an error of the files is everybody's.
+fn without_result(item: &'static Item, error: Error) -> Result<Reproduced, Error> {
+    let Error::Bench(error) = error else { return Err(error) };
+    let failure = Some(format!("{error}; {}", error.remedy()));
+    let (id, title, paper) = (item.id, item.title, item.paper);
+    Ok(Reproduced {
+        id,
+        title,
+        rows: Vec::new(),
+        deviations: Vec::new(),
+        files: Vec::new(),
+        seconds: 0.0,
+        failure,
+        paper,
+        figure: None,
+    })
+}
+
+/// What machine, commit and run this is.
+fn head(settings: &Settings, seconds: f64) -> Result<Vec<(&'static str, String)>, Error> {
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let profile = settings.profile.as_ref();
+    let mut head = vec![
+        ("commit", env!("SYNCHROMESH_COMMIT").to_owned()),
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("date", tune::date()),
+        ("machine", tune::machine_name()),
+        ("hardware threads", threads.to_string()),
+        ("system", format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
+        ("instruction set", Isa::detect()?.name().to_owned()),
+        ("run", if settings.quick { "--quick: the smallest degrees" } else { "whole" }.to_owned()),
+        ("time", format!("{:.0} min {:02.0} s", (seconds / 60.0).floor(), (seconds % 60.0).floor())),
+    ];
+    if let Some(bytes) = total_bytes() {
+        head.insert(5, ("memory", format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))));
+    }
+    if cfg!(debug_assertions) {
+        head.push(("build", "unoptimised: no time means anything".to_owned()));
+    }
+    head.extend(profile.map(|profile| ("profile for predictions", format!("{}, {}", profile.machine, profile.date))));
+    Ok(head)
 }
 
 /// Writes an item's CSV and, if it has one, its figure; the paths.
@@ -122,27 +226,4 @@ fn write(item: &Item, outcome: &Outcome, out: &Path) -> Result<Vec<String>, Erro
         files.push(path.display().to_string());
     }
     Ok(files)
-}
-
-/// All items as one page.
-fn markdown(items: &[Reproduced]) -> String {
-    let mut text = String::from("# Tables and figures, measured again\n");
-    for item in items {
-        let _ = write!(text, "\n## {}: {}\n\n", item.id, item.title);
-        let keys: Vec<&String> = item.rows.first().map_or_else(Vec::new, |row| row.keys().collect());
-        if !keys.is_empty() {
-            let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-            text += &line(keys.iter().map(|k| (*k).clone()).collect());
-            text += &line(keys.iter().map(|_| "---".to_owned()).collect());
-            let cell = |row: &Row, key: &str| match row.get(key) {
-                None | Some(serde_json::Value::Null) => String::new(),
-                Some(serde_json::Value::String(s)) => s.clone(),
-                Some(other) => other.to_string(),
-            };
-            item.rows.iter().for_each(|row| text += &line(keys.iter().map(|k| cell(row, k)).collect()));
-            text.push('\n');
-        }
-        item.deviations.iter().for_each(|d| text += &format!("- {d}\n"));
-    }
-    text
 }

@@ -13,6 +13,7 @@ use clap::Args;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use synchromesh::ckks::Release;
 use synchromesh::plan::{Plan, SchemeName};
 use synchromesh_rlwe::file::{self, Access, Existing};
 
@@ -226,7 +227,8 @@ impl Eval {
 
 /// Decrypts a column with DIR/secret.key into a CSV file, or an NPY file if --out ends in .npy.
 ///
-/// Decrypted ckks values carry traces of the key: do not publish them as they are.
+/// Decrypted ckks values carry traces of the key: do not publish them as they are. With --publish they get noise that
+/// hides those.
 #[derive(Args, Debug)]
 pub(super) struct Decrypt {
     /// The directory of keys.
@@ -238,9 +240,24 @@ pub(super) struct Decrypt {
     /// The table.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// ckks: values that others may see. PRECISION bits of the bound must stay right; SHARES is how many ciphertexts will
+    /// ever be published under this key; S is the statistical security, 30 bits or more.
+    #[arg(long, value_name = "PRECISION,SHARES,S", value_parser = release)]
+    publish: Option<Release>,
     /// Accept less than 128 bits of security.
     #[arg(long)]
     insecure: bool,
+}
+
+fn release(text: &str) -> Result<Release, String> {
+    let wrong = || "expected PRECISION,SHARES,S, say 20,16,40".to_owned();
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    let [precision, shares, security] = parts[..] else { return Err(wrong()) };
+    Ok(Release {
+        precision: precision.parse().map_err(|_| wrong())?,
+        shares: shares.parse().map_err(|_| wrong())?,
+        security: security.parse().map_err(|_| wrong())?,
+    })
 }
 
 impl Decrypt {
@@ -250,10 +267,12 @@ impl Decrypt {
         let plan = plan_of(&column)?;
         require_secure(&plan, self.insecure)?;
         let bar = progress(json, 0);
-        let (name, values, summary) = for_scheme!(plan, decrypt(&plan, &Directory::new(&self.keys), &column, &bar))?;
+        let (keys, release) = (Directory::new(&self.keys), self.publish.as_ref());
+        let (name, values, summary) = for_scheme!(plan, decrypt(&plan, &keys, &column, release, &bar))?;
         bar.finish_and_clear();
         let table = Table::from_columns(Some(vec![name]), &[values])?;
-        file::write(&self.out, &table.to_bytes(&self.out)?, Access::Secret, Existing::Replace)?;
+        let access = if release.is_some() { Access::Public } else { Access::Secret };
+        file::write(&self.out, &table.to_bytes(&self.out)?, access, Existing::Replace)?;
         Written::report(&self.out, summary)
     }
 }

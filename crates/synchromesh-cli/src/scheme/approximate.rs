@@ -1,11 +1,11 @@
 //! CKKS: reals in N/2 slots.
 
-use super::{KeyPair, Open, Scheme, require_scheme};
+use super::{Flooding, KeyPair, Open, Scheme, require_scheme};
 use crate::demo::Health;
 use crate::error::Error;
 use crate::number::Number;
 use std::sync::Arc;
-use synchromesh::ckks::{Ciphertext, Context, Evaluator, Header, Plaintext, Rotations};
+use synchromesh::ckks::{Ciphertext, Context, Evaluator, Header, Plaintext, Published, Release, Rotations};
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::wire::KeyId;
@@ -95,6 +95,16 @@ impl<B: Open> Scheme for Approximate<B> {
         Ok(self.context.decode(&plaintext)?.into_iter().map(Number::Real).collect())
     }
 
+    fn publish(
+        &self,
+        key: &SecretKey<B>,
+        ciphertext: &Ciphertext<B>,
+        release: &Release,
+    ) -> Result<(Vec<Number>, Flooding), Error> {
+        let Published { values, precision, sigma_bits } = self.context.publish(key, ciphertext, release)?;
+        Ok((values.into_iter().map(|z| Number::Real(z.re)).collect(), Flooding { precision, sigma_bits }))
+    }
+
     fn write(&self, ciphertext: &Ciphertext<B>) -> Result<Vec<u8>, Error> {
         Ok(ciphertext.to_bytes(&self.context)?)
     }
@@ -109,6 +119,10 @@ impl<B: Open> Scheme for Approximate<B> {
         let modulus_bits = params.level(ciphertext.level()).map_or(f64::NAN, |primes| params.ring().log2(primes));
         let noise_bits = self.context.error_bound(ciphertext).log2() + ciphertext.log2_scale();
         Health { level: ciphertext.level() as u32, modulus_bits, noise_bits }
+    }
+
+    fn budget(&self, ciphertext: &Ciphertext<B>) -> f64 {
+        self.context.noise_budget(ciphertext)
     }
 
     fn error_bound(&self, ciphertext: &Ciphertext<B>) -> f64 {

@@ -1,12 +1,13 @@
 //! BFV and BGV: integers modulo t in two rows of N/2 slots.
 
-use super::{KeyPair, Open, Scheme, require_scheme};
+use super::{Flooding, KeyPair, Open, Scheme, require_scheme};
 use crate::demo::Health;
 use crate::error::Error;
 use crate::number::Number;
 use num_bigint::BigInt;
 use num_traits::Signed;
 use std::sync::Arc;
+use synchromesh::ckks::Release;
 use synchromesh::exact::{Ciphertext, Context, Evaluator, Params, Plaintext, Rotations};
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::codec::Trust;
@@ -132,6 +133,11 @@ impl<S: Planned, B: Open> Scheme for Exact<S, B> {
         Ok(self.context.decode_big(&plaintext)?.into_iter().map(Number::Int).collect())
     }
 
+    fn publish(&self, _: &SecretKey<B>, _: &Ciphertext<S, B>, _: &Release) -> Result<(Vec<Number>, Flooding), Error> {
+        let reason = format!("results of {} are exact and are released by decrypting; noise is for ckks", S::NAME);
+        Err(synchromesh::Error::Release { reason }.into())
+    }
+
     fn write(&self, ciphertext: &Ciphertext<S, B>) -> Result<Vec<u8>, Error> {
         Ok(ciphertext.to_bytes(&self.context)?)
     }
@@ -144,6 +150,10 @@ impl<S: Planned, B: Open> Scheme for Exact<S, B> {
         let modulus_bits = self.context.params().log2_modulus(ciphertext.level()).unwrap_or(f64::NAN);
         let budget = self.context.noise_budget(ciphertext).unwrap_or(f64::NAN);
         Health { level: ciphertext.level() as u32, modulus_bits, noise_bits: modulus_bits - budget }
+    }
+
+    fn budget(&self, ciphertext: &Ciphertext<S, B>) -> f64 {
+        self.context.noise_budget(ciphertext).unwrap_or(f64::NAN)
     }
 
     fn error_bound(&self, _: &Ciphertext<S, B>) -> f64 {

@@ -6,13 +6,14 @@ use crate::demo::Health;
 use crate::error::Error;
 use crate::expression::{Algebra, Graph};
 use crate::number::Number;
-use crate::scheme::Scheme;
+use crate::scheme::{Flooding, Scheme};
 use crate::table::MAX_CELLS;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use synchromesh::ckks::Release;
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::Randomness;
 use synchromesh::rlwe::wire::KeyId;
@@ -80,9 +81,18 @@ pub struct Summary {
     level: Option<u32>,
     modulus_bits: Option<f64>,
     noise_bits: Option<f64>,
+    /// Bits by which the certified error could grow before the column does not decrypt: the least of its ciphertexts.
+    budget_bits: Option<f64>,
+    /// log2 of the probability with which a ciphertext decrypts wrongly, at most.
+    log2_p_fail: f64,
     /// CKKS: how far a decrypted number may be off.
     #[serde(skip_serializing_if = "Option::is_none")]
     error_bound: Option<f64>,
+    /// Published: bits of the declared bound that are right, and log2 of the width of the noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    precision_bits: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sigma_bits: Option<u32>,
     security_bits: f64,
 }
 
@@ -98,7 +108,11 @@ impl Summary {
             level: health.map(|h| h.level),
             modulus_bits: health.map(|h| h.modulus_bits),
             noise_bits: health.map(|h| h.noise_bits),
+            budget_bits: column.ciphertexts.iter().map(|c| scheme.budget(c)).reduce(f64::min),
+            log2_p_fail: plan.log2_p_fail,
             error_bound: (error_bound > 0.0).then_some(error_bound),
+            precision_bits: None,
+            sigma_bits: None,
             security_bits: scheme.rlwe().params().security_bits(),
         }
     }
@@ -233,26 +247,39 @@ fn equal_rows<A: Scheme>(graph: &Graph, columns: &HashMap<String, Column<A>>) ->
     }
 }
 
-/// Decrypts the column in a file: its name and its numbers.
+/// Decrypts the column in a file: its name and its numbers, with noise that hides their error if `release` asks for it.
 ///
 /// # Errors
-/// The scheme's for another key or a certificate that leaves no room; the file's.
+/// The scheme's for another key, a certificate that leaves no room or a release that it does not allow; the file's.
 pub fn decrypt<A: Scheme>(
     plan: &Plan,
     keys: &Directory,
     column: &Bundle,
+    release: Option<&Release>,
     bar: &ProgressBar,
 ) -> Result<(String, Vec<Number>, Summary), Error> {
     let scheme = A::open(plan)?;
     let secret = secret_key(&scheme, &keys.read(Kind::SecretKey)?.1)?;
     let column = Column::from_bundle(&scheme, column, Some(secret.id()))?;
-    let mut values = Vec::new();
+    let (mut values, mut summary) = (Vec::new(), Summary::new(&scheme, plan, &column));
     bar.set_length(column.ciphertexts.len() as u64);
+    let count = column.ciphertexts.len() as u64;
+    if let Some(&Release { shares, .. }) = release.filter(|release| release.shares < count) {
+        let reason = format!("{shares} shares are allowed, and the column's {count} ciphertexts take one each");
+        return Err(synchromesh::Error::Release { reason }.into());
+    }
     for ciphertext in &column.ciphertexts {
-        values.extend(scheme.decrypt(&secret, ciphertext)?);
+        values.extend(match release {
+            None => scheme.decrypt(&secret, ciphertext)?,
+            Some(release) => {
+                let (values, Flooding { precision, sigma_bits }) = scheme.publish(&secret, ciphertext, release)?;
+                summary.precision_bits = Some(summary.precision_bits.map_or(precision, |least| least.min(precision)));
+                summary.sigma_bits = summary.sigma_bits.max(Some(sigma_bits));
+                values
+            }
+        });
         bar.inc(1);
     }
     values.truncate(column.rows);
-    let summary = Summary::new(&scheme, plan, &column);
     Ok((column.name, values, summary))
 }

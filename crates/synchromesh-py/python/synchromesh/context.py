@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import weakref
-from typing import Any, NamedTuple, Union
+from typing import Any, ClassVar, NamedTuple, TypeVar, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -207,20 +207,24 @@ class Context:
         return Tensor.from_bytes(data, context=self, trust_certificate=trust_certificate)
 
 
-class SecretKey:
-    """Decrypts. It is written to files that only their owner may read, cannot be pickled, and is never shown."""
+class _Key:
+    """A key of a context."""
 
-    def __init__(self, context: Context, native: _native.SecretKey) -> None:
+    def __init__(self, context: Context, native: Any) -> None:
         self.context = context
         self._native = native
 
     @property
     def key_id(self) -> str:
-        """Names the key; every object under it carries this name."""
-        return self._native.key_id
+        """Names the secret key that it is or belongs to; every object under it carries this name."""
+        return str(self._native.key_id)
 
     def __repr__(self) -> str:
-        return f"SecretKey({self.context.scheme}, id {self.key_id[:8]})"
+        return f"{type(self).__name__}({self.context.scheme}, id {self.key_id[:8]})"
+
+
+class SecretKey(_Key):
+    """Decrypts. It is written to files that only their owner may read, cannot be pickled, and is never shown."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise pickle.PicklingError("a secret key is not pickled. Remedy: use SecretKey.save, which writes mode 0600")
@@ -263,55 +267,49 @@ class SecretKey:
         return cls(context if context is not None else Context._of(native.context), native)
 
 
-class PublicKey:
-    """Encrypts."""
+class _SharedKey(_Key):
+    """A key that may go to others: as bytes, files and pickles."""
 
-    def __init__(self, context: Context, native: _native.PublicKey) -> None:
-        self.context = context
-        self._native = native
-
-    @property
-    def key_id(self) -> str:
-        """Names the secret key it belongs to."""
-        return self._native.key_id
-
-    def __repr__(self) -> str:
-        return f"PublicKey({self.context.scheme}, id {self.key_id[:8]})"
+    _class: ClassVar[Any]
 
     def to_bytes(self) -> bytes:
         """The key with its plan, as ``synchromesh keygen`` writes it."""
-        return self._native.to_bytes()
+        return bytes(self._native.to_bytes())
 
     @classmethod
-    def from_bytes(cls, data: Any, context: Context | None = None) -> PublicKey:
+    def from_bytes(cls: type[Shared], data: Any, context: Context | None = None) -> Shared:
         """The key in bytes that :meth:`to_bytes` wrote."""
-        native = _native.PublicKey.from_bytes(_numbers.buffer(data), _held(context))
+        native = cls._class.from_bytes(_numbers.buffer(data), _held(context))
         return cls(context if context is not None else Context._of(native.context), native)
 
     def save(self, path: Path, *, replace: bool = False) -> None:
-        """Writes the key to a file."""
+        """Writes the key to a file; one that exists is kept unless ``replace``."""
         _native.write_file(_path(path), self.to_bytes(), replace)
 
     @classmethod
-    def load(cls, path: Path, context: Context | None = None) -> PublicKey:
+    def load(cls: type[Shared], path: Path, context: Context | None = None) -> Shared:
         """The key in a file."""
         return cls.from_bytes(_native.read_file(_path(path)), context)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return PublicKey.from_bytes, (_pickled(self.to_bytes(), protocol), self.context)
+        data = self.to_bytes()
+        wrapped = pickle.PickleBuffer(data) if isinstance(protocol, int) and protocol >= 5 else data
+        return type(self).from_bytes, (wrapped, self.context)
 
 
-class EvaluationKeys:
+Shared = TypeVar("Shared", bound=_SharedKey)
+
+
+class PublicKey(_SharedKey):
+    """Encrypts."""
+
+    _class = _native.PublicKey
+
+
+class EvaluationKeys(_SharedKey):
     """Multiply and rotate; of no use for decryption."""
 
-    def __init__(self, context: Context, native: _native.EvaluationKeys) -> None:
-        self.context = context
-        self._native = native
-
-    @property
-    def key_id(self) -> str:
-        """Names the secret key they belong to."""
-        return self._native.key_id
+    _class = _native.EvaluationKeys
 
     def __len__(self) -> int:
         return self._native.count
@@ -323,28 +321,6 @@ class EvaluationKeys:
 
     def __repr__(self) -> str:
         return f"EvaluationKeys({self.context.scheme}, {len(self)} keys, {self.nbytes} bytes, id {self.key_id[:8]})"
-
-    def to_bytes(self) -> bytes:
-        """The keys with their plan, as ``synchromesh keygen`` writes them."""
-        return self._native.to_bytes()
-
-    @classmethod
-    def from_bytes(cls, data: Any, context: Context | None = None) -> EvaluationKeys:
-        """The keys in bytes that :meth:`to_bytes` wrote."""
-        native = _native.EvaluationKeys.from_bytes(_numbers.buffer(data), _held(context))
-        return cls(context if context is not None else Context._of(native.context), native)
-
-    def save(self, path: Path, *, replace: bool = False) -> None:
-        """Writes the keys to a file."""
-        _native.write_file(_path(path), self.to_bytes(), replace)
-
-    @classmethod
-    def load(cls, path: Path, context: Context | None = None) -> EvaluationKeys:
-        """The keys in a file."""
-        return cls.from_bytes(_native.read_file(_path(path)), context)
-
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return EvaluationKeys.from_bytes, (_pickled(self.to_bytes(), protocol), self.context)
 
 
 class Keys(NamedTuple):
@@ -381,10 +357,6 @@ def _held(context: Context | None) -> _native.Context | None:
     if not isinstance(context, Context):
         raise DTypeError(f"{type(context).__name__} is no Context", kind="dtype", remedy="pass a Context or nothing")
     return context._native
-
-
-def _pickled(data: bytes, protocol: Any) -> Any:
-    return pickle.PickleBuffer(data) if isinstance(protocol, int) and protocol >= 5 else data
 
 
 def _path(path: Path) -> str:

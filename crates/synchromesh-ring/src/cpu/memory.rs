@@ -73,11 +73,53 @@ fn available_bytes() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) << 10
 }
 
-/// Dropped memory by size in bytes, and how much there is.
+/// Dropped buffers of one size, and when one of this size was last asked for.
 #[derive(Default)]
+struct Shelf {
+    buffers: Vec<Memory>,
+    asked: u64,
+}
+
+/// Dropped memory by size in bytes, how much there is and may be, and how often any was asked for.
 struct Free {
-    by_size: HashMap<usize, Vec<Memory>>,
+    by_size: HashMap<usize, Shelf>,
     bytes: usize,
+    most: usize,
+    clock: u64,
+}
+
+impl Default for Free {
+    fn default() -> Self {
+        Self { by_size: HashMap::new(), bytes: 0, most: RECYCLED_BYTES, clock: 0 }
+    }
+}
+
+impl Free {
+    fn take(&mut self, bytes: usize) -> Option<Memory> {
+        self.clock += 1;
+        let shelf = self.by_size.entry(bytes).or_default();
+        shelf.asked = self.clock;
+        let memory = shelf.buffers.pop();
+        self.bytes -= memory.as_ref().map_or(0, Memory::bytes);
+        memory
+    }
+
+    /// Keeps `memory`, and returns what has to go for it: buffers of the sizes that were not asked for the longest.
+    fn keep(&mut self, memory: Memory) -> Vec<Memory> {
+        let (bytes, mut gone) = (memory.bytes(), Vec::new());
+        if bytes == 0 || bytes > self.most {
+            return vec![memory];
+        }
+        while self.bytes + bytes > self.most {
+            let full = self.by_size.values_mut().filter(|shelf| !shelf.buffers.is_empty());
+            let Some(old) = full.min_by_key(|shelf| shelf.asked).and_then(|shelf| shelf.buffers.pop()) else { break };
+            self.bytes -= old.bytes();
+            gone.push(old);
+        }
+        self.bytes += bytes;
+        self.by_size.entry(bytes).or_default().buffers.push(memory);
+        gone
+    }
 }
 
 /// Keeps dropped buffers and hands them out again.
@@ -87,12 +129,7 @@ pub(super) struct Recycler(Mutex<Free>);
 impl Recycler {
     /// A buffer of `bytes` bytes (a multiple of 64), contents unspecified.
     pub(super) fn take(self: &Arc<Self>, bytes: usize) -> Result<CpuBuffer, BackendError> {
-        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let recycled = free.by_size.get_mut(&bytes).and_then(Vec::pop);
-        if recycled.is_some() {
-            free.bytes -= bytes;
-        }
-        drop(free);
+        let recycled = self.0.lock().unwrap_or_else(PoisonError::into_inner).take(bytes);
         let memory = match recycled {
             Some(memory) => memory,
             None => Memory::new(bytes)?,
@@ -101,12 +138,9 @@ impl Recycler {
     }
 
     fn give(&self, memory: Memory) {
-        let bytes = memory.bytes();
-        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if bytes > 0 && free.bytes + bytes <= RECYCLED_BYTES {
-            free.bytes += bytes;
-            free.by_size.entry(bytes).or_default().push(memory);
-        }
+        let gone = self.0.lock().unwrap_or_else(PoisonError::into_inner).keep(memory);
+        // The lock is free again when the system takes these back.
+        drop(gone);
     }
 }
 
@@ -140,5 +174,26 @@ impl Drop for CpuBuffer {
         if let Some(memory) = self.memory.take() {
             self.recycler.give(memory);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_nobody_asks_for_make_way() {
+        let mut free = Free { most: 1000, ..Free::default() };
+        let memory = |bytes: usize| Memory::new(bytes).unwrap();
+        for _ in 0..2 {
+            assert!(free.take(448).is_none());
+        }
+        assert!(free.keep(memory(448)).is_empty() && free.keep(memory(448)).is_empty());
+        assert!(free.take(128).is_none());
+        let gone = free.keep(memory(128));
+        assert_eq!(gone.iter().map(Memory::bytes).collect::<Vec<_>>(), [448]);
+        assert_eq!(free.bytes, 448 + 128);
+        assert!(free.take(128).is_some_and(|memory| memory.bytes() == 128));
+        assert_eq!(free.keep(memory(1024)).len(), 1, "larger than all that may be kept");
     }
 }

@@ -40,17 +40,14 @@ impl Integers {
     pub(super) fn from_residues(values: impl ExactSizeIterator<Item = U256>, t: &BigUint, width: usize) -> Self {
         let limbs = |x: &BigUint| from_biguint(x).unwrap_or([u64::MAX; 4]);
         let (modulus, half) = (limbs(t), limbs(&(t >> 1u32)));
+        let wide: Vec<u64> = (0..width).map(|i| modulus.get(i).copied().unwrap_or(0)).collect();
         let mut out = Self::zero(values.len(), width);
         for (to, value) in out.words.chunks_exact_mut(width).zip(values) {
             // x - t where x > t/2: the borrow of t/2 - x says so.
             let mut rest = half;
             let above = subtract_words(&mut rest, &value, u64::MAX);
-            for (i, word) in to.iter_mut().enumerate() {
-                *word = value.get(i).copied().unwrap_or(0);
-            }
-            let extended: Zeroizing<Vec<u64>> =
-                Zeroizing::new((0..width).map(|i| modulus.get(i).copied().unwrap_or(0)).collect());
-            subtract_words(to, &extended, above.wrapping_neg());
+            to.iter_mut().zip(value).for_each(|(word, x)| *word = x);
+            subtract_words(to, &wide, above.wrapping_neg());
         }
         out
     }

@@ -99,11 +99,10 @@ impl<'a, B: Backend> Linear<'a, B> {
         let refused = |rule: String| Err(ProofError::Parameters { rule });
         let challenges = parameters.challenges;
         let log_n = context.params().ring().log_n();
-        match challenges {
-            Challenges::Monomials { log2_span } if log2_span > log_n => {
-                return refused(format!("challenges of span 2^{log2_span} in a ring of degree 2^{log_n}"));
-            }
-            _ => {}
+        if let Challenges::Monomials { log2_span } = challenges
+            && log2_span > log_n
+        {
+            return refused(format!("challenges of span 2^{log2_span} in a ring of degree 2^{log_n}"));
         }
         if !challenges.are_integers() && (relation.has_constants() || relation.has_automorphisms()) {
             return refused("constants and automorphisms need challenges that are integers: Challenges::Bits".into());
@@ -170,17 +169,11 @@ impl<'a, B: Backend> Linear<'a, B> {
         transcript: &Transcript,
         seed: &Seed,
     ) -> Result<Vec<u8>> {
-        for (index, witness) in witnesses.iter().enumerate() {
-            for (column, w) in self.relation.columns().iter().zip(*witness) {
-                if !w.within(&column.bound) {
-                    return Err(ProofError::Witness { index, column: column.name, reason: "is too large" });
-                }
-            }
-        }
         let plan = self.plan(targets.len())?;
         if witnesses.len() != targets.len() {
             return Err(ProofError::Count { what: "witnesses", expected: targets.len(), got: witnesses.len() });
         }
+        witnesses.iter().enumerate().try_for_each(|(index, witness)| self.check(&plan, index, witness))?;
         let statement = self.statement(&plan, targets, transcript)?;
         let seed = bound_seed(seed, &statement);
         for attempt in 0..MOST_ATTEMPTS {
@@ -189,6 +182,23 @@ impl<'a, B: Backend> Linear<'a, B> {
             }
         }
         Err(ProofError::Attempts { attempts: MOST_ATTEMPTS })
+    }
+
+    /// Fails for a witness of other proofs, and for one that is not short; when it is, in time independent of it.
+    fn check(&self, plan: &Plan, index: usize, witness: &[Integers]) -> Result<()> {
+        let expected = plan.columns.len();
+        if witness.len() != expected {
+            return Err(ProofError::Count { what: "polynomials of a witness", expected, got: witness.len() });
+        }
+        for ((column, plan), w) in self.relation.columns().iter().zip(&plan.columns).zip(witness) {
+            if w.len() != plan.count {
+                return Err(ProofError::Witness { index, column: column.name, reason: "belongs to other proofs" });
+            }
+            if !w.within(&column.bound) {
+                return Err(ProofError::Witness { index, column: column.name, reason: "is too large" });
+            }
+        }
+        Ok(())
     }
 
     /// One attempt: the proof, or nothing if the masks do not hide the witness.
@@ -299,7 +309,7 @@ impl<'a, B: Backend> Linear<'a, B> {
 
     /// Reads the responses of one row.
     fn response(&self, plan: &Plan, row: usize, body: &mut &[u8]) -> Result<Vec<Integers>> {
-        let mut read = |(j, column): (usize, &ColumnPlan)| {
+        let read = |(j, column): (usize, &ColumnPlan)| {
             let name = self.relation.columns()[j].name;
             let (bytes, rest) = body.split_at(column.bytes());
             *body = rest;
@@ -312,7 +322,7 @@ impl<'a, B: Backend> Linear<'a, B> {
             }
             Ok(z)
         };
-        plan.columns.iter().enumerate().map(&mut read).collect()
+        plan.columns.iter().enumerate().map(read).collect()
     }
 
     /// What both sides hash before the announcements.

@@ -49,13 +49,10 @@ pub struct Relation<B: Backend> {
 }
 
 impl<B: Backend> Relation<B> {
-    /// The relation over `primes` with these columns and rows.
+    /// The relation over `primes` with these columns and rows, whose terms name columns there are.
     ///
     /// # Errors
     /// When the device fails.
-    ///
-    /// # Panics
-    /// Never for terms that name columns there are, on `primes`; relations are made by this crate.
     pub(super) fn new(
         context: &Context<B>,
         primes: &IndexSet,

@@ -40,6 +40,10 @@ fn monomials(log2_span: u32) -> Parameters {
     Parameters::new(128, challenges, Masking::Rejection).unwrap()
 }
 
+fn bits() -> Parameters {
+    Parameters::new(128, Challenges::Bits, Masking::Rejection).unwrap()
+}
+
 fn transcript() -> Transcript {
     Transcript::new(&[3; 32], 1, "test")
 }
@@ -194,7 +198,7 @@ impl Batch {
 /// The responses in a proof.
 fn responses(plan: &Plan, proof: &[u8]) -> Vec<Vec<Integers>> {
     let mut rest = &proof[CHALLENGE_BYTES..];
-    let mut read = |_| {
+    let read = |_| {
         let column = |column: &super::linear::ColumnPlan| {
             let (bytes, behind) = rest.split_at(column.bytes());
             rest = behind;
@@ -202,7 +206,7 @@ fn responses(plan: &Plan, proof: &[u8]) -> Vec<Vec<Integers>> {
         };
         plan.columns.iter().map(column).collect()
     };
-    (0..plan.rows).map(&mut read).collect()
+    (0..plan.rows).map(read).collect()
 }
 
 #[test]
@@ -223,7 +227,7 @@ fn accepted_masks_leave_every_response_equally_likely() {
     }
     // And the plans have that bound.
     let (context, public, _) = context("65537", &[50, 50]);
-    for parameters in [Parameters::batch(), monomials(0), Parameters::constant()] {
+    for parameters in [Parameters::batch(), Parameters::constant(), bits()] {
         let proofs = EncryptionProofs::new(&context, &public, 1, Content::Any, parameters.insecure(20)).unwrap();
         let plan = proofs.plan(5).unwrap();
         for (plan, column) in plan.columns.iter().zip(proofs.relation().columns()) {
@@ -313,7 +317,7 @@ fn attempts_succeed_as_often_as_computed() {
 fn two_transcripts_give_a_witness_within_the_bound_and_the_bound_is_attained() {
     let t = "340282366920938463463374607431759953921";
     let (context, public, mut randomness) = context(t, &[50, 50, 50, 50, 50]);
-    for parameters in [monomials(10), monomials(4), Parameters::constant()] {
+    for parameters in [monomials(10), monomials(4), monomials(0), bits()] {
         let parameters = parameters.insecure(12);
         let proofs = EncryptionProofs::new(&context, &public, 4, Content::Any, parameters).unwrap();
         let batch = Batch::new(&proofs, &context, 2, &mut randomness);
@@ -357,7 +361,7 @@ fn two_transcripts_give_a_witness_within_the_bound_and_the_bound_is_attained() {
 /// Responses at the border with the worst signs lead to a witness of exactly the size stated.
 fn attained(challenges: Challenges, plan: &Plan) {
     let (c, d) = match challenges {
-        Challenges::Bits => (Some(0), None),
+        Challenges::Bits | Challenges::Monomials { log2_span: 0 } => (Some(0), None),
         Challenges::Monomials { log2_span } => (Some(0), Some(N >> log2_span)),
     };
     let quotient = quotient(c, d, challenges.multiple());
@@ -366,8 +370,9 @@ fn attained(challenges: Challenges, plan: &Plan) {
     for column in &plan.columns {
         let most = BigInt::from(column.response.clone()) * 2;
         // Coefficient 0 of the product pairs coefficient i of one with -(N - i) of the other.
-        let difference: Vec<BigInt> =
-            (0..N).map(|i| if i == 0 { &signs[0] * &most } else { -&signs[N - i] * &most }).collect();
+        let sign = |x: &BigInt| i32::from(*x > BigInt::ZERO) - i32::from(*x < BigInt::ZERO);
+        let paired = |i: usize| if i == 0 { sign(&signs[0]) } else { -sign(&signs[N - i]) };
+        let difference: Vec<BigInt> = (0..N).map(|i| paired(i) * &most).collect();
         assert_eq!(largest(&times_quotient(&difference, &quotient)), column.extracted);
     }
 }
@@ -453,6 +458,10 @@ fn a_message_that_is_not_constant_is_refused_as_a_constant() {
     let targets = constant.targets(&[&ciphertext]).unwrap();
     let proof = careless(&linear, &[&targets[0]], &[&witness]);
     assert_eq!(constant.verify(&[&ciphertext], &proof, &transcript()).unwrap_err(), ProofError::Challenge);
+    // A witness for any message is none for a constant.
+    let (ciphertext, witness) = any.encrypt(&plaintext, &mut randomness).unwrap();
+    let refused = constant.prove(&[&ciphertext], &[witness], &transcript(), &mut randomness).unwrap_err();
+    assert_eq!(refused.kind(), "proof_witness");
     // The same with the message it claims is accepted.
     let values: Vec<i64> = (0..N as i64).map(|i| i64::from(i == 0) * 1234).collect();
     let (ciphertext, witness) =
@@ -464,7 +473,7 @@ fn a_message_that_is_not_constant_is_refused_as_a_constant() {
 #[test]
 fn who_knows_nothing_succeeds_with_the_probability_stated() {
     let (context, public, mut randomness) = context("65537", &[50, 50]);
-    let parameters = Parameters::constant().insecure(4);
+    let parameters = bits().insecure(4);
     let proofs = EncryptionProofs::new(&context, &public, 1, Content::Any, parameters).unwrap();
     let (linear, plan) = (proofs.linear().unwrap(), proofs.plan(1).unwrap());
     assert_eq!(plan.rows, 4);

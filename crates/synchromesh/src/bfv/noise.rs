@@ -56,8 +56,23 @@ fn uneven(k: f64) -> f64 {
     (k + 3.0 * k * k).log2() / 2.0
 }
 
+/// The error of an operand of a product.
+#[derive(Clone, Copy)]
+pub(super) struct Operand {
+    /// That of the ciphertext, at the level of the product.
+    pub(super) own: Noise,
+    /// What bringing it there, and to P, has added.
+    pub(super) rounding: Noise,
+}
+
+impl Operand {
+    fn error(self) -> Noise {
+        self.own.plus_rounding(self.rounding)
+    }
+}
+
 /// The error of a product before its last rounding, at a modulus Q with log2 `log2_q`; `first` and `second` are those
-/// of the operands at that modulus, one and the same if `same`; `size` is [`largest`] of their components.
+/// of the operands at that modulus, of one ciphertext if `same`; `size` is [`largest`] of their components.
 ///
 /// Over the integers the first phase is (Q/t) K_1 with K_1 = m_1 + t k_1 + (t/Q) e_1, the second, switched to P, the same
 /// with P in place of Q and e_2' = (P/Q) e_2 + rounding. Their product times t/P is, modulo Q,
@@ -68,7 +83,10 @@ fn uneven(k: f64) -> f64 {
 /// K_i is t / Q times a sum of components times powers of s. Counted to nearest they are uniform and the sum is of the
 /// kind of a rounding error, t times as large. Otherwise they are at most x Q: with a ternary s that is independent of
 /// them, sum_j c_j s_j exceeds y x Q sqrt(2N/3) with probability at most 2 exp(-y^2/2).
-pub(super) fn cross_terms(params: &Params, log2_q: f64, [first, second]: [Noise; 2], size: f64, same: bool) -> Noise {
+///
+/// The two terms with K_1 and K_2 are summed like independent ones where the operands have no encryption in common and
+/// their errors are independent of their components ([`Noise::sum_crosswise`]).
+pub(super) fn cross_terms(params: &Params, log2_q: f64, [first, second]: [Operand; 2], size: f64, same: bool) -> Noise {
     let (n, log_n) = (params.n(), params.log_n());
     let log2_t = log2_biguint(params.t().value());
     let phase = |e: &Noise| {
@@ -81,11 +99,15 @@ pub(super) fn cross_terms(params: &Params, log2_q: f64, [first, second]: [Noise;
         };
         unit.times(log2_t).with_origins(*e.origins())
     };
-    let both = first.product(second, log_n, same).times(log2_t - log2_q);
+    let [x, y] = [first.error(), second.error()];
+    let both = x.product(y, log_n, same).times(log2_t - log2_q);
     if same {
-        return first.product(phase(&second), log_n, false).times(1.0).plus(both);
+        // 2 e and the roundings of both, times one K.
+        let error = first.own.times(1.0).plus(first.rounding).plus(second.rounding);
+        return error.product(phase(&x), log_n, false).plus(both);
     }
-    first.product(phase(&second), log_n, false).plus(second.product(phase(&first), log_n, false)).plus(both)
+    let terms = [x.product(phase(&y), log_n, false), y.product(phase(&x), log_n, false)];
+    terms[0].sum_crosswise(terms[1], [&x, &y]).plus(both)
 }
 
 /// log2 of what P must exceed, beyond Q, for the sum of `terms` products of Algorithm 1 not to wrap around P: twice

@@ -1,22 +1,18 @@
 //! The certificate of a CKKS ciphertext: how far a slot may be from the message, except with probability 2^-128.
 //!
 //! The phase of a ciphertext is S z + e, S its scale and z the message. [`Noise`] describes e = g + r. `sigma` bounds
-//! g in this sense: X = |g(zeta)| at each root zeta of X^N + 1 has E exp(1.8 X / b) <= 2000 for b = 2^sigma sqrt(N).
-//! The class is closed under sums of any dependence (b adds, by convexity) and under products with a fixed polynomial
-//! (b times its value at zeta), and a member exceeds y b with probability at most 2000 exp(-1.8 y). `remainder` bounds
-//! r in the canonical norm max |r(zeta)|, which is submultiplicative and bounds coefficients too.
+//! g in this sense: given the keys, the part of g(zeta) in any direction is sub-Gaussian at each root zeta of X^N + 1,
+//! with a parameter of 2^sigma sqrt(N/2) times what the least even key makes of it ([`root_tail`]). The class is closed
+//! under sums of any dependence (parameters add), sums of independent ones, as those of different encryptions are given
+//! the keys (variances add), and products with a fixed polynomial (times its value at zeta). `remainder` bounds r in the
+//! canonical norm max |r(zeta)|, which is submultiplicative and bounds coefficients too.
 //!
 //! Why a mere variance does not do: in the slots, terms like tau s, u e or d e multiply two random values, whose
-//! product has a heavier tail than either. If Y = sum_j y_j zeta^j with independent sub-Gaussian y_j of parameter rho,
-//! its real part in any direction has parameter rho sqrt(N/2); 16 directions, c = cos^2(pi/16) = 0.9619, give
-//! P(|Y| > x rho sqrt(N)) <= 16 exp(-c x^2) and E exp(t |Y| / (rho sqrt N)) <= 16 exp(t^2 / 4c). For a product with an
-//! independent Y' of the same kind, t = 1.8 |Y'| / (rho' sqrt N) and E exp(a |Y'|^2 / (rho'^2 N)) <= 1 + 16 a/(c - a),
-//! a = 1.8^2 / 4c = 0.8421: together at most 16 (1 + 16 * 0.8421 / 0.1198) < 1820. Parameters of the layer below exceed
-//! the true ones (1 for a ternary secret, whose parameter is sqrt(2/3); 1.1 for an error's 1), which covers the rest,
-//! and a single Y: 16 exp(0.842) = 37.
+//! product has a heavier tail than either. What the secret contributes is known, though, as a key is drawn again until
+//! its largest |s(zeta)|^2 is near what is typical, and the errors of keys are taken to be as even.
 
 use synchromesh_rlwe::Noise;
-use synchromesh_rlwe::noise::{Average, DEFAULT_LOG2_FAILURE, Reference, log2_add, require_room, rounding};
+use synchromesh_rlwe::noise::{Average, DEFAULT_LOG2_FAILURE, Reference, log2_add, require_room, root_tail, rounding};
 
 use super::params::Params;
 use crate::error::Result;
@@ -27,14 +23,9 @@ const LOG2_FAILURE_INSIDE: u32 = DEFAULT_LOG2_FAILURE + 20;
 /// Rounding unit of a double.
 const UNIT: f64 = f64::EPSILON / 2.0;
 
-/// The y with N * 2000 exp(-1.8 y) = 2^-log2_failure, a little more.
-fn slot_tail(log_n: u32, log2_failure: u32) -> f64 {
-    (f64::from(log_n + log2_failure) * std::f64::consts::LN_2 + 7.61) / 1.8
-}
-
 /// log2 of a bound on |e(zeta)| at every root, except with probability 2^-log2_failure.
 pub(crate) fn canonical_at(noise: Noise, log_n: u32, log2_failure: u32) -> f64 {
-    log2_add(noise.sigma + 0.5 * f64::from(log_n) + slot_tail(log_n, log2_failure).log2(), noise.remainder)
+    log2_add(noise.sigma + 0.5 * f64::from(log_n) + root_tail(log_n, log2_failure).log2(), noise.remainder)
 }
 
 /// log2 of a bound on |e(zeta)| at every root, and so on every coefficient, at the failure limit of the parameters.
@@ -49,10 +40,10 @@ pub(crate) struct Factor {
     pub(crate) noise: Noise,
 }
 
-/// The error of a product, (m + e)(m' + e') - m m' = m e' + m' e + e e', whatever e and e' have in common.
+/// The error of a product, (m + e)(m' + e') - m m' = m e' + m' e + e e'; the first two are independent if e and e' are.
 pub(crate) fn product(x: Factor, y: Factor, log_n: u32, same: bool) -> Noise {
     let both = canonical_at(x.noise, log_n, LOG2_FAILURE_INSIDE) + canonical_at(y.noise, log_n, LOG2_FAILURE_INSIDE);
-    let cross = x.noise.times(y.log2_message).plus(y.noise.times(x.log2_message));
+    let cross = x.noise.times(y.log2_message).sum(y.noise.times(x.log2_message));
     let total = cross.plus(Noise::at_most(both));
     let (average, reference) = average_product(x, y, log_n, same);
     total.with_average(average).with_reference(reference)
@@ -104,10 +95,9 @@ pub(crate) fn message_variance(log_n: u32, log2_scale: f64, bound: f64) -> f64 {
     2.0 * (log2_scale + bound.log2()) - 3f64.log2() - f64::from(log_n)
 }
 
-/// The sum of the errors of two ciphertexts; parameters add, as the class is closed under nothing sharper.
+/// The sum of the errors of two ciphertexts, of one with itself if `twice`.
 pub(crate) fn sum(x: Noise, y: Noise, twice: bool) -> Noise {
-    let sum = if twice { x.doubled() } else { x.sum(y) };
-    sum.with_certificate(log2_add(x.sigma, y.sigma), log2_add(x.remainder, y.remainder))
+    if twice { x.doubled() } else { x.sum(y) }
 }
 
 /// What a key switch adds, in the canonical norm: its remainder, if any, bounds coefficients.

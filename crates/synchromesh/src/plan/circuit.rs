@@ -10,7 +10,7 @@ use synchromesh_rlwe::Randomness;
 
 use super::trace::{Trace, Traced};
 use super::{Description, Limit, MOST_NODES, Nearest, Plan, SchemeName, too_small};
-use crate::circuits::Steps;
+use crate::circuits::{Arithmetic, Steps};
 use crate::ckks;
 use crate::cost::{DryLedger, recorder};
 use crate::error::{Error, Result};
@@ -171,6 +171,43 @@ impl Plan {
         self.traced = traced;
         Ok(self)
     }
+}
+
+/// The circuit of a description on fresh ciphertexts x: as many multiplications as it is deep, each of a sum with itself,
+/// one operand of which was rotated by one `switches` times where there are rotations.
+pub(super) fn described<A: Arithmetic>(
+    evaluator: &A,
+    description: &Description,
+    switches: usize,
+    mut x: A::Ciphertext,
+) -> Result<A::Ciphertext> {
+    let switches = if description.rotations.is_empty() { 0 } else { switches };
+    for step in 0..=description.depth {
+        let mut term = evaluator.duplicate(&x)?;
+        for _ in 0..switches {
+            term = evaluator.rotate(&term, 1)?;
+        }
+        let sum = sum_of(evaluator, &x, &term, description.additions)?.unwrap_or(term);
+        x = if step < description.depth { evaluator.mul(&sum, &sum)? } else { sum };
+    }
+    Ok(x)
+}
+
+/// x + n y by doubling, whose certificate is that of n additions; none for n = 0.
+fn sum_of<A: Arithmetic>(
+    evaluator: &A,
+    x: &A::Ciphertext,
+    y: &A::Ciphertext,
+    n: usize,
+) -> Result<Option<A::Ciphertext>> {
+    let Some(top) = n.checked_ilog2() else { return Ok(None) };
+    let mut multiple: Option<A::Ciphertext> = None;
+    for bit in (0..top).rev() {
+        let half = multiple.as_ref().unwrap_or(y);
+        let double = evaluator.add(half, half)?;
+        multiple = Some(if n >> bit & 1 == 1 { evaluator.add(&double, y)? } else { double });
+    }
+    evaluator.add(x, multiple.as_ref().unwrap_or(y)).map(Some)
 }
 
 impl Outcome {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use synchromesh_rlwe::ring::Backend;
 use synchromesh_rlwe::{Randomness, Security, SwitchPlan};
 
+use super::circuit::described;
 use super::search::{Chain, Family};
-use super::shape::{Shape, split};
+use super::shape::{Shape, split, split_exactly};
 use super::static_bgv::{StaticChain, StaticRule};
 use super::trace::{Trace, Traced};
-use super::{Description, SchemeName, SchemeParams, dry, smallest, sum_of, too_small};
+use super::{Description, SchemeName, SchemeParams, dry, smallest, too_small};
 use crate::cost::recorder;
 use crate::error::{Error, Result};
 use crate::exact::{Context, Evaluator, Params, ParamsLiteral, PrimeLists, Rotations, Scheme};
@@ -81,15 +82,43 @@ impl<'a, S: Scheme> Exact<'a, S> {
     /// Whether the circuit survives this chain, security aside.
     fn fits(&self, log_n: u32, [base, level]: [u32; 2], switches: usize) -> Result<bool> {
         let width = self.description.width();
-        let shape = Shape::of(self.description, &split(base, width), &split(level, width));
+        self.survives(log_n, &Shape::of(self.description, &split(base, width), &split(level, width)), switches)
+    }
+
+    /// Whether the circuit survives a chain of this shape, security aside.
+    fn survives(&self, log_n: u32, shape: &Shape, switches: usize) -> Result<bool> {
         let omega = shape.q_bits.len().min(3);
         let p_bits = shape.special(omega);
-        match Params::<S>::new(self.literal(log_n, &shape, omega, &p_bits, Security::Insecure)) {
+        match Params::<S>::new(self.literal(log_n, shape, omega, &p_bits, Security::Insecure)) {
             Ok(params) => Ok(self.budget(&params, switches)?.is_some()),
             Err(Error::Primes(_)) => Ok(false),
             Err(e) if too_small(&e) => Ok(false),
             Err(e) => Err(e),
         }
+    }
+
+    /// The chain of the fewest bits in the fewest primes, each a level of its own, where it has fewer primes than `levels`.
+    /// Products of BFV need no level; BGV's do, and so do prime switching and a second key.
+    fn fewest_primes(&self, log_n: u32, levels: &Shape, switches: usize) -> Result<Option<Shape>> {
+        let Description { prime_switching, leading_levels, .. } = *self.description;
+        let (bits, width) = (levels.q_bits.iter().sum::<u32>(), self.description.width());
+        let fewest = bits.div_ceil(width) as usize;
+        if S::NAME != SchemeName::Bfv.name()
+            || prime_switching.is_some()
+            || leading_levels > 0
+            || fewest >= levels.q_bits.len()
+        {
+            return Ok(None);
+        }
+        let shape = |bits| {
+            let q_bits = split_exactly(bits, width);
+            let level_limbs = (1..=q_bits.len()).collect();
+            Shape { q_bits, level_limbs, schedule: levels.schedule.clone(), width }
+        };
+        let most = fewest as u32 * width;
+        let bits =
+            smallest(bits.saturating_sub(40).max(width), most, |bits| self.survives(log_n, &shape(bits), switches))?;
+        Ok(bits.map(shape))
     }
 
     /// Bits of noise left when the circuit has run without data, or none when a certificate fails.
@@ -113,20 +142,7 @@ impl<'a, S: Scheme> Exact<'a, S> {
         let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
         start();
         let message = context.encode_coefficients(&[1i64][..])?;
-        let mut x = context.encrypt(&public, &message, &mut randomness)?;
-        for step in 0..=description.depth {
-            let mut term = evaluator.neg(&x)?;
-            for _ in 0..if rotates { switches } else { 0 } {
-                term = evaluator.rotate_rows(&term, 1)?;
-            }
-            let sum = sum_of(&x, &term, description.additions, |a, b| evaluator.add(a, b))?;
-            x = match (step < description.depth, &sum) {
-                (true, Some(sum)) => evaluator.mul(sum, sum)?,
-                (true, None) => evaluator.mul(&term, &term)?,
-                (false, Some(_)) => sum.unwrap_or(x),
-                (false, None) => term,
-            };
-        }
+        let x = described(&evaluator, description, switches, context.encrypt(&public, &message, &mut randomness)?)?;
         context.noise_budget(&x)
     }
 }
@@ -178,6 +194,11 @@ impl<S: Scheme> Family for Exact<'_, S> {
             shape.level(0),
             shape.step(),
         )];
+        if let Some(even) = self.fewest_primes(log_n, &shape, switches)? {
+            let (count, bits) = (even.q_bits.len(), even.q_bits.iter().sum::<u32>());
+            let instead = format!("{count} primes, {bits} bits in all, instead: products of BFV take no level");
+            return Ok(Ok(Chain { shape: even, log_scale: 0, explain: [explain, vec![instead]].concat() }));
+        }
         Ok(Ok(Chain { shape, log_scale: 0, explain }))
     }
 

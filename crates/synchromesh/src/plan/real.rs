@@ -6,10 +6,11 @@ use std::sync::Arc;
 use synchromesh_rlwe::ring::Backend;
 use synchromesh_rlwe::{Randomness, Security, SwitchPlan};
 
+use super::circuit::described;
 use super::search::{Chain, Family};
 use super::shape::{Shape, split, split_exactly};
 use super::trace::{Trace, Traced};
-use super::{Description, PRECISION, SchemeParams, dry, smallest, sum_of, too_small};
+use super::{Description, PRECISION, SchemeParams, dry, smallest, too_small};
 use crate::ckks::{Context, Evaluator, Mode, Params, ParamsLiteral, Primes, Rotations};
 use crate::cost::recorder;
 use crate::error::{Error, Result};
@@ -84,20 +85,7 @@ impl<'a> Real<'a> {
         let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
         start();
         let message = context.encode(&[1.0])?;
-        let mut x = context.encrypt(&public, &message, &mut randomness)?;
-        for step in 0..=description.depth {
-            let mut term = evaluator.neg(&x)?;
-            for _ in 0..if rotates { switches } else { 0 } {
-                term = evaluator.rotate(&term, 1)?;
-            }
-            let sum = sum_of(&x, &term, description.additions, |a, b| evaluator.add(a, b))?;
-            x = match (step < description.depth, &sum) {
-                (true, Some(sum)) => evaluator.mul(sum, sum)?,
-                (true, None) => evaluator.mul(&term, &term)?,
-                (false, Some(_)) => sum.unwrap_or(x),
-                (false, None) => term,
-            };
-        }
+        let x = described(&evaluator, description, switches, context.encrypt(&public, &message, &mut randomness)?)?;
         Ok(-context.error_bound(&x).log2())
     }
 }

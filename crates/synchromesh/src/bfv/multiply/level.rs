@@ -6,6 +6,7 @@ use synchromesh_rlwe::ring::rns::Overflow;
 use synchromesh_rlwe::ring::{Backend, IndexSet};
 use synchromesh_rlwe::switch_plan::Folding;
 
+use super::super::noise::Operand;
 use super::super::{Ciphertext, Context, Dropping, Multiplication, Params, Tensor, noise};
 use super::Pair;
 use crate::error::{Error, Result};
@@ -125,10 +126,11 @@ pub(super) fn product_noise<B: Backend>(
     let scaling = |from: &IndexSet, to: &IndexSet, components| {
         noise::scaling(params, components, from.without(to).len(), how.scale)
     };
-    let lowered = |x: &Ciphertext<B>, rounds: bool| -> Result<Noise> {
+    // An operand's error at this level, and what bringing it there adds.
+    let lowered = |x: &Ciphertext<B>, rounds: bool| -> Result<Operand> {
         let from = params.rlwe().level(x.level())?;
-        let noise = x.noise().times(log2_q - ring.log2(from));
-        Ok(if rounds && x.level() > level { noise.plus(scaling(from, q, 2)) } else { noise })
+        let rounding = if rounds && x.level() > level { scaling(from, q, 2) } else { Noise::ZERO };
+        Ok(Operand { own: x.noise().times(log2_q - ring.log2(from)), rounding })
     };
     let switched = how.tensor == Tensor::Switched;
     let mut sum = Noise::ZERO;
@@ -138,7 +140,7 @@ pub(super) fn product_noise<B: Backend>(
         if switched {
             // The switch rounds to 1, which is Q/P here.
             let from = if how.merged { params.rlwe().level(b.level())? } else { q };
-            second = second.plus(scaling(from, p, 2).times(log2_q - ring.log2(p)));
+            second.rounding = second.rounding.plus(scaling(from, p, 2).times(log2_q - ring.log2(p)));
         }
         let product = noise::cross_terms(params, log2_q, [first, second], size, std::ptr::eq(*a, *b));
         sum = sum.sum(product);

@@ -12,7 +12,7 @@ use crate::circuits::Steps;
 use crate::error::{Error, Result};
 
 /// Pairs whose products are summed at once.
-const PAIRS: usize = 16;
+const PAIRS: usize = 8;
 
 /// How a product is computed: choices that change time, keys and memory, never the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

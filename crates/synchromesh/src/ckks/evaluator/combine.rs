@@ -93,7 +93,7 @@ impl<B: Backend> Evaluator<B> {
         for (part, a, b) in [(0, x0, y0), (1, x0, y1), (1, x1, y0), (2, x1, y1)] {
             sum.parts[part].mul_acc(backend, a, b)?;
         }
-        sum.noise = sum.noise.plus(noise::product(x.factor(), y.factor(), self.log_n(), std::ptr::eq(x, y)));
+        sum.noise = sum.noise.sum(noise::product(x.factor(), y.factor(), self.log_n(), std::ptr::eq(x, y)));
         sum.bound += x.bound() * y.bound();
         Ok(())
     }

@@ -1,0 +1,200 @@
+//! Keys: what Python holds of them, and their files.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use synchromesh::bundle::{Bundle, KEY, Kind, MAX_FILE_BYTES};
+use synchromesh::rlwe::{self, KeyId};
+use synchromesh_rlwe::file::{self, Access, Existing};
+use zeroize::Zeroizing;
+
+use crate::ciphertext::Ciphertext;
+use crate::context::{Context, bytes_of};
+use crate::fault::Fault;
+use crate::run::{detached, interruptible};
+
+/// A key as a file holds it.
+trait Filed: Sized + Send + Sync + 'static {
+    /// What files of it are called.
+    const KIND: Kind;
+    /// The secret key it belongs to.
+    fn id(&self) -> KeyId;
+    fn write(&self, context: &rlwe::Context) -> Result<Zeroizing<Vec<u8>>, rlwe::Error>;
+    fn read(context: &rlwe::Context, bytes: &[u8]) -> Result<Self, rlwe::Error>;
+}
+
+impl Filed for rlwe::SecretKey {
+    const KIND: Kind = Kind::SecretKey;
+
+    fn id(&self) -> KeyId {
+        self.id()
+    }
+
+    fn write(&self, context: &rlwe::Context) -> Result<Zeroizing<Vec<u8>>, rlwe::Error> {
+        self.to_bytes(context, None)
+    }
+
+    fn read(context: &rlwe::Context, bytes: &[u8]) -> Result<Self, rlwe::Error> {
+        Self::from_bytes(context, bytes, None)
+    }
+}
+
+impl Filed for rlwe::PublicKey {
+    const KIND: Kind = Kind::PublicKey;
+
+    fn id(&self) -> KeyId {
+        self.id()
+    }
+
+    fn write(&self, context: &rlwe::Context) -> Result<Zeroizing<Vec<u8>>, rlwe::Error> {
+        self.to_bytes(context, None).map(Zeroizing::new)
+    }
+
+    fn read(context: &rlwe::Context, bytes: &[u8]) -> Result<Self, rlwe::Error> {
+        Self::from_bytes(context, bytes, None, None)
+    }
+}
+
+impl Filed for rlwe::EvaluationKeys {
+    const KIND: Kind = Kind::EvaluationKeys;
+
+    fn id(&self) -> KeyId {
+        self.target()
+    }
+
+    fn write(&self, context: &rlwe::Context) -> Result<Zeroizing<Vec<u8>>, rlwe::Error> {
+        self.to_bytes(context, None).map(Zeroizing::new)
+    }
+
+    fn read(context: &rlwe::Context, bytes: &[u8]) -> Result<Self, rlwe::Error> {
+        Self::from_bytes(context, bytes, None, None)
+    }
+}
+
+/// The file of a key with its plan.
+fn filed<K: Filed>(context: &Context, key: &K) -> Result<Zeroizing<Vec<u8>>, Fault> {
+    context.bundle(K::KIND, &key.write(context.keyed()?.rlwe())?)
+}
+
+/// The context and the key of a file: of `context` if there is one, else of the plan that the file names.
+fn of_file<K: Filed>(
+    py: Python<'_>,
+    bytes: Zeroizing<Vec<u8>>,
+    context: Option<Bound<'_, Context>>,
+) -> PyResult<(Context, Arc<K>)> {
+    let context = context.map(|context| context.get().clone());
+    interruptible(py, move || {
+        let bundle = Bundle::decode(bytes.to_vec())?.require(K::KIND)?;
+        let context = match context {
+            Some(context) => context,
+            None => {
+                let plan = bundle.plan()?;
+                Context::of_plan(&plan, &plan.to_json()?)?
+            }
+        };
+        let key = K::read(context.keyed()?.rlwe(), bundle.one(KEY)?)?;
+        Ok((context, Arc::new(key)))
+    })
+}
+
+/// A Python class around a key, with the methods that all keys have and those in braces.
+macro_rules! key_class {
+    ($(#[$doc:meta])* $name:ident, { $($own:tt)* }) => {
+        $(#[$doc])*
+        #[pyclass(frozen, module = "synchromesh._native")]
+        pub(crate) struct $name {
+            pub(crate) context: Context,
+            pub(crate) key: Arc<rlwe::$name>,
+        }
+
+        #[pymethods]
+        impl $name {
+            #[getter]
+            fn context(&self) -> Context {
+                self.context.clone()
+            }
+
+            #[getter]
+            fn key_id(&self) -> String {
+                Filed::id(&*self.key).to_string()
+            }
+
+            $($own)*
+        }
+    };
+}
+
+/// A key class whose keys may go to others, as bytes.
+macro_rules! shared_key_class {
+    ($(#[$doc:meta])* $name:ident, { $($own:tt)* }) => {
+        key_class! { $(#[$doc])* $name, {
+            fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+                let (context, key) = (self.context.clone(), Arc::clone(&self.key));
+                Ok(PyBytes::new(py, &interruptible(py, move || filed(&context, &*key))?))
+            }
+
+            #[staticmethod]
+            #[pyo3(signature = (bytes, context=None))]
+            fn from_bytes(
+                py: Python<'_>,
+                bytes: &Bound<'_, PyArray1<u8>>,
+                context: Option<Bound<'_, Context>>,
+            ) -> PyResult<Self> {
+                let (context, key) = of_file(py, Zeroizing::new(bytes_of(bytes)?), context)?;
+                Ok(Self { context, key })
+            }
+
+            $($own)*
+        } }
+    };
+}
+
+key_class! {
+    /// A secret key. Its bytes are written to files of mode 0600 and shown nowhere else.
+    SecretKey, {
+        fn decrypt<'py>(&self, py: Python<'py>, ciphertext: &Ciphertext, complex: bool) -> PyResult<Bound<'py, PyAny>> {
+            let (keyed, key, cipher) = (self.context.keyed()?, &self.key, &ciphertext.cipher);
+            detached(py, || keyed.decrypt(key, cipher, complex))?.into_array(py)
+        }
+
+        /// Writes the key to a file that only its owner may read.
+        fn save(&self, py: Python<'_>, path: PathBuf, replace: bool) -> PyResult<()> {
+            let (context, key) = (self.context.clone(), Arc::clone(&self.key));
+            interruptible(py, move || {
+                let existing = if replace { Existing::Replace } else { Existing::Keep };
+                Ok(file::write(&path, &filed(&context, &*key)?, Access::Secret, existing)?)
+            })
+        }
+
+        #[staticmethod]
+        #[pyo3(signature = (path, context=None))]
+        fn load(py: Python<'_>, path: PathBuf, context: Option<Bound<'_, Context>>) -> PyResult<Self> {
+            let bytes = interruptible(py, move || Ok(Zeroizing::new(file::read(&path, MAX_FILE_BYTES)?)))?;
+            let (context, key) = of_file(py, bytes, context)?;
+            Ok(Self { context, key })
+        }
+    }
+}
+
+shared_key_class! {
+    /// A key to encrypt with.
+    PublicKey, {}
+}
+
+shared_key_class! {
+    /// Keys to multiply and rotate with.
+    EvaluationKeys, {
+        #[getter]
+        fn count(&self) -> usize {
+            self.key.iter().len()
+        }
+
+        #[getter]
+        fn wire_bytes(&self) -> PyResult<u64> {
+            Ok(self.key.wire_bytes(self.context.keyed()?.rlwe().params()))
+        }
+    }
+}

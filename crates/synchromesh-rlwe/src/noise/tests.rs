@@ -1,0 +1,125 @@
+//! What operations do to certificates, and what they must not claim.
+
+use super::*;
+
+#[test]
+fn an_unknown_error_stays_unknown_and_is_refused() {
+    let unknown = Noise::UNKNOWN;
+    let derived = [
+        unknown,
+        unknown.plus(unknown),
+        unknown.plus(Noise::ZERO),
+        Noise::gaussian(3.2).plus(unknown),
+        unknown.times(-1000.0),
+        unknown.times(f64::NEG_INFINITY),
+        unknown.times_poly(12, -5.0, f64::NEG_INFINITY),
+    ];
+    for noise in derived {
+        assert!(noise.is_unknown());
+        assert_eq!(noise, Noise::UNKNOWN);
+        let error = require_room(noise.bound(15, 128), 1e9, 3, 128).unwrap_err();
+        assert_eq!(error, Error::UnknownNoise { room_bits: 1e9, level: 3 });
+    }
+    assert_eq!(require_room(f64::NAN, 10.0, 3, 128).unwrap_err().kind(), "unknown_noise");
+    assert_eq!(require_room(11.0, 10.0, 3, 128).unwrap_err().kind(), "noise");
+    for known in [Noise::ZERO, Noise::gaussian(3.2), Noise::bounded(2.0)] {
+        assert!(!known.is_unknown());
+        require_room(known.bound(15, 128), 10.0, 3, 128).unwrap();
+    }
+}
+
+fn fresh(number: u64) -> Noise {
+    rounding(1 << 13, 2).with_origins(Origins::one(number))
+}
+
+#[test]
+fn products_of_unrelated_errors_are_bounded_by_moments_and_others_by_norms() {
+    let (x, y) = (fresh(1), fresh(2));
+    let apart = x.product(y, 13, false);
+    let together = x.product(x, 13, false);
+    let unknown = x.product(y.with_origins(Origins::ANY), 13, false);
+    assert_eq!(together.bound(13, 128), unknown.bound(13, 128));
+    // sqrt(N) times a few deviations, against N times the squares.
+    let typical = 2.0 * x.sigma + 13.0 / 2.0;
+    assert!((1.0..6.0).contains(&(apart.bound(13, 40) - typical)), "{apart:?}");
+    assert!(apart.bound(13, 40) < apart.bound(13, 128) && apart.bound(13, 128) + 2.0 < together.bound(13, 128));
+    assert!(together.bound(13, 128) >= 2.0 * x.sigma + 13.0, "x times its conjugate attains this");
+    assert!((x.product(x, 13, true).sigma_estimate() - apart.sigma_estimate() - 0.5).abs() < 1e-9);
+    // Origins nobody recorded are no reason to believe in independence.
+    let none = rounding(1 << 13, 2);
+    assert_eq!(none.product(none, 13, false).bound(13, 128), together.bound(13, 128));
+}
+
+#[test]
+fn degrees_add_and_what_exceeds_the_highest_is_bounded_by_norms() {
+    let mut product = fresh(0);
+    let mut last = product.bound(13, 128);
+    for number in 1..9 {
+        product = product.product(fresh(number), 13, false);
+        let bound = product.bound(13, 128);
+        assert!(bound > last + 6.0, "{number}: {bound}");
+        assert_eq!(product.remainder > f64::NEG_INFINITY, number >= DEGREES as u64, "{product:?}");
+        last = bound;
+    }
+    let zero = Noise::ZERO.product(fresh(1), 13, false);
+    assert_eq!(zero.bound(13, 128), f64::NEG_INFINITY);
+}
+
+#[test]
+fn sums_add_variances_only_of_different_encryptions() {
+    let (x, y) = (fresh(1), fresh(2));
+    assert!((x.sum(y).sigma - x.sigma - 0.5).abs() < 1e-9);
+    for other in [x, y.with_origins(Origins::ANY), rounding(1 << 13, 2)] {
+        assert!((x.sum(other).sigma - x.sigma - 1.0).abs() < 1e-9);
+    }
+    assert!((x.doubled().sigma_estimate() - x.sigma_estimate() - 1.0).abs() < 1e-9);
+    assert!((x.sum(y).sigma_estimate() - x.sigma_estimate() - 0.5).abs() < 1e-9);
+}
+
+#[test]
+fn variances_add_only_where_errors_are_independent_of_components() {
+    let (x, y) = (fresh(1), fresh(2));
+    let rounding = rounding(1 << 13, 2);
+    let grows = |x: Noise| x.plus_rounding(rounding).sigma - x.sigma;
+    assert!((grows(x) - 0.5).abs() < 1e-9 && (grows(x.times(1.0).moved()) - 1.25f64.log2() / 2.0).abs() < 1e-9);
+    assert!((grows(x.sum(y)) - 1.5f64.log2() / 2.0).abs() < 1e-9);
+    // x and what may be x, in a sum, in a product, from a file: the rounding may be in the error already.
+    for shared in [x.sum(x), x.sum(y).sum(x), x.plus(y).plus(x.plus(y)), x.sum(y.with_origins(Origins::ANY))] {
+        let linear = log2_add(shared.sigma, rounding.sigma) - shared.sigma;
+        assert!((grows(shared) - linear).abs() < 1e-9, "{shared:?}");
+    }
+    assert!(!Noise::claimed(1.0, 2.0).detached && !x.product(x, 13, true).detached);
+    let product = x.product(y, 13, false);
+    assert!(product.detached && !product.sum(fresh(2)).detached && product.sum(fresh(3)).detached);
+    // Two products with the same variance: half a bit more, a whole one where operands share an encryption.
+    let cross = |x: Noise, y: Noise| product.sum_crosswise(product, [&x, &y]).bound(13, 128) - product.bound(13, 128);
+    assert!((cross(x, y) - 0.5).abs() < 1e-9);
+    for (x, y) in [(x, x), (x.sum(x), y), (x, y.with_origins(Origins::ANY))] {
+        assert!((cross(x, y) - 1.0).abs() < 1e-9);
+    }
+    let others = fresh(3).product(fresh(4), 13, false);
+    assert!((product.sum(others).bound(13, 128) - product.bound(13, 128) - 0.5).abs() < 1e-9);
+    assert!((product.sum(product).bound(13, 128) - product.bound(13, 128) - 1.0).abs() < 1e-9);
+    // Sums of products that share factors may be skewed: only one of two may be.
+    let skewed = |i: u64| {
+        let [x, y, z] = [i, i + 1, i + 2].map(fresh);
+        x.product(y, 13, false).sum(y.product(z, 13, false)).sum(x.product(z, 13, false))
+    };
+    let growth = |x: Noise, y: Noise| x.sum(y).bound(13, 128) - x.bound(13, 128).max(y.bound(13, 128));
+    assert!((growth(skewed(10), skewed(20)) - 1.0).abs() < 1e-9);
+    assert!(growth(skewed(10), others) < 0.1);
+}
+
+#[test]
+fn a_certificate_that_was_written_and_read_is_no_smaller() {
+    let product = fresh(1).product(fresh(2), 13, false).plus(fresh(3));
+    let (sigma, remainder) = product.claim(13);
+    let read = Noise::claimed(sigma, remainder);
+    for log2_failure in [40, 64, 128] {
+        assert!(read.bound(13, log2_failure) >= product.bound(13, log2_failure));
+    }
+    assert_eq!(read.claim(13), (sigma, remainder));
+    let other = fresh(7);
+    let dependent = read.product(other, 13, false);
+    assert!(dependent.bound(13, 128) >= product.product(other, 13, false).bound(13, 128));
+}
