@@ -9,6 +9,7 @@ mod place;
 mod plan;
 mod reproduce;
 mod session;
+mod triples;
 mod tune;
 
 use crate::error::Error;
@@ -46,6 +47,8 @@ enum Command {
     /// Measure one operation: medians on one thread, at any parameters.
     #[command(subcommand)]
     Bench(bench::Bench),
+    #[command(subcommand)]
+    Triples(triples::Triples),
     Tune(tune::Tune),
     Reproduce(reproduce::Reproduce),
 }
@@ -63,6 +66,7 @@ impl Command {
             Self::Inspect(inspect) => inspect.run(),
             Self::Matmul(matmul) => matmul.run(json),
             Self::Bench(bench) => bench.run(),
+            Self::Triples(triples) => triples.run(),
             Self::Tune(tune) => tune.run(json),
             Self::Reproduce(reproduce) => reproduce.run(json),
         }

@@ -120,6 +120,19 @@ pub enum Error {
         /// What can be chosen instead.
         available: String,
     },
+    /// Triples, their files, or the protocol that makes them.
+    #[error(transparent)]
+    Triples(#[from] synchromesh_triples::Error),
+    /// A party's process that failed.
+    #[error("party {party}: {message}")]
+    Party {
+        /// Its number.
+        party: usize,
+        /// What it said.
+        message: String,
+        /// What it advised.
+        remedy: String,
+    },
     /// A file other than a table.
     #[error("{path}: {source}")]
     Io {
@@ -175,6 +188,8 @@ impl Error {
             Self::NotReal { .. } => "not_real",
             Self::Bench(error) => error.kind(),
             Self::Unavailable { .. } => "unavailable",
+            Self::Triples(error) => error.kind(),
+            Self::Party { .. } => "party",
             Self::Io { .. } => "io",
             Self::Usage { .. } => "usage",
         }
@@ -204,6 +219,8 @@ impl Error {
             Self::NotReal { .. } => "scale the numbers down, or plan for bfv or bgv".into(),
             Self::Bench(error) => error.remedy(),
             Self::Unavailable { available, .. } => format!("use {available}"),
+            Self::Triples(error) => error.remedy(),
+            Self::Party { remedy, .. } => remedy.clone(),
             Self::Io { .. } => "check the path, its permissions and the space left".into(),
             Self::Usage { .. } => "run the command with --help".into(),
         }

@@ -16,5 +16,6 @@ pub mod profile;
 pub mod scheme;
 pub mod session;
 pub mod table;
+pub mod triples;
 
 pub use synchromesh::bundle;

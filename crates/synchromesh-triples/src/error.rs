@@ -114,6 +114,36 @@ pub enum Error {
         /// What was wrong.
         deed: String,
     },
+    /// A ciphertext was decrypted before under this key, or its decryption was begun.
+    #[error("{}: ciphertext {ciphertext} met this key's share of the secret key before", path.display())]
+    DecryptedBefore {
+        /// The journal.
+        path: PathBuf,
+        /// The first bytes of its hash.
+        ciphertext: String,
+    },
+    /// The key has taken part in as many decryptions as its flooding was made for.
+    #[error("{}: {wanted} more decryptions after {made}, the flooding is for {most}", path.display())]
+    KeySpent {
+        /// The journal.
+        path: PathBuf,
+        /// Decryptions so far.
+        made: u64,
+        /// Decryptions asked for.
+        wanted: u64,
+        /// Most decryptions under one key.
+        most: u64,
+    },
+    /// No parameters were found for the triples asked for.
+    #[error("no parameters for triples {shape} among {parties} parties: {reason}")]
+    NoParameters {
+        /// The shape.
+        shape: String,
+        /// Number of parties.
+        parties: usize,
+        /// What stands in the way.
+        reason: String,
+    },
     /// A certificate or a connection could not be set up on this side.
     #[error("TLS: {reason}")]
     Tls {
@@ -132,6 +162,27 @@ pub enum Error {
     /// The system gave no randomness.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
+    /// Encryption or a computation on ciphertexts failed.
+    #[error(transparent)]
+    Library(#[from] synchromesh::Error),
+}
+
+impl From<synchromesh::rlwe::Error> for Error {
+    fn from(error: synchromesh::rlwe::Error) -> Self {
+        Self::Library(error.into())
+    }
+}
+
+impl From<synchromesh::rlwe::ring::Error> for Error {
+    fn from(error: synchromesh::rlwe::ring::Error) -> Self {
+        synchromesh::rlwe::Error::from(error).into()
+    }
+}
+
+impl From<synchromesh::batch::BatchError> for Error {
+    fn from(error: synchromesh::batch::BatchError) -> Self {
+        Self::Library(error.into())
+    }
 }
 
 impl Error {
@@ -148,11 +199,15 @@ impl Error {
             Self::Spent { .. } => "spent_triple",
             Self::WrongTriple { .. } => "wrong_triple",
             Self::Abort { .. } => "abort",
+            Self::DecryptedBefore { .. } => "decrypted_before",
+            Self::KeySpent { .. } => "key_spent",
+            Self::NoParameters { .. } => "no_parameters",
             Self::Tls { .. } => "tls",
             Self::Aborted => "aborted",
             Self::File(error) => error.kind(),
             Self::Proof(error) => error.kind(),
             Self::Entropy(error) => error.kind(),
+            Self::Library(error) => error.kind(),
         }
     }
 
@@ -171,6 +226,11 @@ impl Error {
             Self::Spent { .. } => "make new triples: a triple used twice reveals what it was to hide".into(),
             Self::WrongTriple { .. } => "do not use any triple of this batch; make a new one".into(),
             Self::Abort { .. } => "do not retry with the same material: start a new session with fresh triples".into(),
+            Self::DecryptedBefore { .. } => {
+                "begin a new session: a second share of a decryption would reveal the key".into()
+            }
+            Self::KeySpent { .. } => "make new keys, for more decryptions if so many are needed".into(),
+            Self::NoParameters { .. } => "ask for less statistical security, fewer parties or a smaller prime".into(),
             Self::Tls { .. } => {
                 "check the list of parties: each with its address and the fingerprint it printed".into()
             }
@@ -178,6 +238,7 @@ impl Error {
             Self::File(error) => error.remedy().into(),
             Self::Proof(error) => error.remedy(),
             Self::Entropy(error) => error.remedy().into(),
+            Self::Library(error) => error.remedy(),
         }
     }
 }

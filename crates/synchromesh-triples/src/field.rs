@@ -115,6 +115,22 @@ impl Field {
         Element([u64::from(x), 0, 0, 0])
     }
 
+    /// A word as an element: p exceeds 2^63, so it is reduced.
+    #[must_use]
+    pub(crate) fn word(&self, x: u64) -> Element {
+        Element(self.0.modulus.reduce(&[x, 0, 0, 0]))
+    }
+
+    /// A public integer mod p.
+    pub(crate) fn reduce(&self, x: &BigUint) -> Element {
+        Element(from_biguint(&(x % &self.0.prime)).unwrap_or_default())
+    }
+
+    /// 1 / x for a public x, 0 for 0.
+    pub(crate) fn inverse_of_public(&self, x: Element) -> Element {
+        self.reduce(&x.to_biguint().modpow(&(&self.0.prime - 2u8), &self.0.prime))
+    }
+
     /// a + b.
     #[must_use]
     pub fn add(&self, a: Element, b: Element) -> Element {

@@ -5,6 +5,8 @@ mod codec;
 pub mod dealer;
 pub mod error;
 pub mod field;
+pub mod generation;
+pub mod hosts;
 pub mod journal;
 pub mod matrix;
 pub mod mp_spdz;

@@ -27,6 +27,8 @@ pub enum Kind {
     Decommitment = 4,
     /// The hash of everything that was broadcast.
     Agreement = 5,
+    /// Shares of decryptions.
+    Decryption = 6,
 }
 
 /// One party's side of a session.
@@ -91,6 +93,18 @@ impl<T: Transport> Session<T> {
     #[must_use]
     pub fn parties(&self) -> usize {
         self.transport.parties()
+    }
+
+    /// The session's number, which no other session has.
+    #[must_use]
+    pub fn id(&self) -> &[u8; 32] {
+        &self.id
+    }
+
+    /// What happens at present.
+    #[must_use]
+    pub fn phase(&self) -> &str {
+        &self.phase
     }
 
     /// Rounds so far, and bytes that this party sent.

@@ -51,6 +51,15 @@ impl Identity {
         Ok(Self { certificate: made.cert.der().clone(), key: Zeroizing::new(made.signing_key.serialize_der()) })
     }
 
+    pub(crate) fn from_parts(certificate: CertificateDer<'static>, key: Zeroizing<Vec<u8>>) -> Self {
+        Self { certificate, key }
+    }
+
+    /// The certificate and its key.
+    pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
+        (&self.certificate, &self.key)
+    }
+
     /// The hash of the certificate.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {

@@ -144,6 +144,29 @@ impl BatchEncoder {
     pub fn decode_big_unsigned(&self, poly: &PlainPoly) -> Result<Vec<BigUint>, BatchError> {
         Ok(values::to_big_unsigned(&self.evaluate(poly)?, |i| self.indices[i] as usize))
     }
+
+    /// The polynomial with these N slots, in time that depends on N alone.
+    ///
+    /// # Errors
+    /// [`LengthMismatch`](BatchError::LengthMismatch) unless there are N, and as [`PlainPoly::new`].
+    pub fn encode_residues(&self, slots: &Residues) -> Result<PlainPoly, BatchError> {
+        let expected = self.slot_count();
+        if slots.len() != expected {
+            return Err(BatchError::LengthMismatch { expected, found: slots.len() });
+        }
+        let mut residues = Residues::zero(&self.modulus, expected);
+        residues.permute(slots, |i| (self.indices[i] as usize, i));
+        self.transform.inverse(&mut residues);
+        PlainPoly::new(&self.modulus, residues)
+    }
+
+    /// All N slots, in time that depends on N alone; errors as [`decode_big`](Self::decode_big).
+    pub fn decode_residues(&self, poly: &PlainPoly) -> Result<Residues, BatchError> {
+        let values = self.evaluate(poly)?;
+        let mut slots = Residues::zero(&self.modulus, self.slot_count());
+        slots.permute(&values, |i| (i, self.indices[i] as usize));
+        Ok(slots)
+    }
 }
 
 /// Coefficient encoding for one (t, N), any t: value i becomes the coefficient of X^i.

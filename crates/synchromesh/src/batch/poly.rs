@@ -54,6 +54,16 @@ impl Residues {
         }
     }
 
+    /// Residue `to` becomes residue `from` of another list in the same storage, for (to, from) = `place(i)` and all i.
+    pub(super) fn permute(&mut self, source: &Self, place: impl Fn(usize) -> (usize, usize)) {
+        let pairs = (0..self.len()).map(place);
+        match (self, source) {
+            (Self::Word(out), Self::Word(source)) => pairs.for_each(|(to, from)| out[to] = source[from]),
+            (Self::Wide(out), Self::Wide(source)) => pairs.for_each(|(to, from)| out[to] = source[from]),
+            _ => {}
+        }
+    }
+
     /// Residue `index` as four limbs, whichever the storage.
     pub fn at(&self, index: usize) -> Option<U256> {
         match self {

@@ -1,0 +1,460 @@
+//! The command `triples`: dealing keys, one party's run over TLS, and all parties as processes of this machine.
+
+use crate::error::Error;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use synchromesh_bench::memory;
+use synchromesh_rlwe::Security;
+use synchromesh_rlwe::file::{self, Access, Existing, FileError};
+use synchromesh_triples::generation::{
+    DecryptionJournal, GenerationPlan, Generator, PartyKey, Phase, Progress, Proofs, Request, Setup, deal,
+};
+use synchromesh_triples::hosts;
+use synchromesh_triples::journal::TripleStore;
+use synchromesh_triples::mp_spdz::Preprocessing;
+use synchromesh_triples::share::check_opened;
+use synchromesh_triples::tls::{Identity, Tls};
+use synchromesh_triples::{Field, MatrixTriple, Shape};
+
+/// Products whose ciphertexts are sent and proven together.
+const TOGETHER: usize = 8;
+
+/// In which form triples are written.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Files that MP-SPDZ reads.
+    MpSpdz,
+    /// Plain residues after one line of JSON, each triple given out once.
+    Plain,
+}
+
+/// What is to be made.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Parties.
+    pub parties: usize,
+    /// The shape.
+    pub shape: String,
+    /// Triples.
+    pub count: usize,
+    /// Bits of statistical security.
+    pub security: u32,
+    /// The prime; none: the default.
+    pub prime: Option<String>,
+    /// log2 of the decryptions under one key.
+    pub decryptions: u32,
+    /// log2 N, if it is not to be chosen.
+    pub log_n: Option<u32>,
+    /// Whether less than 128 bits of computational security are allowed.
+    pub insecure: bool,
+}
+
+impl Wanted {
+    fn request(&self) -> Result<Request, Error> {
+        let field: Field = self.prime.as_deref().unwrap_or(synchromesh_triples::field::DEFAULT_PRIME).parse()?;
+        let base = Request::new(&field, self.parties, self.shape.parse::<Shape>()?);
+        Ok(Request {
+            count: self.count,
+            statistical_security: self.security,
+            log2_decryptions: self.decryptions,
+            log_n: self.log_n,
+            security: if self.insecure { Security::Insecure } else { Security::Bits128 },
+            ..base
+        })
+    }
+
+    /// Chooses parameters and deals keys into a directory.
+    ///
+    /// # Errors
+    /// What the planner refuses, and files that are there already.
+    pub fn deal(&self, directory: &Path) -> Result<Map<String, Value>, Error> {
+        let start = Instant::now();
+        let plan = GenerationPlan::find(&self.request()?)?;
+        let planned = start.elapsed();
+        std::fs::create_dir_all(directory).map_err(|source| io(directory, source))?;
+        let (setup, keys) = deal(plan)?;
+        setup.write(directory)?;
+        let mut files: Vec<PathBuf> = ["plan.json", "public.key", "eval.keys"].map(|name| directory.join(name)).into();
+        for key in &keys {
+            files.push(key.write(directory, &setup)?);
+        }
+        let dealt = start.elapsed() - planned;
+        let phase = |name, time: Duration| json!({"name": name, "seconds": time.as_secs_f64(), "bytes_sent": 0, "rounds": 0, "peak_bytes": memory::peak_bytes()});
+        let mut report = describe(setup.plan(), self.count);
+        report.insert("phases".into(), json!([phase("plan", planned), phase("keys", dealt)]));
+        report.insert("files".into(), names(&files));
+        Ok(report)
+    }
+}
+
+/// What a plan says of the triples it makes.
+fn describe(plan: &GenerationPlan, count: usize) -> Map<String, Value> {
+    let rlwe = plan.params().rlwe();
+    let object = json!({
+        "parties": plan.parties(),
+        "shape": plan.shape().to_string(),
+        "count": count,
+        "statistical_security": plan.statistical_security(),
+        "security_model": model(plan.proofs()),
+        "security_bits": rlwe.security_bits(),
+        "log_n": plan.params().log_n(),
+        "log_q": rlwe.ring().log2(rlwe.q()).ceil(),
+        "log_qp": rlwe.log_qp(),
+        "mask_bits": plan.mask_bits(),
+        "packing": plan.matrices().to_string(),
+    });
+    match object {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+/// Against whom the triples are safe.
+const fn model(proofs: Proofs) -> &'static str {
+    match proofs {
+        Proofs::Knowledge => "dealer",
+        Proofs::Nothing => "dealer, honest encryptions",
+    }
+}
+
+fn names(files: &[PathBuf]) -> Value {
+    files.iter().map(|path| Value::from(path.display().to_string())).collect()
+}
+
+fn io(path: &Path, source: std::io::Error) -> Error {
+    Error::Io { path: path.display().to_string(), source }
+}
+
+/// One party's run.
+#[derive(Debug, Clone)]
+pub struct Party {
+    /// Its number.
+    pub id: usize,
+    /// The list of parties.
+    pub hosts: PathBuf,
+    /// Where the dealer's files are.
+    pub setup: PathBuf,
+    /// The party's key; none: in the directory of the setup.
+    pub key: Option<PathBuf>,
+    /// Its certificate.
+    pub identity: PathBuf,
+    /// Where triples go.
+    pub out: PathBuf,
+    /// Triples.
+    pub count: usize,
+    /// Threads.
+    pub threads: usize,
+    /// How they are written.
+    pub format: Format,
+    /// How long to wait for others.
+    pub timeout: Duration,
+    /// Whether to say on standard error where the run is.
+    pub progress: bool,
+}
+
+/// A phase with its memory.
+#[derive(Debug, Clone, Serialize)]
+struct Measured {
+    name: &'static str,
+    seconds: f64,
+    bytes_sent: u64,
+    rounds: u64,
+    peak_bytes: Option<u64>,
+}
+
+/// Peaks of memory by phase, and lines of progress.
+struct Watch {
+    phase: &'static str,
+    since: Instant,
+    peaks: Vec<(&'static str, u64)>,
+    speak: bool,
+}
+
+impl Watch {
+    fn new(speak: bool) -> Self {
+        memory::forget_peak();
+        Self { phase: "session", since: Instant::now(), peaks: Vec::new(), speak }
+    }
+
+    /// Ends a phase.
+    fn settle(&mut self) {
+        let peak = memory::peak_bytes().unwrap_or(0);
+        match self.peaks.iter_mut().find(|(name, _)| *name == self.phase) {
+            Some((_, most)) => *most = peak.max(*most),
+            None => self.peaks.push((self.phase, peak)),
+        }
+        memory::forget_peak();
+    }
+
+    fn see(&mut self, progress: Progress) {
+        if progress.phase != self.phase {
+            self.settle();
+            (self.phase, self.since) = (progress.phase, Instant::now());
+        }
+        if self.speak {
+            let Progress { phase, done, of, bytes_sent, rounds } = progress;
+            let spent = self.since.elapsed().as_secs_f64();
+            let left = match done {
+                0 => String::new(),
+                done => format!(", about {:.0} s left", spent / done as f64 * (of - done.min(of)) as f64),
+            };
+            eprintln!("{phase} {done}/{of}: {:.1} MB sent, {rounds} rounds{left}", bytes_sent as f64 / 1e6);
+        }
+    }
+
+    fn measured(&self, phases: &[Phase]) -> Vec<Measured> {
+        let peak = |name| self.peaks.iter().find(|(phase, _)| *phase == name).map(|(_, peak)| *peak);
+        let one = |phase: &Phase| Measured {
+            name: phase.name,
+            seconds: phase.seconds,
+            bytes_sent: phase.bytes_sent,
+            rounds: phase.rounds,
+            peak_bytes: peak(phase.name),
+        };
+        phases.iter().map(one).collect()
+    }
+}
+
+impl Party {
+    /// Meets the others, makes triples, and writes this party's files.
+    ///
+    /// # Errors
+    /// [`Error::Triples`], among others an abort with its blame: nothing is written then.
+    pub fn run(&self) -> Result<Map<String, Value>, Error> {
+        let peers = hosts::read(&self.hosts)?;
+        let Some(own) = peers.get(self.id) else {
+            return Err(synchromesh_triples::Error::Parties { party: self.id, parties: peers.len(), most: 64 }.into());
+        };
+        let setup = Setup::read(&self.setup)?;
+        let path = self.key.clone().unwrap_or_else(|| PartyKey::path(&self.setup, self.id));
+        let key = PartyKey::read(&path, &setup, self.id)?;
+        let output = Output::new(self, &setup)?;
+        let journal = DecryptionJournal::open(&path.with_extension("journal"), setup.plan().most_decryptions())?;
+        let identity = Identity::read(&self.identity)?;
+        let listener = TcpListener::bind(&own.address).map_err(|source| io(Path::new(&own.address), source))?;
+        let transport = Tls::connect(self.id, &identity, &listener, &peers, self.timeout)?;
+        let watch = std::cell::RefCell::new(Watch::new(self.progress));
+        let observer = Box::new(|progress: Progress| watch.borrow_mut().see(progress));
+        let mut generator = Generator::new(transport, &setup, &key, journal, observer)?.with_threads(self.threads);
+        let mut triples: Vec<MatrixTriple> = Vec::with_capacity(self.count);
+        while triples.len() < self.count {
+            let next = (self.count - triples.len()).min(TOGETHER * setup.plan().batch());
+            triples.extend(generator.generate(next)?);
+        }
+        let files = output.write(&key, triples)?;
+        let phases = watch.borrow().measured(generator.phases());
+        let mut report = describe(setup.plan(), self.count);
+        report.insert("party".into(), self.id.into());
+        report.insert("phases".into(), serde_json::to_value(phases).unwrap_or_default());
+        report.insert("files".into(), names(&files));
+        Ok(report)
+    }
+}
+
+/// Where a party's triples go; that nothing is there is known before they are made.
+struct Output<'a> {
+    party: &'a Party,
+    setup: &'a Setup,
+    spdz: Preprocessing,
+    path: PathBuf,
+}
+
+impl<'a> Output<'a> {
+    fn new(party: &'a Party, setup: &'a Setup) -> Result<Self, Error> {
+        let plan = setup.plan();
+        let spdz = Preprocessing::new(&party.out.join("Player-Data"), plan.field(), party.id, plan.parties())?;
+        let path = match party.format {
+            Format::MpSpdz => spdz.triples_path(plan.shape()),
+            Format::Plain => party.out.join(format!("triples-{}-P{}.bin", plan.shape(), party.id)),
+        };
+        if path.exists() {
+            return Err(FileError::Exists { path }.into());
+        }
+        Ok(Self { party, setup, spdz, path })
+    }
+
+    fn write(&self, key: &PartyKey, triples: Vec<MatrixTriple>) -> Result<Vec<PathBuf>, Error> {
+        let plan = self.setup.plan();
+        self.spdz.write_key(key.mac())?;
+        let path = match self.party.format {
+            Format::MpSpdz => self.spdz.write_triples(key.mac(), plan.shape(), triples)?,
+            Format::Plain => {
+                let parties = (self.party.id, plan.parties());
+                TripleStore::create(&self.party.out, plan.field(), parties, plan.shape(), triples)?
+            }
+        };
+        debug_assert_eq!(path, self.path);
+        let directory = self.spdz.directory();
+        let key_file = directory.join(format!("Player-MAC-Keys-p-P{}", self.party.id));
+        Ok(vec![directory.join("Params-Data"), key_file, path])
+    }
+}
+
+/// Makes a party's certificate, and says its fingerprint.
+///
+/// # Errors
+/// [`Error::Triples`] if the file is there already.
+pub fn identity(path: &Path) -> Result<Map<String, Value>, Error> {
+    let identity = Identity::new()?;
+    identity.write(path)?;
+    let mut report = Map::new();
+    report.insert("file".into(), path.display().to_string().into());
+    report.insert("fingerprint".into(), hosts::fingerprint_text(&identity.fingerprint()).into());
+    Ok(report)
+}
+
+/// All parties on this machine.
+#[derive(Debug, Clone)]
+pub struct Local {
+    /// What is to be made.
+    pub wanted: Wanted,
+    /// Where all files go.
+    pub out: PathBuf,
+    /// Threads of each party.
+    pub threads: usize,
+    /// How triples are written.
+    pub format: Format,
+    /// How long parties wait for one another.
+    pub timeout: Duration,
+    /// Whether party 0 says where it is.
+    pub progress: bool,
+}
+
+/// Processes that are killed when they are dropped.
+struct Children(Vec<Child>);
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Local {
+    /// Deals keys, runs a process for each party over TLS on the loopback, and opens what they wrote to check it.
+    ///
+    /// # Errors
+    /// What dealing fails with, or [`Error::Party`] for the first party that failed.
+    pub fn run(&self) -> Result<(Map<String, Value>, bool), Error> {
+        let setup = self.out.join("setup");
+        let mut report = self.wanted.deal(&setup)?;
+        self.meet(&setup)?;
+        let reports = self.parties(&setup)?;
+        let mut phases = match report.remove("phases") {
+            Some(Value::Array(phases)) => phases,
+            _ => Vec::new(),
+        };
+        phases.extend(largest(&reports));
+        let per_party = reports.iter().map(|party| party["phases"].clone()).collect::<Vec<_>>();
+        let mut files: Vec<Value> = Vec::new();
+        for file in reports.iter().filter_map(|party| party["files"].as_array()).flatten() {
+            if !files.contains(file) {
+                files.push(file.clone());
+            }
+        }
+        let verified = match self.format {
+            Format::MpSpdz => Some(self.verify()?),
+            Format::Plain => None,
+        };
+        report.insert("phases".into(), phases.into());
+        report.insert("phases_of_parties".into(), per_party.into());
+        report.insert("verified".into(), json!(verified));
+        report.insert("files".into(), files.into());
+        Ok((report, verified.unwrap_or(true)))
+    }
+
+    /// Identities, free ports and the list of parties.
+    fn meet(&self, setup: &Path) -> Result<(), Error> {
+        let mut lines = String::new();
+        let mut listeners = Vec::new();
+        for party in 0..self.wanted.parties {
+            let identity = Identity::new()?;
+            identity.write(&identity_path(setup, party))?;
+            let listener = TcpListener::bind("127.0.0.1:0").map_err(|source| io(Path::new("127.0.0.1:0"), source))?;
+            let address = listener.local_addr().map_err(|source| io(Path::new("127.0.0.1:0"), source))?;
+            lines.push_str(&format!("{address} {}\n", hosts::fingerprint_text(&identity.fingerprint())));
+            // Kept until all have theirs, so that no two are the same.
+            listeners.push(listener);
+        }
+        Ok(file::write(&setup.join("hosts"), lines.as_bytes(), Access::Public, Existing::Replace)?)
+    }
+
+    fn command(&self, setup: &Path, party: usize) -> Result<Command, Error> {
+        let program = std::env::current_exe().map_err(|source| io(Path::new("this program"), source))?;
+        let mut command = Command::new(program);
+        command.args(["triples", "party", "--json", "--id"]).arg(party.to_string());
+        command.arg("--hosts").arg(setup.join("hosts")).arg("--setup").arg(setup);
+        command.arg("--identity").arg(identity_path(setup, party)).arg("--out").arg(&self.out);
+        command.arg("--count").arg(self.wanted.count.to_string());
+        command.arg("--threads").arg(self.threads.to_string());
+        command.arg("--timeout").arg(self.timeout.as_secs().to_string());
+        command.args(["--format", if self.format == Format::MpSpdz { "mp-spdz" } else { "plain" }]);
+        if self.progress && party == 0 {
+            command.arg("--progress");
+        }
+        Ok(command)
+    }
+
+    fn parties(&self, setup: &Path) -> Result<Vec<Value>, Error> {
+        let mut children = Children(Vec::new());
+        for party in 0..self.wanted.parties {
+            let spawned = self.command(setup, party)?.stdout(Stdio::piped()).spawn();
+            children.0.push(spawned.map_err(|source| io(Path::new("this program"), source))?);
+        }
+        let mut reports = Vec::with_capacity(children.0.len());
+        for (party, child) in children.0.iter_mut().enumerate() {
+            let mut text = String::new();
+            if let Some(mut stdout) = child.stdout.take() {
+                let read = std::io::Read::read_to_string(&mut stdout, &mut text);
+                read.map_err(|source| io(Path::new("a party's report"), source))?;
+            }
+            let report: Value = serde_json::from_str(&text).unwrap_or_default();
+            let word = |key: &str| report["error"][key].as_str().map(str::to_owned);
+            if report.get("phases").is_none() {
+                let message = word("message").unwrap_or_else(|| "it ended without a report".into());
+                let remedy = word("remedy").unwrap_or_else(|| "run again into another directory".into());
+                return Err(Error::Party { party, message, remedy });
+            }
+            reports.push(report);
+        }
+        Ok(reports)
+    }
+
+    /// Opens all shares from the files of all parties.
+    fn verify(&self) -> Result<bool, Error> {
+        let request = self.wanted.request()?;
+        let (mut keys, mut lists) = (Vec::new(), Vec::new());
+        for party in 0..request.parties {
+            let files = Preprocessing::new(&self.out.join("Player-Data"), &request.field, party, request.parties)?;
+            let key = files.read_key()?;
+            lists.push(files.read_triples(&key, request.shape)?);
+            keys.push(key);
+        }
+        let whole = lists.iter().all(|list| list.len() == self.wanted.count);
+        Ok(whole && check_opened(&request.field, &keys, &lists).is_ok())
+    }
+}
+
+fn identity_path(setup: &Path, party: usize) -> PathBuf {
+    setup.join(format!("party-{party}.identity"))
+}
+
+/// Of each phase the largest numbers of any party.
+fn largest(reports: &[Value]) -> Vec<Value> {
+    let first = reports.first().and_then(|report| report["phases"].as_array()).cloned().unwrap_or_default();
+    let most = |at: usize, key: &str| {
+        let values = reports.iter().filter_map(|report| report["phases"][at][key].as_f64());
+        values.fold(0.0, f64::max)
+    };
+    let one = |(at, phase): (usize, &Value)| {
+        let whole = |key| json!(most(at, key) as u64);
+        json!({"name": phase["name"], "seconds": most(at, "seconds"), "bytes_sent": whole("bytes_sent"), "rounds": whole("rounds"), "peak_bytes": whole("peak_bytes")})
+    };
+    first.iter().enumerate().map(one).collect()
+}

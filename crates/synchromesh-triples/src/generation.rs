@@ -1,0 +1,26 @@
+//! Making matrix triples: keys in shares, proven encryptions, products under encryption, distributed decryption, checks.
+//!
+//! Every party draws A_i and B_i and sends encryptions; A and B are the sums. All compute C = A B and the MACs alpha A,
+//! alpha B and alpha C on ciphertexts (ePrint 2020/451), decrypt them to shares with masks that hide the noise
+//! (the widths are those that a cheater's encryptions need), and check everything before a triple leaves.
+//!
+//! [`GenerationPlan`] chooses parameters, [`deal`] makes the keys, [`Generator`] is a party's run.
+
+mod check;
+mod circuit;
+mod decrypt;
+mod decryptions;
+mod encryption;
+mod flood;
+mod generator;
+mod layout;
+mod plan;
+mod setup;
+#[cfg(test)]
+mod tests;
+
+pub use decryptions::DecryptionJournal;
+pub use encryption::Proofs;
+pub use generator::{Generator, Observer, Phase, Progress};
+pub use plan::{GenerationPlan, Request};
+pub use setup::{PartyKey, Setup, deal};

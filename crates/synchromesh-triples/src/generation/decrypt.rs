@@ -1,0 +1,155 @@
+//! Distributed decryption to shares: each party sends c_1 s_i under a mask, and what the masks sum to is what they hold then.
+//!
+//! d_i = c_1 s_i + f_i, party 0 adds c_0, so that sum d_i = f m + t e + sum f_i modulo Q_l: public, and of m it says nothing.
+//! Party 0 holds (sum d_i - f_0) / f mod t, the others -f_i / f (ePrint 2012/642; Keller, Pastro and Rotaru, ePrint
+//! 2017/1230, appendix A).
+
+use synchromesh::batch::{PlainPoly, Residues};
+use synchromesh::bgv::{Bgv, Ciphertext};
+use synchromesh::exact::Scheme;
+use synchromesh::rlwe::ring::{Coeff, Cpu, IndexSet, Poly};
+use zeroize::{Zeroize, Zeroizing};
+
+use super::flood::Mask;
+use super::layout::slots_of;
+use super::plan::log2_value;
+use super::setup::{PartyKey, Setup};
+use crate::error::{Error, Result};
+use crate::field::Element;
+
+/// A ciphertext at the level where it is decrypted, with its hash.
+pub(crate) struct Pending {
+    ciphertext: Ciphertext,
+    pub(crate) hash: [u8; 32],
+}
+
+impl Pending {
+    /// Brings a ciphertext down; its certificate must be what the masks are made for.
+    pub(crate) fn new(setup: &Setup, x: &Ciphertext) -> Result<Self> {
+        let placement = setup.plan().placement();
+        let params = setup.plan().params();
+        let ciphertext = setup.evaluator().mod_switch_to(x, placement.decryption)?;
+        let bits = log2_value(params, &ciphertext);
+        if bits > placement.value_bits + 1e-6 {
+            let reason = format!("a ciphertext holds {bits:.1} bits, the flooding is for {:.1}", placement.value_bits);
+            return Err(Error::NoParameters {
+                shape: setup.plan().shape().to_string(),
+                parties: setup.plan().parties(),
+                reason,
+            });
+        }
+        let hash = *blake3::Hasher::new_derive_key("synchromesh 1 triples, ciphertext")
+            .update(&ciphertext.to_bytes(setup.context())?)
+            .finalize()
+            .as_bytes();
+        Ok(Self { ciphertext, hash })
+    }
+
+    /// The party's masked share as it is sent, and the mask.
+    pub(crate) fn share(&self, setup: &Setup, key: &PartyKey, session: &[u8; 32]) -> Result<(Vec<u8>, Mask)> {
+        let backend = setup.context().backend();
+        let params = setup.plan().params();
+        let [c0, c1] = self.ciphertext.inner().parts() else {
+            return Err(synchromesh::rlwe::Error::Components { expected: 2, got: self.ciphertext.components() }.into());
+        };
+        let mut share = c1.mul(backend, key.share().poly())?;
+        if key.party() == 0 {
+            share.add_assign(backend, c0)?;
+        }
+        let mut share = share.into_coeff(backend)?;
+        let mask = key.flood().mask(session, &self.hash, setup.plan().mask_bits(), params.n());
+        mask.add_to(backend, params.rlwe().ring(), &mut share)?;
+        let bytes = write(setup, &share)?;
+        share.zeroize();
+        Ok((bytes, mask))
+    }
+
+    /// This party's share of the slots, from all parties' messages.
+    ///
+    /// # Errors
+    /// The number of the party whose message is no polynomial.
+    pub(crate) fn finish(
+        &self,
+        setup: &Setup,
+        key: &PartyKey,
+        mask: &Mask,
+        messages: &[&[u8]],
+    ) -> std::result::Result<Zeroizing<Vec<Element>>, (Option<usize>, Error)> {
+        let own = |error| (None, error);
+        let (context, field) = (setup.context(), setup.plan().field());
+        let encoder = context.slot_encoder().map_err(|e| own(e.into()))?;
+        let factor = field.reduce(self.ciphertext.header().value());
+        let inverse = field.inverse_of_public(factor);
+        let negative = field.sub(Element::ZERO, inverse);
+        let residues: Residues = mask.residues(field, negative);
+        let poly = PlainPoly::new(context.params().t(), residues).map_err(|e| own(e.into()))?;
+        let mut slots = slots_of(encoder, &poly).map_err(own)?;
+        // Everybody reads all messages: whose is malformed is known to all.
+        let mut sum: Option<Poly<Cpu, Coeff>> = None;
+        for (party, message) in messages.iter().enumerate() {
+            let poly = read(setup, message).map_err(|error| (Some(party), error))?;
+            match &mut sum {
+                Some(sum) => sum.add_assign(context.backend(), &poly).map_err(|e| own(e.into()))?,
+                None => sum = Some(poly),
+            }
+        }
+        if let (Some(sum), 0) = (sum, key.party()) {
+            let opened = Bgv::recover(context, &self.ciphertext, &sum).map_err(|e| own(e.into()))?;
+            let opened = slots_of(encoder, &opened).map_err(own)?;
+            slots.iter_mut().zip(opened.iter()).for_each(|(slot, &x)| *slot = field.add(*slot, x));
+        }
+        Ok(slots)
+    }
+}
+
+fn primes(setup: &Setup) -> Result<&IndexSet> {
+    Ok(setup.plan().params().rlwe().level(setup.plan().placement().decryption)?)
+}
+
+/// Bytes of a residue modulo q.
+const fn residue_bytes(q: u64) -> usize {
+    (64 - q.leading_zeros()).div_ceil(8) as usize
+}
+
+/// Bytes of a masked share.
+pub(crate) fn share_bytes(setup: &Setup) -> Result<usize> {
+    let params = setup.plan().params();
+    let ring = params.rlwe().ring();
+    Ok(primes(setup)?.iter().map(|prime| params.n() * residue_bytes(ring.modulus(prime).value())).sum())
+}
+
+/// Residues limb by limb, each in as few whole bytes as its prime takes, little-endian.
+fn write(setup: &Setup, poly: &Poly<Cpu, Coeff>) -> Result<Vec<u8>> {
+    let params = setup.plan().params();
+    let words = poly.to_words(setup.context().backend())?;
+    let mut bytes = Vec::with_capacity(share_bytes(setup)?);
+    for (prime, limb) in primes(setup)?.iter().zip(words.chunks_exact(params.n())) {
+        let width = residue_bytes(params.rlwe().ring().modulus(prime).value());
+        limb.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()[..width]));
+    }
+    Ok(bytes)
+}
+
+/// The polynomial that [`write`] wrote so.
+fn read(setup: &Setup, mut bytes: &[u8]) -> Result<Poly<Cpu, Coeff>> {
+    let (params, primes) = (setup.plan().params(), primes(setup)?);
+    let wrong = |bits: usize| Error::NotAnElement { bits: bits as u64, prime_bits: 0 };
+    if bytes.len() != share_bytes(setup)? {
+        return Err(wrong(8 * bytes.len()));
+    }
+    let mut words = Vec::with_capacity(params.n() * primes.len());
+    for prime in primes.iter() {
+        let q = params.rlwe().ring().modulus(prime).value();
+        let width = residue_bytes(q);
+        let (limb, rest) = bytes.split_at(params.n() * width);
+        bytes = rest;
+        for residue in limb.chunks_exact(width) {
+            let word = residue.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+            if word >= q {
+                return Err(wrong(8 * width));
+            }
+            words.push(word);
+        }
+    }
+    Ok(Poly::from_words(setup.context().backend(), primes, &words)?)
+}

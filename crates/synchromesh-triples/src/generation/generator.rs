@@ -1,0 +1,304 @@
+//! One party's run of the protocol that makes matrix triples (ePrint 2020/451; ePrint 2023/593, section 2.5).
+
+use std::time::Instant;
+
+use synchromesh::batch::{PlainPoly, Residues};
+use synchromesh::bgv::{Ciphertext, Evaluator};
+use synchromesh::circuits::Side;
+use zeroize::Zeroizing;
+
+use super::check::{Candidate, check, random};
+use super::circuit::{Products, multiply};
+use super::decrypt::{Pending, share_bytes};
+use super::decryptions::DecryptionJournal;
+use super::encryption::{Content, Encryptions};
+use super::setup::{PartyKey, Setup};
+use crate::error::{Blame, Error, Result};
+use crate::field::Element;
+use crate::matrix::Matrix;
+use crate::session::{Kind, Session};
+use crate::share::{MatrixTriple, Shared};
+use crate::transport::Transport;
+
+/// What one phase took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Phase {
+    /// Its name: `session`, `mac_key`, `encrypt`, `exchange`, `multiply`, `decrypt`, `check`.
+    pub name: &'static str,
+    /// Seconds.
+    pub seconds: f64,
+    /// Bytes this party sent.
+    pub bytes_sent: u64,
+    /// Rounds.
+    pub rounds: u64,
+}
+
+/// Where a run is: a phase begins, or a part of it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The phase.
+    pub phase: &'static str,
+    /// Parts done.
+    pub done: usize,
+    /// Parts in all.
+    pub of: usize,
+    /// Bytes sent so far.
+    pub bytes_sent: u64,
+    /// Rounds so far.
+    pub rounds: u64,
+}
+
+/// Whoever wants to know where a run is.
+pub type Observer<'a> = dyn FnMut(Progress) + 'a;
+
+/// One party of a session that makes triples.
+///
+/// All parties call the same functions with the same arguments. After an error the session is over, and so are its
+/// ciphertexts: what remains to do is to begin another, with a fresh generator.
+pub struct Generator<'a, T> {
+    session: Session<T>,
+    setup: &'a Setup,
+    key: &'a PartyKey,
+    journal: DecryptionJournal,
+    threads: usize,
+    alpha: Option<Ciphertext>,
+    phases: Vec<Phase>,
+    began: (&'static str, Instant, (u64, u64)),
+    observer: Box<Observer<'a>>,
+    #[cfg(test)]
+    pub(crate) conduct: super::tests::Conduct,
+}
+
+impl<'a, T: Transport> Generator<'a, T> {
+    /// Begins a session with the others: agreement on what is to be done, and encryptions of the shares of the MAC key.
+    ///
+    /// # Errors
+    /// [`Error::Parties`] for a key that is not this party's, and as [`Session::new`]; [`Error::Abort`] with the blame for a party
+    /// that misbehaves.
+    pub fn new(
+        transport: T,
+        setup: &'a Setup,
+        key: &'a PartyKey,
+        journal: DecryptionJournal,
+        observer: Box<Observer<'a>>,
+    ) -> Result<Self> {
+        let began = ("session", Instant::now(), (0, 0));
+        let plan = setup.plan();
+        let (party, parties) = (transport.party(), transport.parties());
+        if party != key.party() || parties != plan.parties() {
+            return Err(Error::Parties { party, parties, most: plan.parties() });
+        }
+        let description = format!("matrix triples {} by setup {}", plan.shape(), blake3::Hash::from(*setup.digest()));
+        let session = Session::new(transport, plan.field(), plan.statistical_security(), &description)?;
+        Ok(Self {
+            session,
+            setup,
+            key,
+            journal,
+            threads: 1,
+            alpha: None,
+            phases: Vec::new(),
+            began,
+            observer,
+            #[cfg(test)]
+            conduct: super::tests::Conduct::Honest,
+        })
+    }
+
+    /// The same with this many threads for products of matrices.
+    #[must_use]
+    pub fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// What the phases took so far, each name once.
+    #[must_use]
+    pub fn phases(&self) -> &[Phase] {
+        &self.phases
+    }
+
+    /// The session, for what the parties do next.
+    #[must_use]
+    pub fn into_session(self) -> Session<T> {
+        self.session
+    }
+
+    /// Ends a phase and begins another.
+    fn enter(&mut self, name: &'static str, of: usize) {
+        let (last, since, (rounds, bytes)) = self.began;
+        let now = self.session.traffic();
+        let (seconds, rounds, bytes_sent) = (since.elapsed().as_secs_f64(), now.0 - rounds, now.1 - bytes);
+        match self.phases.iter_mut().find(|phase| phase.name == last) {
+            Some(phase) => {
+                phase.seconds += seconds;
+                phase.rounds += rounds;
+                phase.bytes_sent += bytes_sent;
+            }
+            None => self.phases.push(Phase { name: last, seconds, bytes_sent, rounds }),
+        }
+        self.began = (name, Instant::now(), now);
+        self.session.enter(name);
+        self.tell(0, of);
+    }
+
+    fn tell(&mut self, done: usize, of: usize) {
+        let (rounds, bytes_sent) = self.session.traffic();
+        (self.observer)(Progress { phase: self.began.0, done, of, bytes_sent, rounds });
+    }
+
+    /// Makes `count` triples, at least one. They are checked: C = A B and all MACs hold, or an error is returned.
+    ///
+    /// # Errors
+    /// [`Error::Abort`] with the blame, [`Error::DecryptedBefore`] or [`Error::KeySpent`] from the journal; no triple of the batch
+    /// may be used then, and none is returned.
+    pub fn generate(&mut self, count: usize) -> Result<Vec<MatrixTriple>> {
+        let alpha = match self.alpha.take() {
+            Some(alpha) => alpha,
+            None => self.mac_key()?,
+        };
+        let made = self.batches(count.max(1), &alpha);
+        self.alpha = Some(alpha);
+        let mut made = made?;
+        made.truncate(count);
+        Ok(made)
+    }
+
+    /// The sum of the parties' encryptions of their shares of the MAC key, each in every slot.
+    fn mac_key(&mut self) -> Result<Ciphertext> {
+        self.enter("mac_key", 1);
+        let (context, n) = (self.setup.context(), self.setup.plan().params().n());
+        let mut coefficients = vec![Element::ZERO.0; n];
+        coefficients[0] = self.key.mac().secret().0;
+        #[cfg(test)]
+        self.conduct.alpha(&mut coefficients);
+        let poly = PlainPoly::new(context.params().t(), Residues::Wide(coefficients))?;
+        let sums = self.exchange(Content::Constant, vec![poly])?;
+        sums.into_iter().next().ok_or(Error::Aborted)
+    }
+
+    /// Everybody's encryptions, proven and checked, summed over the parties.
+    fn exchange(&mut self, content: Content, plaintexts: Vec<PlainPoly>) -> Result<Vec<Ciphertext>> {
+        let (setup, session, count) = (self.setup, *self.session.id(), plaintexts.len());
+        let own = self.session.party();
+        let encryptions = |content| Encryptions::new(setup.plan().proofs(), setup.context(), setup.public(), content);
+        let made_as = content;
+        #[cfg(test)]
+        let made_as = self.conduct.content(made_as);
+        let message = encryptions(made_as)?.make(setup, plaintexts, own, &session)?;
+        #[cfg(test)]
+        let message = self.conduct.message(count, message);
+        if content == Content::Any {
+            self.enter("exchange", self.session.parties());
+        }
+        let messages = self.session.commit_and_open(&message)?;
+        self.session.agree()?;
+        let encryptions = encryptions(content)?;
+        let evaluator = Evaluator::new(self.setup.context(), None);
+        let mut sums: Vec<Ciphertext> = Vec::new();
+        for (party, message) in messages.iter().enumerate() {
+            let opened = encryptions.open(setup, message, count, [party, own], &session);
+            let opened = opened
+                .map_err(|error| self.session.abort(Blame::Party(party), &format!("sent a bad encryption: {error}")))?;
+            if sums.is_empty() {
+                sums = opened;
+            } else {
+                let pairs = sums.iter().zip(&opened);
+                sums = pairs.map(|(sum, x)| Ok(evaluator.add(sum, x)?)).collect::<Result<_>>()?;
+            }
+            self.tell(party + 1, messages.len());
+        }
+        Ok(sums)
+    }
+
+    fn batches(&mut self, count: usize, alpha: &Ciphertext) -> Result<Vec<MatrixTriple>> {
+        let (plan, layout) = (self.setup.plan(), self.setup.layout());
+        let groups = count.div_ceil(plan.batch());
+        self.enter("encrypt", groups);
+        let encoder = self.setup.context().slot_encoder()?;
+        let (mut own, mut plaintexts) = (Vec::with_capacity(groups), Vec::new());
+        for group in 0..groups {
+            let matrices = |side, extra| (0..plan.batch()).map(|_| random(plan.field(), side, extra)).collect();
+            let (a, b): (Result<Vec<Matrix>>, Result<Vec<Matrix>>) =
+                (matrices(plan.shape().a(), 0), matrices(plan.shape().b(), 1));
+            let (a, b) = (a?, b?);
+            plaintexts.extend(layout.encode(Side::Left, encoder, &a)?);
+            plaintexts.extend(layout.encode(Side::Right, encoder, &b)?);
+            own.push((a, b));
+            self.tell(group + 1, groups);
+        }
+        #[cfg(test)]
+        self.conduct.inputs(&mut own, plan.field());
+        let mut sums = self.exchange(Content::Any, plaintexts)?.into_iter();
+        let [left, right] = [Side::Left, Side::Right].map(|side| plan.matrices().ciphertexts(side));
+        let mut candidates = Vec::with_capacity(groups * plan.batch());
+        for (group, (a, b)) in own.into_iter().enumerate() {
+            self.enter("multiply", groups);
+            self.tell(group, groups);
+            let [x, y]: [Vec<Ciphertext>; 2] = [left, right].map(|size| sums.by_ref().take(size).collect());
+            let evaluator = self.setup.evaluator();
+            let level = plan.placement().product;
+            let made =
+                multiply(evaluator, plan.matrices(), &plan.choices().threads(self.threads), [&x, &y], alpha, level)?;
+            drop((x, y));
+            candidates.extend(self.decrypt(&made, a, b)?);
+        }
+        self.enter("check", 1);
+        let triples = check(&mut self.session, self.key, candidates)?;
+        self.enter("done", 1);
+        Ok(triples)
+    }
+
+    /// Shares of C and of all MACs of a group, beside the own A and B.
+    fn decrypt(
+        &mut self,
+        made: &Products<synchromesh::rlwe::ring::Cpu>,
+        a: Vec<Matrix>,
+        b: Vec<Matrix>,
+    ) -> Result<Vec<Candidate>> {
+        self.enter("decrypt", 4);
+        let layout = self.setup.layout();
+        let mut slots = self.open(made)?.into_iter();
+        let mut take = |count: usize| slots.by_ref().take(count).collect::<Vec<_>>();
+        let c = layout.products(take(made.c.len()))?;
+        let mac_a = layout.factors(Side::Left, &take(made.macs[0].len()))?;
+        let mac_b = layout.factors(Side::Right, &take(made.macs[1].len()))?;
+        let mac_c = layout.products(take(made.macs[2].len()))?;
+        let values = a.into_iter().zip(b).zip(c);
+        let macs = mac_a.into_iter().zip(mac_b).zip(mac_c);
+        let one = |(((a, b), c), ((mac_a, mac_b), mac_c))| {
+            Ok(Candidate { a: Shared::new(a, mac_a)?, b: Shared::new(b, mac_b)?, c: Shared::new(c, mac_c)? })
+        };
+        values.zip(macs).map(one).collect()
+    }
+
+    /// The own shares of all slots of these ciphertexts. What is about to be decrypted is in the journal before anything is
+    /// sent.
+    fn open(&mut self, made: &Products<synchromesh::rlwe::ring::Cpu>) -> Result<Vec<Zeroizing<Vec<Element>>>> {
+        let pending = made.all().map(|x| Pending::new(self.setup, x)).collect::<Result<Vec<_>>>()?;
+        self.journal.intend(&pending.iter().map(|x| x.hash).collect::<Vec<_>>())?;
+        let (session, each) = (*self.session.id(), share_bytes(self.setup)?);
+        let (mut message, mut masks) = (Vec::with_capacity(each * pending.len()), Vec::with_capacity(pending.len()));
+        for x in &pending {
+            let (bytes, mask) = x.share(self.setup, self.key, &session)?;
+            message.extend_from_slice(&bytes);
+            masks.push(mask);
+        }
+        #[cfg(test)]
+        self.conduct.shares(&mut message, each, made);
+        let messages = self.session.broadcast(Kind::Decryption, &message, message.len())?;
+        let mut slots = Vec::with_capacity(pending.len());
+        for (at, (x, mask)) in pending.iter().zip(&masks).enumerate() {
+            let parts: Vec<&[u8]> = messages.iter().map(|bytes| &bytes[at * each..(at + 1) * each]).collect();
+            match x.finish(self.setup, self.key, mask, &parts) {
+                Ok(made) => slots.push(made),
+                Err((Some(party), _)) => {
+                    return Err(self
+                        .session
+                        .abort(Blame::Party(party), "sent a share that is no polynomial modulo the primes"));
+                }
+                Err((None, error)) => return Err(error),
+            }
+        }
+        Ok(slots)
+    }
+}

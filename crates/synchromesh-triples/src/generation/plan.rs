@@ -1,0 +1,455 @@
+//! The choice of parameters for triples of one shape: packing, ring, moduli, flooding; by runs of the circuit without data.
+//!
+//! Every certificate in such a run is that of ciphertexts of which only what their makers had to prove is known, and
+//! a set of parameters is taken if all of them hold, the masks of all parties fit on top, and no smaller one does.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use synchromesh::bgv::{Ciphertext, Context, Evaluator, Params, ParamsLiteral};
+use synchromesh::circuits::{Arithmetic, MatrixChoices, MatrixPacking, MatrixPlan, Slicing, SlotShape};
+use synchromesh::rlwe::noise::log2_add;
+use synchromesh::rlwe::ring::{Backend, Dry};
+use synchromesh::rlwe::{Randomness, Security};
+
+use super::circuit::{Products, believed, multiply, product_level};
+use super::encryption::{Content, Encryptions, Proofs};
+use crate::error::{Error, Result};
+use crate::field::Field;
+use crate::share::{MOST_PARTIES, Shape};
+
+/// Bits of the primes that are tried first.
+const WIDTH: u32 = 50;
+
+/// Narrowest primes tried.
+const NARROWEST: u32 = 36;
+
+/// Most ciphertext primes.
+const MOST_PRIMES: usize = 40;
+
+/// Degrees tried, as log2.
+const DEGREES: std::ops::RangeInclusive<u32> = 13..=16;
+
+/// What is to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The prime p.
+    pub field: Field,
+    /// Number of parties, 2 to 64.
+    pub parties: usize,
+    /// The shape of the triples.
+    pub shape: Shape,
+    /// Triples that will be made at a time, at least 1: no ciphertext is packed with more.
+    pub count: usize,
+    /// Statistical security in bits: of MACs, flooding and proofs. 40, 64 or 80 are usual.
+    pub statistical_security: u32,
+    /// log2 of how many ciphertexts will be decrypted under one key at the most.
+    pub log2_decryptions: u32,
+    /// Rotations made from one decomposition; as many keys for each factor.
+    pub window: usize,
+    /// What parties prove of their encryptions.
+    pub proofs: Proofs,
+    /// Computational security.
+    pub security: Security,
+    /// log2 of the degree N; none: the smallest that works.
+    pub log_n: Option<u32>,
+}
+
+impl Request {
+    /// Triples of a shape among parties, with 80 bits of statistical security and 2^20 decryptions.
+    #[must_use]
+    pub fn new(field: &Field, parties: usize, shape: Shape) -> Self {
+        Self {
+            field: field.clone(),
+            parties,
+            shape,
+            count: 1,
+            statistical_security: 80,
+            log2_decryptions: 20,
+            window: 8,
+            proofs: Proofs::default(),
+            security: Security::Bits128,
+            log_n: None,
+        }
+    }
+}
+
+/// Everything that all parties must agree on, as it is written to a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Agreed {
+    format: String,
+    prime: String,
+    parties: usize,
+    shape: String,
+    statistical_security: u32,
+    log2_decryptions: u32,
+    proofs: Proofs,
+    /// Rows, inner side, columns and line of a block.
+    packing: [usize; 4],
+    grid: [usize; 2],
+    batch: usize,
+    window: usize,
+    params: ParamsLiteral,
+}
+
+/// The name of the format of plans.
+const FORMAT: &str = "synchromesh triple generation 1";
+
+/// What a run without data says of the levels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Placement {
+    /// At which matrices are multiplied.
+    pub(crate) product: usize,
+    /// At which ciphertexts are decrypted.
+    pub(crate) decryption: usize,
+    /// log2 of the largest |m + t e| there.
+    pub(crate) value_bits: f64,
+    /// Bits of a party's mask.
+    pub(crate) mask_bits: u32,
+}
+
+/// Parameters that work.
+#[derive(Clone, Debug)]
+pub struct GenerationPlan {
+    agreed: Agreed,
+    field: Field,
+    shape: Shape,
+    params: Params,
+    matrices: MatrixPlan,
+    placement: Placement,
+}
+
+impl GenerationPlan {
+    /// The smallest parameters for a request.
+    ///
+    /// # Errors
+    /// [`Error::Parties`], [`Error::WeakMac`], or [`Error::NoParameters`].
+    pub fn find(request: &Request) -> Result<Self> {
+        check_request(request)?;
+        let refused =
+            |reason: String| Error::NoParameters { shape: request.shape.to_string(), parties: request.parties, reason };
+        let degrees = request.log_n.map_or(DEGREES, |log_n| log_n..=log_n);
+        let mut last = String::from("no degree was tried");
+        for log_n in degrees {
+            match find_at(request, log_n) {
+                Ok(Some(plan)) => return Ok(plan),
+                Ok(None) => last = format!("at N = 2^{log_n} the moduli that fit are not secure"),
+                Err(error) => last = format!("at N = 2^{log_n}: {error}"),
+            }
+        }
+        Err(refused(last))
+    }
+
+    fn new(request: &Request, matrices: &MatrixPlan, params: &Params, placement: Placement) -> Self {
+        let p = matrices.packing();
+        let agreed = Agreed {
+            format: FORMAT.into(),
+            prime: request.field.prime().to_string(),
+            parties: request.parties,
+            shape: request.shape.to_string(),
+            statistical_security: request.statistical_security,
+            log2_decryptions: request.log2_decryptions,
+            proofs: request.proofs,
+            packing: [p.rows(), p.inner(), p.columns(), p.window()],
+            grid: matrices.grid(),
+            batch: matrices.batch(),
+            window: request.window,
+            params: params.literal().clone(),
+        };
+        let (field, shape) = (request.field.clone(), request.shape);
+        Self { agreed, field, shape, params: params.clone(), matrices: *matrices, placement }
+    }
+
+    /// The plan as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(&self.agreed).unwrap_or_default()
+    }
+
+    /// The plan in a JSON file, checked as if it had been found here: security, and every certificate.
+    ///
+    /// # Errors
+    /// [`Error::NoParameters`] for what is no plan or does not work, and as [`Field::new`].
+    pub fn from_json(text: &str) -> Result<Self> {
+        let refused =
+            |shape: &str, parties: usize, reason: String| Error::NoParameters { shape: shape.into(), parties, reason };
+        let agreed: Agreed = serde_json::from_str(text).map_err(|e| refused("?", 0, e.to_string()))?;
+        let Agreed { shape, parties, .. } = &agreed;
+        let refused = |reason: String| refused(shape, *parties, reason);
+        if agreed.format != FORMAT || agreed.log2_decryptions > 60 || agreed.statistical_security > 256 {
+            return Err(refused("the plan is of another format".into()));
+        }
+        let (field, shape): (Field, Shape) = (agreed.prime.parse()?, shape.parse()?);
+        let params = Params::new(agreed.params.clone())?;
+        if params.t().value() != field.prime() {
+            return Err(refused("its parameters are for another prime".into()));
+        }
+        let [rows, inner, columns, window] = agreed.packing;
+        let packing = MatrixPacking::new(slots(params.log_n()), rows, inner, columns, window)?;
+        let matrices = MatrixPlan::new(packing, extended(shape), agreed.batch, agreed.grid)?;
+        let request = Request {
+            field: field.clone(),
+            parties: *parties,
+            shape,
+            count: agreed.batch,
+            statistical_security: agreed.statistical_security,
+            log2_decryptions: agreed.log2_decryptions,
+            window: agreed.window,
+            proofs: agreed.proofs,
+            security: agreed.params.security,
+            log_n: Some(params.log_n()),
+        };
+        check_request(&request)?;
+        let placement = rehearse(&request, &matrices, &params)?;
+        let placement = placement.ok_or_else(|| refused("its parameters leave no room for the flooding".into()))?;
+        Ok(Self { agreed, field, shape, params, matrices, placement })
+    }
+
+    /// The field.
+    #[must_use]
+    pub fn field(&self) -> &Field {
+        &self.field
+    }
+
+    /// The shape of the triples.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Number of parties.
+    #[must_use]
+    pub fn parties(&self) -> usize {
+        self.agreed.parties
+    }
+
+    /// Bits of statistical security.
+    #[must_use]
+    pub fn statistical_security(&self) -> u32 {
+        self.agreed.statistical_security
+    }
+
+    /// What parties prove of their encryptions.
+    #[must_use]
+    pub fn proofs(&self) -> Proofs {
+        self.agreed.proofs
+    }
+
+    /// Most ciphertexts decrypted under one key.
+    #[must_use]
+    pub fn most_decryptions(&self) -> u64 {
+        1 << self.agreed.log2_decryptions
+    }
+
+    /// Triples made together.
+    #[must_use]
+    pub fn batch(&self) -> usize {
+        self.agreed.batch
+    }
+
+    /// The parameters.
+    #[must_use]
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// How matrices are packed. B has one column more than the triples: see [`Generator`](super::Generator).
+    #[must_use]
+    pub fn matrices(&self) -> &MatrixPlan {
+        &self.matrices
+    }
+
+    /// Bits of each party's masks.
+    #[must_use]
+    pub fn mask_bits(&self) -> u32 {
+        self.placement.mask_bits
+    }
+
+    pub(crate) fn choices(&self) -> MatrixChoices {
+        MatrixChoices::mixed(self.agreed.window)
+    }
+
+    pub(crate) fn placement(&self) -> &Placement {
+        &self.placement
+    }
+}
+
+fn check_request(request: &Request) -> Result<()> {
+    let Request { field, parties, statistical_security, .. } = request;
+    if !(2..=MOST_PARTIES).contains(parties) {
+        return Err(Error::Parties { party: 0, parties: *parties, most: MOST_PARTIES });
+    }
+    if field.bits() <= u64::from(*statistical_security) {
+        return Err(Error::WeakMac { bits: field.bits(), wanted: u64::from(*statistical_security) + 1 });
+    }
+    Ok(())
+}
+
+/// The product that is computed: B has one column more, which the check of the product uses up.
+fn extended(shape: Shape) -> [usize; 3] {
+    [shape.a().0, shape.a().1, shape.b().1 + 1]
+}
+
+const fn slots(log_n: u32) -> SlotShape {
+    SlotShape { row: 1 << (log_n - 1), rows: 2 }
+}
+
+/// The packing that costs least for each triple.
+fn packing(request: &Request, log_n: u32) -> Result<MatrixPlan> {
+    let tensor = <Evaluator as Arithmetic>::COST.tensor;
+    let mut best: Option<(f64, MatrixPlan)> = None;
+    for batch in (0..log_n).map(|i| 1usize << i).take_while(|batch| *batch <= request.count.max(1)) {
+        let slicing = Slicing { slots: slots(log_n), batch, masks: false, chain: None, tensor };
+        let Ok(candidates) = slicing.candidates(extended(request.shape)) else { break };
+        let (plan, cost) = candidates[0];
+        let cost = cost / batch as f64;
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            best = Some((cost, plan));
+        }
+    }
+    let none = || synchromesh::Error::Params { rule: format!("no packing of {} at N = 2^{log_n}", request.shape) };
+    best.map(|(_, plan)| plan).ok_or_else(|| none().into())
+}
+
+fn literal(
+    request: &Request,
+    log_n: u32,
+    (width, count): (u32, usize),
+    omega: usize,
+    security: Security,
+) -> ParamsLiteral {
+    // Below this no masks fit.
+    let bits = request.field.bits() as u32 + request.statistical_security + request.log2_decryptions + log_n;
+    let least = (bits.div_ceil(width) as usize).min(count);
+    ParamsLiteral {
+        log_n,
+        t: request.field.prime().to_string(),
+        q_bits: vec![width; count],
+        p_bits: vec![width.max(WIDTH); count.div_ceil(omega)],
+        level_limbs: (least..=count).collect(),
+        schedule: Default::default(),
+        omega,
+        security,
+        primes: None,
+    }
+}
+
+/// The smallest parameters at a degree; none if what fits is not secure.
+fn find_at(request: &Request, log_n: u32) -> Result<Option<GenerationPlan>> {
+    let matrices = packing(request, log_n)?;
+    let works = |width, count| -> Result<bool> {
+        let params = Params::new(literal(request, log_n, (width, count), 3, Security::Insecure))?;
+        Ok(rehearse(request, &matrices, &params)?.is_some())
+    };
+    // A MAC of a product has a message of two primes, and as much room is taken by masks.
+    let least = 2 * request.field.bits() as u32 + request.statistical_security + request.log2_decryptions;
+    let mut count = least.div_ceil(WIDTH) as usize;
+    while !works(WIDTH, count)? {
+        count += 1;
+        let bits = count as u32 * WIDTH;
+        if count > MOST_PRIMES || (request.security != Security::Insecure && bits > most_bits(log_n)) {
+            return Ok(None);
+        }
+    }
+    let (mut narrow, mut wide) = (NARROWEST, WIDTH);
+    while narrow < wide {
+        let middle = (narrow + wide) / 2;
+        if works(middle, count)? { wide = middle } else { narrow = middle + 1 }
+    }
+    for omega in 1..=count {
+        let Ok(params) = Params::new(literal(request, log_n, (wide, count), omega, request.security)) else { continue };
+        if let Some(placement) = rehearse(request, &matrices, &params)? {
+            return Ok(Some(GenerationPlan::new(request, &matrices, &params, placement)));
+        }
+    }
+    Ok(None)
+}
+
+/// Most bits of Q P at 128 bits of security, roughly: what exceeds it is not tried.
+fn most_bits(log_n: u32) -> u32 {
+    54 << log_n.saturating_sub(11)
+}
+
+/// One block row and one block column of the circuit on a device that computes nothing: what is true of their certificates is
+/// true of all. None if a certificate fails or the masks do not fit.
+fn rehearse(request: &Request, matrices: &MatrixPlan, params: &Params) -> Result<Option<Placement>> {
+    let device = Dry::new(Arc::clone(params.rlwe().ring()));
+    let context = Context::with_backend(params.clone(), device)?;
+    match rehearse_on(&context, request, matrices) {
+        Ok(placement) => Ok(placement),
+        Err(Error::Library(error)) if too_small(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether an error means that larger parameters may do.
+fn too_small(error: &synchromesh::Error) -> bool {
+    use synchromesh::rlwe::Error as E;
+    matches!(error, synchromesh::Error::Rlwe(E::Noise { .. } | E::Level { .. } | E::UnknownNoise { .. }))
+}
+
+fn rehearse_on<B: Backend>(
+    context: &Arc<Context<B>>,
+    request: &Request,
+    matrices: &MatrixPlan,
+) -> Result<Option<Placement>> {
+    let [_, inner, _] = matrices.shape();
+    let narrow = MatrixPlan::new(*matrices.packing(), [1, inner, 1], 1, matrices.grid())?;
+    let choices = MatrixChoices::mixed(request.window);
+    let mut randomness = Randomness::insecure_from_number(0);
+    let (secret, public) = context.generate_keys(&mut randomness)?;
+    let zero = context.encode_coefficients(&[0i64][..])?;
+    let none = Evaluator::new(context, None);
+    let mut sum_of = |content| -> Result<Ciphertext<B>> {
+        let log2_noise = Encryptions::new(request.proofs, context, &public, content)?.log2_noise()?;
+        let fresh = believed(context, &context.encrypt(&public, &zero, &mut randomness)?, log2_noise)?;
+        let mut sum = fresh.duplicate(context)?;
+        for _ in 1..request.parties {
+            sum = none.add(&sum, &fresh)?;
+        }
+        Ok(sum)
+    };
+    let (sum, alpha) = (sum_of(Content::Any)?, sum_of(Content::Constant)?);
+    let product = product_level(context, &narrow, secret.id(), [&sum, &sum])?;
+    let keys = narrow.generate_keys(context, &secret, &choices, product, &mut randomness)?;
+    let evaluator = Evaluator::new(context, Some(Arc::new(keys)));
+    let copies = |count: usize| (0..count).map(|_| sum.duplicate(context)).collect::<synchromesh::Result<Vec<_>>>();
+    let [_, blocks, _] = narrow.blocks();
+    let made = multiply(&evaluator, &narrow, &choices, [&copies(blocks)?, &copies(blocks)?], &alpha, product)?;
+    place(&evaluator, request, &made, product)
+}
+
+/// The lowest level at which masks fit on top of all that is decrypted.
+fn place<B: Backend>(
+    evaluator: &Evaluator<B>,
+    request: &Request,
+    made: &Products<B>,
+    product: usize,
+) -> Result<Option<Placement>> {
+    let params = evaluator.context().params();
+    let top = made.all().map(|x| x.level()).min().unwrap_or(0);
+    'levels: for decryption in 0..=top {
+        let mut value_bits = f64::NEG_INFINITY;
+        for x in made.all() {
+            match evaluator.mod_switch_to(x, decryption) {
+                Ok(lowered) => value_bits = value_bits.max(log2_value(params, &lowered)),
+                Err(error) if too_small(&error) => continue 'levels,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let hidden = request.statistical_security + request.log2_decryptions + params.log_n();
+        let mask_bits = (value_bits + f64::from(hidden)).ceil() as u32;
+        let masks = f64::from(mask_bits) - 1.0 + (request.parties as f64).log2();
+        if log2_add(masks, value_bits) < params.log2_modulus(decryption)? - 1.001 {
+            return Ok(Some(Placement { product, decryption, value_bits, mask_bits }));
+        }
+    }
+    Ok(None)
+}
+
+/// log2 of a bound on |m + t e|, with m in (-t/2, t/2).
+pub(crate) fn log2_value<B: Backend>(params: &Params, x: &Ciphertext<B>) -> f64 {
+    let error = x.noise().bound(params.log_n(), params.failure_limit().log2_failure());
+    synchromesh::exact::log2_biguint(params.t().value()) + log2_add(-1.0, error)
+}

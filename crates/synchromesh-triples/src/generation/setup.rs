@@ -1,0 +1,296 @@
+//! Keys for one plan: the public ones, and each party's share of the secret key, from a dealer.
+//!
+//! The dealer draws the secret key, makes all public material, splits s into uniform shares modulo the level of decryptions,
+//! and the MAC key into shares mod p. He knows everything; that he forgets it is what `security_model` "dealer" means.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use synchromesh::bgv::{Bgv, Context, Evaluator, Factor};
+use synchromesh::exact::Scheme;
+use synchromesh::rlwe::file::{self, Access, Existing};
+use synchromesh::rlwe::ring::sampler::{Purpose, uniform_into};
+use synchromesh::rlwe::ring::{IndexSet, Ntt, Poly};
+use synchromesh::rlwe::secret_key::SecretPoly;
+use synchromesh::rlwe::wire::ObjectType;
+use synchromesh::rlwe::{EvaluationKeys, KeyId, PublicKey, Randomness, codec, entropy};
+use zeroize::Zeroizing;
+
+use super::flood::FloodKey;
+use super::layout::Layout;
+use super::plan::GenerationPlan;
+use crate::error::{Error, Result};
+use crate::share::MacKeyShare;
+
+/// Largest plan read, in bytes.
+const LARGEST_PLAN: u64 = 1 << 20;
+
+/// First bytes of a party's key file.
+const MAGIC: &[u8; 24] = b"synchromesh party key 1\n";
+
+/// Words of prepared keys that are kept, in bytes.
+const PREPARED_BYTES: u64 = 1 << 30;
+
+/// What all parties know.
+pub struct Setup {
+    plan: GenerationPlan,
+    context: Arc<Context>,
+    public: PublicKey,
+    keys: Arc<EvaluationKeys>,
+    evaluator: Evaluator,
+    layout: Layout,
+    digest: [u8; 32],
+    fresh: Factor,
+    ciphertext_bytes: usize,
+}
+
+/// What one party knows alone.
+pub struct PartyKey {
+    party: usize,
+    key: KeyId,
+    share: SecretPoly<synchromesh::rlwe::ring::Cpu>,
+    flood: FloodKey,
+    mac: MacKeyShare,
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Setup({})", blake3::Hash::from(self.digest))
+    }
+}
+
+impl std::fmt::Debug for PartyKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PartyKey(party {}, secret)", self.party)
+    }
+}
+
+/// Draws all keys, as a dealer: the public ones and each party's.
+///
+/// # Errors
+/// [`Error::Entropy`] without randomness, or [`Error::Library`].
+pub fn deal(plan: GenerationPlan) -> Result<(Setup, Vec<PartyKey>)> {
+    let context = Context::new(plan.params().clone())?;
+    let mut randomness = Randomness::from_os();
+    let (secret, public) = context.generate_keys(&mut randomness)?;
+    let level = plan.placement().product;
+    let keys = plan.matrices().generate_keys(&context, &secret, &plan.choices(), level, &mut randomness)?;
+    let primes = decryption_primes(&plan)?;
+    let mut rest = SecretPoly::new(secret.slots().poly().restrict(context.backend(), &primes)?);
+    let mut parties = Vec::with_capacity(plan.parties());
+    for party in 0..plan.parties() {
+        let share = if party + 1 < plan.parties() {
+            let share = SecretPoly::new(uniform(&context, &primes)?);
+            let mut next = rest.poly().duplicate(context.backend())?;
+            next.sub_assign(context.backend(), share.poly())?;
+            rest = SecretPoly::new(next);
+            share
+        } else {
+            SecretPoly::new(rest.poly().duplicate(context.backend())?)
+        };
+        let flood = FloodKey::new(Zeroizing::new(entropy::random_bytes::<32>()?));
+        let mac = MacKeyShare::random(plan.field())?;
+        parties.push(PartyKey { party, key: secret.id(), share, flood, mac });
+    }
+    Ok((Setup::new(plan, context, public, keys)?, parties))
+}
+
+/// The primes of the level at which ciphertexts are decrypted.
+fn decryption_primes(plan: &GenerationPlan) -> Result<IndexSet> {
+    Ok(plan.params().rlwe().level(plan.placement().decryption)?.clone())
+}
+
+/// A uniform polynomial from fresh randomness.
+fn uniform(context: &Context, primes: &IndexSet) -> Result<Poly<synchromesh::rlwe::ring::Cpu, Ntt>> {
+    let (n, ring) = (context.params().n(), context.params().rlwe().ring());
+    let mut words = Zeroizing::new(vec![0u64; n * primes.len()]);
+    let seed = entropy::seed()?;
+    for (prime, limb) in primes.iter().zip(words.chunks_exact_mut(n)) {
+        let q = ring.modulus(prime).value();
+        let drawn = uniform_into(&seed, Purpose::SecretKey, prime as u32, q, limb);
+        drawn.map_err(|error| synchromesh::Error::Params { rule: error.to_string() })?;
+    }
+    Ok(Poly::from_words(context.backend(), primes, &words)?)
+}
+
+impl Setup {
+    fn new(plan: GenerationPlan, context: Arc<Context>, public: PublicKey, keys: EvaluationKeys) -> Result<Self> {
+        let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 triples, setup");
+        let parts =
+            [plan.to_json().into_bytes(), public.to_bytes(context.rlwe(), None)?, keys.to_bytes(context.rlwe(), None)?];
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(&part);
+        }
+        keys.set_prepared_budget(PREPARED_BYTES);
+        let keys = Arc::new(keys);
+        let evaluator = Evaluator::new(&context, Some(Arc::clone(&keys)));
+        let layout = Layout::new(plan.matrices())?;
+        let fresh = Bgv::fresh_header(&context, context.params().top_level())?;
+        let zero = context.encode_coefficients(&[0i64][..])?;
+        let sample = context.encrypt(&public, &zero, &mut Randomness::from_os())?;
+        let ciphertext_bytes = sample.to_bytes(&context)?.len();
+        let digest = *hasher.finalize().as_bytes();
+        Ok(Self { plan, context, public, keys, evaluator, layout, digest, fresh, ciphertext_bytes })
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &GenerationPlan {
+        &self.plan
+    }
+
+    /// The hash of all of it.
+    #[must_use]
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(crate) fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    pub(crate) fn key(&self) -> KeyId {
+        self.public.id()
+    }
+
+    pub(crate) fn evaluator(&self) -> &Evaluator {
+        &self.evaluator
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(crate) fn fresh_header(&self) -> &Factor {
+        &self.fresh
+    }
+
+    /// Bytes of a fresh ciphertext as it travels.
+    pub(crate) fn ciphertext_bytes(&self) -> usize {
+        self.ciphertext_bytes
+    }
+
+    /// Writes `plan.json`, `public.key` and `eval.keys`.
+    ///
+    /// # Errors
+    /// [`Error::File`] if one is there already or cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<()> {
+        let rlwe = self.context.rlwe();
+        let keys = self.keys.to_bytes(rlwe, None)?;
+        let public = self.public.to_bytes(rlwe, None)?;
+        let put = |name: &str, bytes: &[u8]| file::write(&directory.join(name), bytes, Access::Public, Existing::Keep);
+        put("eval.keys", &keys)?;
+        put("public.key", &public)?;
+        Ok(put("plan.json", self.plan.to_json().as_bytes())?)
+    }
+
+    /// Reads what [`Self::write`] wrote, and checks the plan's certificates again.
+    ///
+    /// # Errors
+    /// [`Error::File`], [`Error::NoParameters`] for a plan that does not hold, [`Error::Library`] for damaged keys.
+    pub fn read(directory: &Path) -> Result<Self> {
+        let path = directory.join("plan.json");
+        let text = String::from_utf8(file::read(&path, LARGEST_PLAN)?);
+        let text = text.map_err(|_| Error::Format { path, reason: "it is not text".into() })?;
+        let plan = GenerationPlan::from_json(&text)?;
+        let context = Context::new(plan.params().clone())?;
+        let rlwe = context.params().rlwe();
+        let limit = |object| codec::largest_container(rlwe, object);
+        let bytes = file::read(&directory.join("public.key"), limit(ObjectType::PublicKey))?;
+        let public = PublicKey::from_bytes(context.rlwe(), &bytes, None, None)?;
+        let bytes = file::read(&directory.join("eval.keys"), limit(ObjectType::SwitchKeySet))?;
+        let keys = EvaluationKeys::from_bytes(context.rlwe(), &bytes, Some(public.id()), None)?;
+        Self::new(plan, context, public, keys)
+    }
+}
+
+impl PartyKey {
+    /// Number of the party, from 0.
+    #[must_use]
+    pub fn party(&self) -> usize {
+        self.party
+    }
+
+    /// The party's share of the MAC key.
+    #[must_use]
+    pub fn mac(&self) -> &MacKeyShare {
+        &self.mac
+    }
+
+    pub(crate) fn share(&self) -> &SecretPoly<synchromesh::rlwe::ring::Cpu> {
+        &self.share
+    }
+
+    pub(crate) fn flood(&self) -> &FloodKey {
+        &self.flood
+    }
+
+    /// Where the file of a party's key is.
+    #[must_use]
+    pub fn path(directory: &Path, party: usize) -> PathBuf {
+        directory.join(format!("party-{party}.key"))
+    }
+
+    /// Writes the key to `party-<i>.key`, mode 0600: a magic, the digest of the setup, the party's number, the key's name, then the
+    /// flooding key, the share of the MAC key, and the share of s in words.
+    ///
+    /// # Errors
+    /// [`Error::File`] if it is there already or cannot be written.
+    pub fn write(&self, directory: &Path, setup: &Setup) -> Result<PathBuf> {
+        let words = Zeroizing::new(self.share.poly().to_words(setup.context.backend())?);
+        let mut bytes = Zeroizing::new(Vec::with_capacity(MAGIC.len() + 128 + 8 * words.len()));
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&setup.digest);
+        bytes.extend_from_slice(&(self.party as u64).to_le_bytes());
+        bytes.extend_from_slice(&self.key.0);
+        bytes.extend_from_slice(self.flood.bytes());
+        setup.plan.field().write(self.mac.secret(), &mut bytes);
+        words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        let path = Self::path(directory, self.party);
+        file::write(&path, &bytes, Access::Secret, Existing::Keep)?;
+        Ok(path)
+    }
+
+    /// Reads a party's key.
+    ///
+    /// # Errors
+    /// [`Error::File`], [`Error::Format`] for a file of another setup or party, or a damaged one.
+    pub fn read(path: &Path, setup: &Setup, party: usize) -> Result<Self> {
+        let fail = |reason: &str| Error::Format { path: path.to_owned(), reason: reason.to_owned() };
+        let primes = decryption_primes(&setup.plan)?;
+        let (n, field) = (setup.plan.params().n(), setup.plan.field());
+        let head = [&MAGIC[..], &setup.digest, &(party as u64).to_le_bytes(), &setup.key().0].concat();
+        let length = head.len() + 32 + field.element_bytes() + 8 * n * primes.len();
+        let bytes = Zeroizing::new(file::read(path, length as u64)?);
+        let body = bytes.strip_prefix(&head[..]).ok_or_else(|| fail("it is of another setup or party"))?;
+        let parts = body.split_at_checked(32).and_then(|(flood, rest)| {
+            let (mac, words) = rest.split_at_checked(field.element_bytes())?;
+            (bytes.len() == length).then_some((flood, mac, words))
+        });
+        let (flood, mac, words) = parts.ok_or_else(|| fail("it is cut short"))?;
+        let (flood, mac) = (parse_flood(flood, path)?, MacKeyShare::new(field.read(mac)?));
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or([0xff; 8]));
+        let words = Zeroizing::new(words.chunks(8).map(word).collect::<Vec<u64>>());
+        let ring = setup.plan.params().rlwe().ring();
+        let above = |(prime, limb): (usize, &[u64])| {
+            let q = ring.modulus(prime).value();
+            limb.iter().fold(false, |above, &x| above | (x >= q))
+        };
+        if primes.iter().zip(words.chunks(n)).map(above).fold(false, |any, above| any | above) {
+            return Err(fail("its share of the secret key is not below the primes"));
+        }
+        let share = SecretPoly::new(Poly::from_words(setup.context.backend(), &primes, &words)?);
+        Ok(Self { party, key: setup.key(), share, flood, mac })
+    }
+}
+
+fn parse_flood(bytes: &[u8], path: &Path) -> Result<FloodKey> {
+    let bytes: [u8; 32] =
+        bytes.try_into().map_err(|_| Error::Format { path: path.to_owned(), reason: "it is cut short".into() })?;
+    Ok(FloodKey::new(Zeroizing::new(bytes)))
+}

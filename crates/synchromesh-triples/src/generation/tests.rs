@@ -1,0 +1,368 @@
+//! The protocol among honest parties and among some of whom one cheats: at every frame, and in what it computes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use synchromesh::plain_modulus::U256;
+use synchromesh::rlwe::Security;
+use synchromesh::rlwe::ring::Cpu;
+
+use super::circuit::Products;
+use super::encryption::Content;
+use super::*;
+use crate::error::Error;
+use crate::field::{DEFAULT_PRIME, Field};
+use crate::matrix::Matrix;
+use crate::share::{MatrixTriple, Shape, check_opened};
+use crate::transport::{Fault, InProcess, Transport};
+use crate::{MacKeyShare, Result};
+
+/// What a party does other than it should, in a way that no single frame shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conduct {
+    Honest,
+    /// Its MAC key is not the same in all slots.
+    SlantedAlpha,
+    /// It encrypts another share of the MAC key than it holds.
+    OtherAlpha,
+    /// Its share of this decryption, counted from C, is off by one in one coefficient.
+    WrongShare(usize),
+    /// The last bit of its encryptions of A and B, and of what it proves of them, is flipped.
+    WrongEncryption,
+    /// Its shares of A are not those it encrypted.
+    OtherA,
+    /// Its shares of B are not those it encrypted.
+    OtherB,
+}
+
+impl Conduct {
+    pub(super) fn alpha(self, coefficients: &mut [U256]) {
+        match self {
+            Self::SlantedAlpha => coefficients[1] = [1, 0, 0, 0],
+            Self::OtherAlpha => coefficients[0] = [1, 2, 0, 0],
+            _ => {}
+        }
+    }
+
+    /// A MAC key that is not constant has a proof of anything for an encryption of anything.
+    pub(super) fn content(self, content: Content) -> Content {
+        if self == Self::SlantedAlpha { Content::Any } else { content }
+    }
+
+    pub(super) fn message(self, count: usize, mut message: Vec<u8>) -> Vec<u8> {
+        if let (Self::WrongEncryption, 2.., Some(last)) = (self, count, message.last_mut()) {
+            *last ^= 1;
+        }
+        message
+    }
+
+    pub(super) fn inputs(self, own: &mut [(Vec<Matrix>, Vec<Matrix>)], field: &Field) {
+        let one = |m: &mut Matrix| {
+            let first = &mut m.entries_mut()[0];
+            *first = field.add(*first, field.small(1));
+        };
+        match self {
+            Self::OtherA => one(&mut own[0].0[0]),
+            Self::OtherB => one(&mut own[0].1[0]),
+            _ => {}
+        }
+    }
+
+    /// Adds 1 to the first residue modulo each prime: 1 to the coefficient.
+    pub(super) fn shares(self, message: &mut [u8], each: usize, made: &Products<Cpu>) {
+        let Self::WrongShare(at) = self else { return };
+        let at = at % made.all().count();
+        let limbs = message[at * each..(at + 1) * each].chunks_mut(setup().plan().params().n() * limb_width());
+        limbs.for_each(|limb| {
+            let first = limb.iter_mut().find_map(|byte| {
+                let (sum, carry) = byte.overflowing_add(1);
+                *byte = sum;
+                (!carry).then_some(())
+            });
+            assert!(first.is_some());
+        });
+    }
+}
+
+fn limb_width() -> usize {
+    let plan = setup().plan();
+    let level = plan.params().rlwe().level(plan.placement().decryption).unwrap();
+    let ring = plan.params().rlwe().ring();
+    let widths: Vec<usize> =
+        level.iter().map(|i| (64 - ring.modulus(i).value().leading_zeros() as usize).div_ceil(8)).collect();
+    assert!(widths.iter().all(|width| *width == widths[0]));
+    widths[0]
+}
+
+fn field() -> Field {
+    DEFAULT_PRIME.parse().unwrap()
+}
+
+fn request(parties: usize, shape: &str) -> Request {
+    let shape: Shape = shape.parse().unwrap();
+    let base = Request::new(&field(), parties, shape);
+    Request { security: Security::Insecure, log_n: Some(10), statistical_security: 40, ..base }
+}
+
+/// 8 x 8 x 8 among three parties, made once.
+fn dealt() -> &'static (Setup, Vec<PartyKey>) {
+    static DEALT: OnceLock<(Setup, Vec<PartyKey>)> = OnceLock::new();
+    DEALT.get_or_init(|| deal(GenerationPlan::find(&request(3, "8x8x8")).unwrap()).unwrap())
+}
+
+fn setup() -> &'static Setup {
+    &dealt().0
+}
+
+/// What a cheater does to its frames, by (number of the frame, receiver, frame); `None` is silence.
+type Tamper = Box<dyn FnMut(usize, usize, Vec<u8>) -> Option<Vec<u8>> + Send>;
+
+struct Tampering {
+    inner: InProcess,
+    count: usize,
+    tamper: Option<Tamper>,
+}
+
+impl Transport for Tampering {
+    fn party(&self) -> usize {
+        self.inner.party()
+    }
+
+    fn parties(&self) -> usize {
+        self.inner.parties()
+    }
+
+    fn exchange(&mut self, peer: usize, frame: Vec<u8>, limit: usize) -> std::result::Result<Vec<u8>, Fault> {
+        let number = self.count;
+        self.count += 1;
+        let frame = match &mut self.tamper {
+            Some(tamper) => tamper(number, peer, frame),
+            None => Some(frame),
+        };
+        frame.map_or(Err(Fault::Disconnected), |frame| self.inner.exchange(peer, frame, limit))
+    }
+}
+
+/// A run in which the last party tampers and behaves so; each party's result.
+fn run(
+    (setup, keys): (&Setup, &[PartyKey]),
+    count: usize,
+    tamper: Option<Tamper>,
+    conduct: Conduct,
+) -> Vec<Result<Vec<MatrixTriple>>> {
+    let last = keys.len() - 1;
+    let tamper = Mutex::new(tamper);
+    let root = tempfile::tempdir().unwrap();
+    let party = |inner: InProcess| {
+        let number = inner.party();
+        let tamper = if number == last { tamper.lock().unwrap().take() } else { None };
+        let journal = root.path().join(format!("{number}.journal"));
+        let journal = DecryptionJournal::open(&journal, setup.plan().most_decryptions())?;
+        let transport = Tampering { inner, count: 0, tamper };
+        let mut generator = Generator::new(transport, setup, &keys[number], journal, Box::new(|_| ()))?;
+        generator.conduct = if number == last { conduct } else { Conduct::Honest };
+        generator.generate(count)
+    };
+    thread::scope(|scope| {
+        let transports = InProcess::mesh(keys.len(), Duration::from_secs(60));
+        let threads: Vec<_> = transports.into_iter().map(|transport| scope.spawn(|| party(transport))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+fn macs(keys: &[PartyKey]) -> Vec<MacKeyShare> {
+    keys.iter().map(|key| key.mac().clone()).collect()
+}
+
+#[test]
+fn honest_parties_get_triples_that_hold() {
+    let cases = [
+        (2, "5x7x3", 3, 80, Proofs::Knowledge),
+        (3, "1x1x1", 2, 40, Proofs::Nothing),
+        (2, "20x3x17", 2, 64, Proofs::Knowledge),
+    ];
+    for (parties, shape, count, security, proofs) in cases {
+        let request = Request { statistical_security: security, count, proofs, ..request(parties, shape) };
+        let plan = GenerationPlan::find(&request).unwrap();
+        assert!(plan.mask_bits() > 128 + security + 20 + 10);
+        let (setup, keys) = deal(plan).unwrap();
+        let made: Vec<Vec<MatrixTriple>> =
+            run((&setup, &keys), count, None, Conduct::Honest).into_iter().map(|made| made.unwrap()).collect();
+        assert!(made.iter().all(|list| list.len() == count && list[0].shape() == request.shape));
+        check_opened(&field(), &macs(&keys), &made).unwrap();
+    }
+}
+
+fn refused(results: &[Result<Vec<MatrixTriple>>], by: &[&str]) {
+    for result in &results[..results.len() - 1] {
+        let error = result.as_ref().unwrap_err();
+        assert!(matches!(error, Error::Abort { .. }), "{error}");
+    }
+    let texts: Vec<String> = results[..results.len() - 1].iter().map(|r| r.as_ref().unwrap_err().to_string()).collect();
+    assert!(texts.iter().any(|text| by.iter().any(|deed| text.contains(deed))), "{texts:?} lacks {by:?}");
+}
+
+#[test]
+fn wrong_shares_macs_and_inputs_end_in_an_abort() {
+    let (setup, keys) = dealt();
+    let count = setup.plan().matrices().ciphertexts(synchromesh::circuits::Side::Left) + 3;
+    let wrong = (0..count).map(Conduct::WrongShare);
+    for conduct in wrong.chain([Conduct::SlantedAlpha, Conduct::OtherAlpha, Conduct::OtherA, Conduct::OtherB]) {
+        let results = run((setup, keys), 1, None, conduct);
+        refused(&results, &["MAC does not fit", "C that is not A B", "bytes where", "announced"]);
+    }
+}
+
+#[test]
+fn a_bad_encryption_is_blamed_on_its_maker() {
+    let (setup, keys) = dealt();
+    for result in &run((setup, keys), 1, None, Conduct::WrongEncryption)[..2] {
+        let text = result.as_ref().unwrap_err().to_string();
+        assert!(text.contains("party 2") && text.contains("bad encryption"), "{text}");
+    }
+}
+
+/// Bits of frames, for every frame: no honest party ever returns a triple that does not hold.
+fn every_frame(places: &[usize], stride: usize) -> (usize, usize) {
+    let (setup, keys) = dealt();
+    let (mut aborts, mut frames) = (0, 0);
+    for number in (0..).step_by(stride) {
+        let mut sent = false;
+        for &place in places {
+            let seen = Arc::new(AtomicBool::new(false));
+            let flag = Arc::clone(&seen);
+            let tamper: Tamper = Box::new(move |n, _, mut frame| {
+                if n == number {
+                    flag.store(true, Ordering::SeqCst);
+                    let at = if place >= frame.len() { frame.len() - 1 - place % 40 } else { place };
+                    frame[at] ^= 1;
+                }
+                Some(frame)
+            });
+            let results = run((setup, keys), 1, Some(tamper), Conduct::Honest);
+            sent |= seen.load(Ordering::SeqCst);
+            let honest = &results[..2];
+            assert!(honest.iter().all(|r| matches!(r, Ok(_) | Err(Error::Abort { .. }))));
+            aborts += honest.iter().filter(|r| r.is_err()).count();
+            // A frame that matters is noticed by all, the last ones by those who got them.
+            assert!(!seen.load(Ordering::SeqCst) || honest.iter().any(|r| r.is_err()), "frame {number} place {place}");
+        }
+        if !sent {
+            return (aborts, frames);
+        }
+        frames = number + 1;
+    }
+    unreachable!("a run has an end")
+}
+
+#[test]
+fn a_flipped_bit_in_any_message_ends_in_an_abort() {
+    let (aborts, frames) = every_frame(&[usize::MAX], 6);
+    assert!(frames > 30 && aborts >= frames / 6, "{aborts} aborts over {frames} frames");
+}
+
+#[test]
+#[ignore = "hundreds of runs: minutes"]
+fn flipped_bits_everywhere_end_in_aborts() {
+    let (aborts, frames) = every_frame(&[0, 33, 41, 45, 60, usize::MAX - 7, usize::MAX], 1);
+    println!("{aborts} aborts over {frames} frames");
+    assert!(aborts >= 7 * frames);
+}
+
+#[test]
+fn silence_truncation_excess_and_replays_are_blamed() {
+    let (setup, keys) = dealt();
+    let kept: Arc<Mutex<Option<Vec<u8>>>> = Arc::default();
+    let replay = move |frame: Vec<u8>| {
+        let mut kept = kept.lock().unwrap();
+        Some(kept.replace(frame.clone()).unwrap_or(frame))
+    };
+    let replay = Arc::new(Mutex::new(replay));
+    let cases: [(Box<dyn Fn(usize) -> Tamper>, &str); 4] = [
+        (Box::new(|at| Box::new(move |n, _, frame| (n < at).then_some(frame))), "disconnected"),
+        (
+            Box::new(|at| Box::new(move |n, _, f: Vec<u8>| Some(if n < at { f } else { f[..f.len() - 1].to_vec() }))),
+            "bytes where",
+        ),
+        (Box::new(|at| Box::new(move |n, _, f| Some(if n < at { f } else { [f, vec![0]].concat() }))), "announced"),
+        (
+            Box::new(move |at| {
+                let replay = Arc::clone(&replay);
+                Box::new(move |n, _, f| if n < at { Some(f) } else { replay.lock().unwrap()(f) })
+            }),
+            "another session, round",
+        ),
+    ];
+    // In the exchange of MAC keys, and in decryption.
+    for (tamper, deed) in &cases {
+        for at in [6, 18] {
+            let results = run((setup, keys), 1, Some(tamper(at)), Conduct::Honest);
+            // A replay of a longer message shows by its length.
+            let more = if deed.contains("session") { "announced" } else { deed };
+            refused(&results, &[deed, more]);
+            let blamed = results[..2].iter().any(|r| r.as_ref().unwrap_err().to_string().contains("party 2"));
+            assert!(blamed, "{results:?}");
+        }
+    }
+}
+
+/// Different ciphertexts to different parties, each of them legal.
+#[test]
+fn equivocation_is_found_before_anything_is_decrypted() {
+    let (setup, keys) = dealt();
+    for number in [2, 6, 10, 14] {
+        let tamper: Tamper = Box::new(move |n, peer, mut frame| {
+            if (n == number || n == number + 1) && peer == 1 {
+                let at = frame.len() - 1;
+                frame[at] ^= 1;
+            }
+            Some(frame)
+        });
+        let results = run((setup, keys), 1, Some(tamper), Conduct::Honest);
+        refused(&results, &["different things", "other than it committed"]);
+    }
+}
+
+#[test]
+fn plans_and_keys_survive_their_files_and_damage_is_refused() {
+    let (setup, keys) = dealt();
+    let root = tempfile::tempdir().unwrap();
+    setup.write(root.path()).unwrap();
+    assert_eq!(setup.write(root.path()).unwrap_err().kind(), "file_exists");
+    let read = Setup::read(root.path()).unwrap();
+    assert_eq!((read.digest(), read.plan().mask_bits()), (setup.digest(), setup.plan().mask_bits()));
+    let path = keys[1].write(root.path(), setup).unwrap();
+    let key = PartyKey::read(&path, &read, 1).unwrap();
+    assert_eq!(key.party(), 1);
+    assert_eq!(PartyKey::read(&path, &read, 0).unwrap_err().kind(), "format");
+    let bytes = std::fs::read(&path).unwrap();
+    let mut large = bytes.clone();
+    let end = large.len();
+    large[end - 8..].fill(0xff);
+    for damaged in [&bytes[..bytes.len() - 8], &bytes[..100], &bytes[..10], &large] {
+        std::fs::write(&path, damaged).unwrap();
+        assert_eq!(PartyKey::read(&path, &read, 1).unwrap_err().kind(), "format");
+    }
+    let json = setup.plan().to_json();
+    for (from, to) in [
+        ("\"statistical_security\": 40", "\"statistical_security\": 120"),
+        ("\"log2_decryptions\": 20", "\"log2_decryptions\": 60"),
+        ("generation 1", "generation 2"),
+        ("\"parties\": 3", "\"parties\": 1"),
+        ("\"insecure\"", "\"128\""),
+    ] {
+        assert!(json.contains(from), "{from} in {json}");
+        let error = GenerationPlan::from_json(&json.replace(from, to)).unwrap_err();
+        assert!(!error.remedy().is_empty(), "{error}");
+    }
+}
+
+#[test]
+fn requests_that_cannot_be_met_are_refused() {
+    let find = |request: &Request| GenerationPlan::find(request).unwrap_err().kind();
+    assert_eq!(find(&Request { parties: 1, ..request(2, "2x2x2") }), "parties");
+    assert_eq!(find(&Request { statistical_security: 128, ..request(2, "2x2x2") }), "weak_mac");
+    assert_eq!(find(&Request { security: Security::Bits128, ..request(2, "2x2x2") }), "no_parameters");
+}
