@@ -176,6 +176,9 @@ fn macs(keys: &[PartyKey]) -> Vec<MacKeyShare> {
     keys.iter().map(|key| key.mac().clone()).collect()
 }
 
+/// What the party of this number sends instead.
+type TamperOf = Box<dyn Fn(usize) -> Tamper>;
+
 #[test]
 fn honest_parties_get_triples_that_hold() {
     let cases = [
@@ -280,7 +283,7 @@ fn silence_truncation_excess_and_replays_are_blamed() {
         Some(kept.replace(frame.clone()).unwrap_or(frame))
     };
     let replay = Arc::new(Mutex::new(replay));
-    let cases: [(Box<dyn Fn(usize) -> Tamper>, &str); 4] = [
+    let cases: [(TamperOf, &str); 4] = [
         (Box::new(|at| Box::new(move |n, _, frame| (n < at).then_some(frame))), "disconnected"),
         (
             Box::new(|at| Box::new(move |n, _, f: Vec<u8>| Some(if n < at { f } else { f[..f.len() - 1].to_vec() }))),
