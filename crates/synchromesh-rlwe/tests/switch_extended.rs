@@ -264,7 +264,7 @@ fn keys_and_plans_that_do_not_fit_are_refused() {
         hybrid.clone().with_special(IndexSet::empty()),
         SwitchPlan::linear(&params, 1).unwrap(),
     ] {
-        assert_eq!(key.prepare(&f.context, &plan).err().unwrap().kind(), "params", "{plan:?}");
+        assert_eq!(key.prepare(&f.context, &plan).err().unwrap().kind(), "key_shape", "{plan:?}");
     }
     assert_eq!(SwitchPlan::bv(&params, 0).unwrap_err().kind(), "params");
     assert_eq!(SwitchPlan::bv(&params, 62).unwrap_err().kind(), "params");
