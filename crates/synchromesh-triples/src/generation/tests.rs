@@ -267,7 +267,7 @@ fn a_flipped_bit_in_any_message_ends_in_an_abort() {
 }
 
 #[test]
-#[ignore = "hundreds of runs: minutes"]
+#[ignore = "hundreds of runs; cargo xtask verify runs them"]
 fn flipped_bits_everywhere_end_in_aborts() {
     let (aborts, frames) = every_frame(&[0, 33, 41, 45, 60, usize::MAX - 7, usize::MAX], 1);
     println!("{aborts} aborts over {frames} frames");
