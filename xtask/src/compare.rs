@@ -50,6 +50,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
         for (index, case) in cases.iter().enumerate() {
             eprintln!("round {round} of {}: {}", options.rounds, case.label);
             samples.take(&mut programs, index, case);
+            rows(index, case, &samples).iter().for_each(|row| eprintln!("    {}", row.brief()));
         }
     }
     let about = About {
@@ -57,7 +58,8 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
         reasons: programs.reasons(),
         peers_only: options.peers_only,
     };
-    report::publish(&root, &options.groups, &rows(&cases, &samples), &about)
+    let all: Vec<Row> = cases.iter().enumerate().flat_map(|(index, case)| rows(index, case, &samples)).collect();
+    report::publish(&root, &options.groups, &all, &about)
 }
 
 fn parse(args: &[String]) -> Result<Options> {
@@ -130,25 +132,23 @@ fn best(medians: &[f64]) -> Option<f64> {
     medians.iter().copied().min_by(f64::total_cmp)
 }
 
-/// One row for every (case, operation, peer), whether it was measured or not.
-fn rows(cases: &[Case], samples: &Samples) -> Vec<Row> {
+/// One row for every (operation, peer) of a case, whether it was measured or not.
+fn rows(index: usize, case: &Case, samples: &Samples) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (index, case) in cases.iter().enumerate() {
-        for op in &case.ops {
-            let our_op = op.trim_end_matches(cases::UNNORMALISED);
-            let ours = samples.best(index, OURS, our_op);
-            let mut seen = Vec::new();
-            for call in &case.peers {
-                if seen.contains(&call.peer) {
-                    continue;
-                }
-                seen.push(call.peer);
-                let peer = samples.best(index, call.peer, op);
-                if peer.is_none() && call.lacks.contains(op) {
-                    continue;
-                }
-                rows.push(Row::new(case, op, call.peer, ours, peer));
+    for op in &case.ops {
+        let our_op = op.trim_end_matches(cases::UNNORMALISED);
+        let ours = samples.best(index, OURS, our_op);
+        let mut seen = Vec::new();
+        for call in &case.peers {
+            if seen.contains(&call.peer) {
+                continue;
             }
+            seen.push(call.peer);
+            let peer = samples.best(index, call.peer, op);
+            if peer.is_none() && call.lacks.contains(op) {
+                continue;
+            }
+            rows.push(Row::new(case, op, call.peer, ours, peer));
         }
     }
     rows

@@ -99,6 +99,12 @@ impl Row {
         ]
     }
 
+    /// The row without its case, on one line.
+    pub(crate) fn brief(&self) -> String {
+        let [_, op, ours, theirs, ratio, limit, verdict] = self.cells();
+        format!("{op}: {ours}, {theirs}; ratio {ratio}, limit {limit}: {verdict}")
+    }
+
     fn json(&self) -> Value {
         json!({
             "case": self.case, "op": self.op, "peer": self.peer,

@@ -12,8 +12,8 @@ use crate::{Error, memory};
 pub(super) use counts::{table1, table4, table5};
 
 const PLACE: &str = "the paper's times are of an Intel Core i7-9700 at 3 GHz with PALISADE 1.10.4, one thread; ours of this machine, one thread";
-const NOISE: &str = "the error is measured in the phase, on inputs of our own; the paper does not give its coefficients a_i below 16, which move a sum by up to four bits";
-const WHY: &str = "noise_at_most_the_papers false: a single run's largest coefficient moves by about a bit with inputs and primes, a sum with its coefficients, BGV with its longer primes";
+const NOISE: &str = "the error is measured in the phase, the median of three or five runs on inputs of our own; the paper does not give its coefficients a_i below 16, which move a sum by up to four bits: ours are drawn anew for each run";
+const WHY: &str = "noise_at_most_the_papers false: a largest coefficient moves by about a bit with inputs and primes, a sum with its coefficients, BGV with its longer primes";
 const LONGER: &str =
     "where certificates refuse BFV's parameters even for exact inputs, primes are longer by a few bits (ours_log_q)";
 const STATIC: &str = "BGV runs at the parameters that the static rule of section 4 gives with the paper's noise model, which holds on average, or where certificates refuse them for exact ciphertexts at those of a certified bound (ours_log_q)";

@@ -8,9 +8,10 @@ use synchromesh::bfv::{
 };
 use synchromesh_rlwe::{PublicKey, Randomness, SecretKey, Security};
 
-use super::{Circuit, Measured, Products, Published, noise};
+use super::{Circuit, Measured, Products, Published, mix, noise};
 use crate::Error;
 use crate::key_switch::{suitable_width, widths};
+use crate::timing::median;
 
 /// A ciphertext with the values it should hold.
 struct Value {
@@ -100,15 +101,6 @@ fn setup(request: Request<'_>) -> Result<Setup, Error> {
     let evaluator = Evaluator::new(&context, Some(Arc::new(keys))).with_variant(how);
     let encryption = if original { Encryption::ORIGINAL } else { Encryption::NEW };
     Ok(Setup { context, secret, public, evaluator, encryption, randomness, counter: 0, spent: Duration::ZERO })
-}
-
-/// The next pseudo-random word.
-fn mix(counter: &mut u64) -> u64 {
-    *counter = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *counter;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 impl Setup {
@@ -208,7 +200,7 @@ fn polynomial(f: &mut Setup, k: usize) -> Result<Value, Error> {
     }
     let mut sum: Option<Value> = None;
     for power in &powers {
-        let a = if t == 2 { 1 } else { mix(&mut f.counter) % 15 + 1 };
+        let a = if t == 2 { 1 } else { mix(&mut f.counter) % 16 };
         let x = noise::said(&f.context, &power.ct, f64::NEG_INFINITY)?;
         let plain = power.plain.iter().map(|x| (u128::from(*x) * u128::from(a) % u128::from(t)) as u64).collect();
         let term = Value { ct: if a == 1 { x } else { f.timed(|e| e.mul_scalar(&x, a))? }, plain };
@@ -281,31 +273,38 @@ fn circuit(f: &mut Setup, published: &Published) -> Result<Value, Error> {
 
 fn run(f: &mut Setup, published: &Published) -> Result<Measured, Error> {
     warm_up(f)?;
+    let mut runs = vec![one_run(f, published)?];
+    while runs.len() < super::runs(runs[0].seconds) {
+        runs.push(one_run(f, published)?);
+    }
+    let params = f.context.params();
+    Ok(Measured {
+        ours_log_n: params.log_n(),
+        ours_log_q: params.log2_modulus(params.top_level())?,
+        ours_log_e: median(runs.iter().map(|run| run.log_e).collect()),
+        ours_s: runs.iter().map(|run| run.seconds).fold(f64::INFINITY, f64::min),
+        correct: runs.iter().all(|run| run.correct),
+    })
+}
+
+/// What one run of a circuit on inputs of its own comes to.
+struct OneRun {
+    log_e: f64,
+    seconds: f64,
+    correct: bool,
+}
+
+fn one_run(f: &mut Setup, published: &Published) -> Result<OneRun, Error> {
     let result = circuit(f, published)?;
-    let mut seconds = f.spent.as_secs_f64();
     let expected = f.encode(&result.plain)?;
     let claimed = noise::said(&f.context, &result.ct, f64::NEG_INFINITY)?;
     let decrypted = f.context.decrypt(&f.secret, &claimed)?;
-    let params = f.context.params();
-    let measured = Measured {
-        ours_log_n: params.log_n(),
-        ours_log_q: params.log2_modulus(params.top_level())?,
-        ours_log_e: f.log_e(&result)?,
-        ours_s: seconds,
+    Ok(OneRun {
+        log_e: f.log_e(&result)?,
+        seconds: f.spent.as_secs_f64(),
         correct: f.context.decode_coefficients_big(&decrypted)? == f.context.decode_coefficients_big(&expected)?,
-    };
-    // What is over soon is disturbed easily.
-    if seconds < SHORT {
-        for _ in 0..2 {
-            circuit(f, published)?;
-            seconds = seconds.min(f.spent.as_secs_f64());
-        }
-    }
-    Ok(Measured { ours_s: seconds, ..measured })
+    })
 }
-
-/// Seconds below which a circuit is run three times, and the fastest taken.
-const SHORT: f64 = 0.05;
 
 /// See [`super::products`].
 pub(super) fn products(variant: &str, log_n: u32, t: u64, depth: usize) -> Result<Products, Error> {
