@@ -1,4 +1,4 @@
-//! A list of named steps, run in order, timed and counted; the first failure ends the run and says how to repeat it.
+//! A list of named steps, run in order, timed and counted; each failure is listed with the command that repeats it.
 
 use std::fmt;
 use std::path::Path;
@@ -132,27 +132,27 @@ pub(crate) struct Record {
     pub(crate) lines: Vec<String>,
 }
 
-/// Runs `steps` in `root` until one fails; the steps after a failure count as skipped. Prints the tally last.
+/// Runs all `steps` in `root`, those behind a failure too: one run shows everything that is wrong. Prints the tally last.
 pub(crate) fn run_all(root: &Path, steps: &[Step]) -> Record {
     let mut record = Record { tally: Tally::default(), lines: Vec::new() };
-    let mut repeat = None;
+    let mut repeat = Vec::new();
     for (index, step) in steps.iter().enumerate() {
-        if repeat.is_some() {
-            record.skip(step, "after a failure");
-        } else if let Action::Skip(why) = &step.action {
+        if let Action::Skip(why) = &step.action {
             record.skip(step, why);
             println!("skipped: {} ({why})", step.name);
         } else {
             println!("[{}/{}] {}", index + 1, steps.len(), step.name);
             let start = Instant::now();
-            repeat = run_one(root, &step.action);
-            record.finish(step, repeat.is_none(), start.elapsed().as_secs_f64());
+            let failed = run_one(root, &step.action);
+            record.finish(step, failed.is_none(), start.elapsed().as_secs_f64());
+            repeat.extend(failed);
         }
     }
     println!();
     record.lines.iter().for_each(|line| println!("{line}"));
-    if let Some(command) = repeat {
-        println!("\nrepeat the failed step with:\n  {command}");
+    if !repeat.is_empty() {
+        println!("\nrepeat what failed with:");
+        repeat.iter().for_each(|command| println!("  {command}"));
     }
     println!("{}", record.tally);
     record
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_after_a_failure_are_counted_as_skipped() {
+    fn steps_after_a_failure_run() {
         let steps = [
             Step::check("a", good, "a"),
             Step::skip("b", "not here"),
@@ -219,9 +219,9 @@ mod tests {
             Step::check("d", good, "d"),
         ];
         let Record { tally, lines } = run_all(Path::new("."), &steps);
-        assert_eq!(tally, Tally { passed: 1, failed: 1, skipped: 2 });
+        assert_eq!(tally, Tally { passed: 2, failed: 1, skipped: 1 });
         assert_eq!(lines.len(), 4);
-        assert_eq!(tally.to_string(), "1 passed, 1 failed, 2 skipped");
+        assert_eq!(tally.to_string(), "2 passed, 1 failed, 1 skipped");
     }
 
     #[test]

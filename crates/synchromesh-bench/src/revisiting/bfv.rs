@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use synchromesh::bfv::{
     Ciphertext, Context, Encryption, Evaluator, Multiplication, Params, ParamsLiteral, Plaintext, Rotations,
 };
+use synchromesh::exact::PrimeLists;
+use synchromesh_rlwe::ring::prime::primes_one_mod;
 use synchromesh_rlwe::{PublicKey, Randomness, SecretKey, Security};
 
 use super::{Circuit, Measured, Products, Published, mix, noise};
@@ -88,6 +90,7 @@ fn setup(request: Request<'_>) -> Result<Setup, Error> {
         security: Security::Insecure,
         primes: None,
     })?;
+    let params = if original { one_modulo_t(&params, t)? } else { params };
     let how = match variant {
         "behz" => Multiplication::BEHZ,
         "hps" => Multiplication::HPS,
@@ -101,6 +104,22 @@ fn setup(request: Request<'_>) -> Result<Setup, Error> {
     let evaluator = Evaluator::new(&context, Some(Arc::new(keys))).with_variant(how);
     let encryption = if original { Encryption::ORIGINAL } else { Encryption::NEW };
     Ok(Setup { context, secret, public, evaluator, encryption, randomness, counter: 0, spent: Duration::ZERO })
+}
+
+/// The same parameters with ciphertext primes that are 1 modulo t, where their width has as many: the original encoding
+/// errs by (Q mod t) m / t (section 3), which is then least.
+fn one_modulo_t(params: &Params, t: u64) -> Result<Params, Error> {
+    let literal = params.literal().clone();
+    let (bits, Some(lists)) = (literal.q_bits[0], &literal.primes) else { return Ok(params.clone()) };
+    let others = [lists.p.as_slice(), &lists.aux].concat();
+    let Some(congruence) = t.checked_mul(2 << literal.log_n).filter(|_| literal.q_bits.iter().all(|b| *b == bits))
+    else {
+        return Ok(params.clone());
+    };
+    match primes_one_mod(bits, congruence, literal.q_bits.len(), &others) {
+        Ok(q) => Ok(Params::new(ParamsLiteral { primes: Some(PrimeLists { q, ..lists.clone() }), ..literal })?),
+        Err(_) => Ok(params.clone()),
+    }
 }
 
 impl Setup {
