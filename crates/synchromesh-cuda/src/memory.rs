@@ -258,6 +258,10 @@ impl<D: Device> DeviceBuffer<D> {
     pub(crate) fn write(&mut self, first: usize, words: &[u64]) -> Result<(), DeviceError> {
         self.pool.refuse_while_recording("a copy to the device")?;
         let address = self.part(first, words.len())?;
+        // A driver may refuse to copy nothing.
+        if words.is_empty() {
+            return Ok(());
+        }
         // SAFETY: `part` has checked the range.
         unsafe { self.pool.device.write(words, address) }
     }
@@ -266,6 +270,9 @@ impl<D: Device> DeviceBuffer<D> {
     pub(crate) fn read(&self, first: usize, words: &mut [u64]) -> Result<(), DeviceError> {
         self.pool.refuse_while_recording("a copy from the device")?;
         let address = self.part(first, words.len())?;
+        if words.is_empty() {
+            return Ok(());
+        }
         // SAFETY: `part` has checked the range.
         unsafe { self.pool.device.read(address, words) }
     }
