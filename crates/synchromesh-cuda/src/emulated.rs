@@ -79,7 +79,7 @@ impl Emulated {
     }
 
     /// The folder of a library that takes the place of NVIDIA's driver and runs kernels on the emulator, for tests of
-    /// [`Driver`](crate::Driver): to be put first into `LD_LIBRARY_PATH`; `emulator/driver.cpp` says what it can be told.
+    /// `Driver`: to be put first into `LD_LIBRARY_PATH`; `emulator/driver.cpp` says what it can be told.
     /// None where none was built.
     #[must_use]
     pub const fn stand_in_driver() -> Option<&'static str> {

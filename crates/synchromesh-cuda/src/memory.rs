@@ -119,24 +119,28 @@ impl<D: Device> Pool<D> {
     /// New memory of the device, within the budget.
     fn allocate(&self, state: &mut State, bytes: usize) -> Result<u64, DeviceError> {
         let needed = bytes as u64;
-        let refusal = |state: &State| DeviceError::MemoryBudget {
+        let refusal = |state: &State, budget| DeviceError::MemoryBudget {
             device: self.device.properties().name.clone(),
             needed,
             in_use: state.used_bytes,
-            budget: self.budget,
+            budget,
         };
         let over = |state: &State| state.used_bytes + state.free_bytes + needed > self.budget;
         if over(state) && state.used_bytes + needed <= self.budget {
             self.release(state);
         }
         if over(state) {
-            return Err(refusal(state));
+            return Err(refusal(state, self.budget));
         }
         match self.device.allocate(bytes) {
             Err(DeviceError::MemoryBudget { .. }) => {
                 self.release(state);
                 let retried = self.device.allocate(bytes);
-                retried.map_err(|e| if matches!(e, DeviceError::MemoryBudget { .. }) { refusal(state) } else { e })
+                // Others hold what the budget would allow.
+                retried.map_err(|e| match e {
+                    DeviceError::MemoryBudget { .. } => refusal(state, state.used_bytes),
+                    e => e,
+                })
             }
             outcome => outcome,
         }

@@ -123,7 +123,7 @@ fn memory_that_others_hold_is_a_typed_error() {
         }
     };
     assert_eq!(held.len(), 8);
-    assert!(matches!(refused, BackendError::Memory { needed: 8192, .. }), "{refused}");
+    assert!(matches!(refused, BackendError::Memory { needed: 8192, available: 0, .. }), "{refused}");
     drop(held);
     // Memory of another size: what was kept for reuse is given back first.
     device.alloc(7).expect("56 KiB");
