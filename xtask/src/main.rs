@@ -31,9 +31,9 @@ usage: cargo xtask COMMAND
                    circuits; `plans` compares parameters and times nothing
   wheel            a release wheel of the Python package, tested in a clean environment, and one for aarch64
   docs [--check]   the documentation site, in out/docs; --check opens it in a browser without network
-  gpu-check [--dev] [--emulated|--pack-only]
+  gpu-check [--dev] [--emulated|--stand-in|--pack-only]
                    pack checks and measurements for a machine with a card and no more than its driver, unpack
-                   them and run them: on a card if there is one, or on the emulator
+                   them and run them: on a card if there is one, on the emulator, or on a driver without a card
   kernels [--check]
                    compile the GPU kernels and write their PTX, or compare it; fetches the compiler
   layers           check that crates use only the layers below them

@@ -7,7 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = args.next().ok_or("FILE")?;
     let plan = if args.next().is_some() { Plan::quick() } else { Plan::full() };
     let start = std::time::Instant::now();
-    let profile = measure(&plan, |_| {})?;
+    let profile = measure(&plan, synchromesh_bench::device::Device::Cpu, |_| {})?;
     std::fs::write(&file, profile.to_json()?)?;
     #[expect(clippy::print_stdout, reason = "the result of a command")]
     {

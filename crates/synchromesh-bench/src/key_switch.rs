@@ -19,6 +19,7 @@ use synchromesh_rlwe::{
 pub use self::methods::{Aux, Gadget, Second, fastest};
 
 use crate::Error;
+use crate::device::Device;
 use crate::timing::median_seconds;
 
 /// How digits are chosen.
@@ -163,8 +164,14 @@ pub struct Report {
     pub isa: &'static str,
     /// Device.
     pub device: String,
+    /// Launches of one run of the batch, on a device that has launches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launches: Option<usize>,
     /// Median milliseconds of the batch.
     pub median_ms: f64,
+    /// The same by the device's own clock, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_ms: Option<f64>,
     /// Predicted milliseconds of the batch; none without a machine profile.
     pub predicted_ms: Option<f64>,
     /// Bytes of the prepared key.
@@ -330,12 +337,13 @@ impl Prepared {
     ///
     /// # Errors
     /// When memory is short, or the profile lacks an operation.
-    pub fn measure(&self, profile: Option<&Profile>) -> Result<Report, Error> {
+    pub fn measure(&self, device: Device, profile: Option<&Profile>) -> Result<Report, Error> {
         let (isa, _) = isa_and_width()?;
         let counts = self.counts()?;
         let predicted = profile.map(|p| self.predict(p)).transpose()?;
-        let switch = self.on_cpu()?;
+        let mut switch = device.open(self)?;
         let seconds = median_seconds(|| switch.run())?;
+        let device_seconds = switch.device_seconds()?;
         let params = &self.params;
         let bits = |set: &IndexSet| set.iter().map(|i| params.ring().modulus(i).bits()).collect::<Vec<_>>();
         let [wire_bytes, trimmed_wire_bytes] = self.wire_bytes()?;
@@ -356,8 +364,10 @@ impl Prepared {
             limbs: self.ends[0].len(),
             batch: self.shape.batch,
             isa: isa.name(),
-            device: synchromesh_ring::Backend::name(switch.context().backend()),
+            device: switch.device(),
+            launches: switch.launches(),
             median_ms: seconds * 1e3,
+            device_ms: device_seconds.map(|s| s * 1e3),
             predicted_ms: predicted.map(|s| s * 1e3),
             key_bytes: self.key_bytes(),
             plain_bytes: self.stored_bytes(),
@@ -425,12 +435,12 @@ fn literal(request: &Request) -> Result<ParamsLiteral, Error> {
     })
 }
 
-/// Runs the request on this machine's CPU.
+/// Runs the request on a device.
 ///
 /// # Errors
-/// [`Error`] for parameters that cannot be built.
-pub fn measure(request: &Request, profile: Option<&Profile>) -> Result<Report, Error> {
-    Prepared::new(request)?.measure(profile)
+/// [`Error`] for parameters that cannot be built, and a device that cannot be had.
+pub fn measure(request: &Request, device: Device, profile: Option<&Profile>) -> Result<Report, Error> {
+    Prepared::new(request)?.measure(device, profile)
 }
 
 /// A rotation of CKKS, slots to slots.

@@ -6,6 +6,7 @@
 
 pub mod circuits;
 pub mod decryptions;
+pub mod device;
 pub mod key_switch;
 pub mod matmul;
 pub mod memory;
@@ -27,6 +28,9 @@ pub enum Error {
     /// A scheme refused parameters or operands.
     #[error(transparent)]
     Scheme(#[from] synchromesh::Error),
+    /// A device that cannot be had, or failed.
+    #[error(transparent)]
+    Device(#[from] synchromesh_cuda::DeviceError),
     /// Not enough primes of the width asked for.
     #[error(transparent)]
     Prime(#[from] synchromesh_ring::prime::PrimeError),
@@ -57,6 +61,7 @@ impl Error {
         match self {
             Self::Rlwe(e) => e.kind(),
             Self::Scheme(e) => e.kind(),
+            Self::Device(e) => e.kind(),
             Self::Prime(_) => "prime",
             Self::Request { .. } => "request",
         }
@@ -68,6 +73,7 @@ impl Error {
         match self {
             Self::Rlwe(e) => e.remedy(),
             Self::Scheme(e) => e.remedy(),
+            Self::Device(e) => e.remedy().to_owned(),
             Self::Prime(_) => "choose a wider width, or a smaller degree".to_owned(),
             Self::Request { .. } => "correct the request".to_owned(),
         }

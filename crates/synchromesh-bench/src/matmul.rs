@@ -14,6 +14,7 @@ use synchromesh_ring::isa::Isa;
 use synchromesh_rlwe::{EvaluationKeys, Randomness, Security};
 
 use crate::Error;
+use crate::device::{Device, Open, on_device};
 use crate::memory;
 
 /// The default modulus of 128 bits.
@@ -47,6 +48,8 @@ pub struct Request {
     pub doubled: bool,
     /// Whether the product is compared with the plain one.
     pub check: bool,
+    /// Where.
+    pub device: Device,
 }
 
 /// What `bench matmul` reports.
@@ -92,6 +95,8 @@ pub struct Report {
     pub threads: usize,
     /// Instruction set.
     pub isa: &'static str,
+    /// Device.
+    pub device: String,
 }
 
 /// Multiplies as many pairs of matrices as the packing holds, from keys that are not prepared.
@@ -99,10 +104,15 @@ pub struct Report {
 /// # Errors
 /// [`Error::Request`] for blocks that do not fit the slots, or a scheme's refusal.
 pub fn measure(request: &Request) -> Result<Report, Error> {
+    on_device!(request.device, B => measure_on::<B>(request))
+}
+
+fn measure_on<B: Open>(request: &Request) -> Result<Report, Error> {
     let t = modulus(request)?;
     memory::forget_peak();
     let params = Params::new(literal(request, &t)?)?;
-    let context = Context::new(params.clone())?;
+    let context = Context::with_backend(params.clone(), B::open(params.rlwe().ring())?)?;
+    let backend = context.rlwe().backend();
     let mut randomness = Randomness::insecure_from_number(5);
     let (secret, public) = context.generate_keys(&mut randomness)?;
     let slots = Evaluator::new(&context, None).slots()?;
@@ -128,6 +138,7 @@ pub fn measure(request: &Request) -> Result<Report, Error> {
     for _ in 0..RUNS {
         let start = Instant::now();
         made = plan.multiply(&evaluator, &request.choices, &a, &b)?;
+        backend.wait()?;
         seconds.push(start.elapsed().as_secs_f64());
     }
     seconds.sort_by(f64::total_cmp);
@@ -161,6 +172,7 @@ pub fn measure(request: &Request) -> Result<Report, Error> {
         decrypt_s,
         threads: request.choices.threads,
         isa: Isa::detect().map_or("unknown", Isa::name),
+        device: backend.name(),
     })
 }
 
@@ -169,14 +181,20 @@ fn packing(request: &Request, slots: SlotShape) -> synchromesh::Result<MatrixPac
 }
 
 /// Seconds of a product at the level of the matrices' products, one of a sum of 16.
-fn tensor_seconds(evaluator: &Evaluator, level: usize, a: &Ciphertext, b: &Ciphertext) -> Result<f64, Error> {
+fn tensor_seconds<B: Open>(
+    evaluator: &Evaluator<B>,
+    level: usize,
+    a: &Ciphertext<B>,
+    b: &Ciphertext<B>,
+) -> Result<f64, Error> {
     const COUNT: usize = 16;
-    let lowered = |x: &Ciphertext| (0..COUNT).map(|_| evaluator.at_level(x, level)).collect();
+    let lowered = |x: &Ciphertext<B>| (0..COUNT).map(|_| evaluator.at_level(x, level)).collect();
     let (a, b): (synchromesh::Result<Vec<_>>, synchromesh::Result<Vec<_>>) = (lowered(a), lowered(b));
     let (a, b) = (a?, b?);
-    let pairs: Vec<[&Ciphertext; 2]> = a.iter().zip(&b).map(|(a, b)| [a, b]).collect();
+    let pairs: Vec<[&Ciphertext<B>; 2]> = a.iter().zip(&b).map(|(a, b)| [a, b]).collect();
     let start = Instant::now();
     std::hint::black_box(evaluator.sum_of_tensors(&pairs)?);
+    evaluator.context().rlwe().backend().wait()?;
     Ok(start.elapsed().as_secs_f64() / COUNT as f64)
 }
 

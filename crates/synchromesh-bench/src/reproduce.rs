@@ -4,10 +4,12 @@
 //! could not be measured, or differs from the paper's setting, is a sentence among the deviations.
 
 mod extended;
+mod floors;
 mod key_bytes;
 mod level_circuits;
 mod level_plans;
 mod levelaware;
+mod linear;
 mod parameters;
 mod perspective;
 mod planner;
@@ -23,6 +25,7 @@ use synchromesh::cost::Profile;
 
 pub use self::runner::Runner;
 use crate::Error;
+use crate::device::Device;
 
 /// A row: keys in the order in which they were put.
 pub type Row = Map<String, Value>;
@@ -70,6 +73,8 @@ pub struct Settings {
     pub quick: bool,
     /// This machine's profile, if there is one.
     pub profile: Option<Profile>,
+    /// Where the items of linear key switching are measured; all others are the CPU's.
+    pub device: Device,
 }
 
 /// A table, a figure or a claim that can be measured again.
@@ -189,6 +194,45 @@ pub const ITEMS: &[Item] = &[
         title: "linear key switching, double decomposition and one prime a digit",
         paper: LINEAR,
         run: extended::linear_table8,
+    },
+    Item {
+        id: "linear-table4",
+        title: "operations of double decomposition by the primes of a key digit, by formula and counted",
+        paper: LINEAR,
+        run: linear::table4,
+    },
+    Item {
+        id: "linear-table5",
+        title: "memory of double decomposition by the number of decompositions that are kept",
+        paper: LINEAR,
+        run: linear::table5,
+    },
+    Item { id: "linear-table6", title: "the parameters and their security", paper: LINEAR, run: linear::table6 },
+    Item {
+        id: "linear-table7",
+        title: "memory of keys: linear, double decomposition once and kept for every key digit",
+        paper: LINEAR,
+        run: linear::table7,
+    },
+    Item {
+        id: "linear-figure2",
+        title: "double decomposition by the primes of a key digit, operations and time",
+        paper: LINEAR,
+        run: linear::figure2,
+    },
+    Item { id: "linear-figure4", title: "key switching by level", paper: LINEAR, run: linear::figure4 },
+    Item { id: "linear-figure5", title: "where the time of a key switch goes", paper: LINEAR, run: linear::figure5 },
+    Item {
+        id: "linear-claims",
+        title: "linear against baseline and hybrid key switching at equal security, by batch",
+        paper: LINEAR,
+        run: linear::claims,
+    },
+    Item {
+        id: "linear-floors",
+        title: "what a card's rates say of each method: floors, unfused stages, batches",
+        paper: LINEAR,
+        run: floors::floors,
     },
     Item { id: "levelaware-table2", title: "the parameters", paper: LEVEL_AWARE, run: level_plans::table2 },
     Item {
@@ -345,6 +389,12 @@ impl Item {
     #[must_use]
     pub fn find(id: &str) -> Option<&'static Self> {
         ITEMS.iter().find(|item| item.id == id)
+    }
+
+    /// Whether it can be measured on a card.
+    #[must_use]
+    pub fn on_devices(&self) -> bool {
+        self.paper == LINEAR
     }
 
     /// Runs it; `progress` hears what comes next.

@@ -17,6 +17,7 @@ use synchromesh_ring::isa::Isa;
 use synchromesh_rlwe::{Params, Randomness, Security};
 
 use crate::Error;
+use crate::device::{Device, Open, on_device};
 use crate::timing::median_seconds;
 
 /// Digits of a key switch, if there are as many primes.
@@ -36,6 +37,8 @@ pub enum Op {
     Mul,
     /// Product in three components.
     MulNorelin,
+    /// Product, relinearisation and rescale (CKKS).
+    MulRescale,
     /// Rotation by one slot.
     Rotate,
     /// Rescale of a product (CKKS) or modulus switch of a fresh ciphertext.
@@ -67,6 +70,10 @@ pub struct Request {
     pub variant: Option<String>,
     /// Which of products one after another: operands of BFV and BGV have been squared one time fewer. 1: fresh ones.
     pub product: usize,
+    /// Operands, or pairs of them, that one run takes: one after another on the CPU, in one launch a step elsewhere.
+    pub batch: usize,
+    /// Where; other devices than the CPU are for CKKS, and for what copies nothing to or from them.
+    pub device: Device,
 }
 
 impl Request {
@@ -85,6 +92,8 @@ impl Request {
             op,
             variant: None,
             product: 1,
+            batch: 1,
+            device: Device::Cpu,
         }
     }
 }
@@ -119,8 +128,18 @@ pub struct Report {
     pub security_bits: f64,
     /// Instruction set.
     pub isa: &'static str,
-    /// Median milliseconds.
+    /// Device.
+    pub device: String,
+    /// Operands, or pairs of them, of one run.
+    pub batch: usize,
+    /// Launches of one run, on a device that has launches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launches: Option<usize>,
+    /// Median milliseconds of the batch.
     pub median_ms: f64,
+    /// The same by the device's own clock, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_ms: Option<f64>,
 }
 
 /// Measures the operation on one thread.
@@ -136,13 +155,19 @@ pub fn measure(request: &Request) -> Result<Report, Error> {
             reason: format!("{} ciphertext primes; from 1 to 101 can be measured", bits.len()),
         });
     }
+    if request.batch == 0 {
+        return Err(Error::Request { reason: "a batch of 0".to_owned() });
+    }
+    if request.scheme != SchemeName::Ckks && (request.device != Device::Cpu || request.batch != 1) {
+        return Err(Error::Request { reason: "batches and other devices than the CPU are for ckks".to_owned() });
+    }
     match request.scheme {
         SchemeName::Bfv => bfv::measure(request),
         SchemeName::Bgv => bgv::measure(request),
         SchemeName::Ckks if request.variant.is_some() => {
             Err(Error::Request { reason: "--variant is for bfv and bgv".to_owned() })
         }
-        SchemeName::Ckks => measure_ckks(request),
+        SchemeName::Ckks => on_device!(request.device, B => measure_ckks::<B>(request)),
     }
 }
 
@@ -197,6 +222,7 @@ fn level(limbs: Option<usize>, primes: usize) -> Result<usize, Error> {
 
 fn report(request: &Request, params: &Params, omega: usize, variant: Option<&'static str>, seconds: f64) -> Report {
     let bits = |set: &synchromesh_ring::IndexSet| set.iter().map(|i| params.ring().modulus(i).bits()).collect();
+    let isa = Isa::detect().map_or("unknown", Isa::name);
     Report {
         scheme: request.scheme,
         op: request.op,
@@ -210,8 +236,12 @@ fn report(request: &Request, params: &Params, omega: usize, variant: Option<&'st
         limbs: request.limbs.unwrap_or(params.q().len()),
         product: request.product,
         security_bits: params.security_bits(),
-        isa: Isa::detect().map_or("unknown", Isa::name),
+        isa,
+        device: format!("cpu/{isa}"),
+        batch: request.batch,
+        launches: None,
         median_ms: seconds * 1e3,
+        device_ms: None,
     }
 }
 
@@ -281,11 +311,12 @@ fn run<S: Exact>(request: &Request, context: &Arc<exact::Context<S>>, way: &Way<
         Op::MulNorelin => time(|| (way.product)(&evaluator, &x, &y, false)).map(per_product),
         Op::Rotate => time(|| evaluator.rotate_rows(&x, 1)),
         Op::Rescale => time(|| evaluator.mod_switch(&x)),
+        Op::MulRescale => return Err(Error::Request { reason: "mul-rescale is for ckks".to_owned() }),
     }?;
     Ok(report(request, context.params().rlwe(), omega, way.name, seconds))
 }
 
-fn measure_ckks(request: &Request) -> Result<Report, Error> {
+fn ckks_params(request: &Request) -> Result<(ckks::Params, usize), Error> {
     if let Some(t) = &request.t {
         return Err(Error::Request { reason: format!("--t {t} is for bfv and bgv: ckks has no plaintext modulus") });
     }
@@ -309,29 +340,55 @@ fn measure_ckks(request: &Request) -> Result<Report, Error> {
         security: Security::Insecure,
         primes: None,
     })?;
+    Ok((params, omega))
+}
+
+fn measure_ckks<B: Open>(request: &Request) -> Result<Report, Error> {
+    let (params, omega) = ckks_params(request)?;
     let level = level(request.limbs, params.rlwe().q().len())?;
-    let context = ckks::Context::new(params)?;
+    let backend = B::open(params.rlwe().ring())?;
+    let context = ckks::Context::with_backend(params, backend)?;
     let mut randomness = Randomness::insecure_from_number(1);
     let (secret, public) = context.generate_keys(&mut randomness)?;
     let keys = context.generate_evaluation_keys(&secret, &ckks::Rotations::by([1]), &mut randomness)?;
     let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
     let message: Vec<f64> = (0..context.params().slots()).map(|i| (i % 251) as f64 / 251.0).collect();
     let message = context.encode(&message)?;
-    let x = context.encrypt_at(&public, &message, level, &mut randomness)?;
-    let y = context.encrypt_at(&public, &message, level, &mut randomness)?;
-    let seconds = match request.op {
-        Op::Encrypt => time(|| context.encrypt_at(&public, &message, level, &mut randomness)),
-        Op::Decrypt => time(|| context.decode(&context.decrypt(&secret, &x)?)),
-        Op::Add => time(|| evaluator.add(&x, &y)),
-        Op::Mul => time(|| evaluator.mul(&x, &y)),
-        Op::MulNorelin => time(|| evaluator.mul_no_relin(&x, &y)),
-        Op::Rotate => time(|| evaluator.rotate(&x, 1)),
+    let mut encrypted = || -> synchromesh::Result<Vec<_>> {
+        (0..request.batch).map(|_| context.encrypt_at(&public, &message, level, &mut randomness)).collect()
+    };
+    let (x, y) = (encrypted()?, encrypted()?);
+    let (backend, batch) = (context.rlwe().backend(), request.batch);
+    let times = match request.op {
+        Op::Encrypt | Op::Decrypt if !B::COPIES => {
+            let reason = "encrypt and decrypt copy to and from the device: they are measured on the CPU".to_owned();
+            return Err(Error::Request { reason });
+        }
+        Op::Encrypt => {
+            let (on, seed) = (Arc::clone(&context), std::cell::RefCell::new(randomness));
+            backend.time(batch, move |_| on.encrypt_at(&public, &message, level, &mut seed.borrow_mut()))
+        }
+        Op::Decrypt => {
+            let on = Arc::clone(&context);
+            backend.time(batch, move |i| on.decode(&on.decrypt(&secret, &x[i])?))
+        }
+        Op::Add => backend.time(batch, move |i| evaluator.add(&x[i], &y[i])),
+        Op::Mul => backend.time(batch, move |i| evaluator.mul(&x[i], &y[i])),
+        Op::MulNorelin => backend.time(batch, move |i| evaluator.mul_no_relin(&x[i], &y[i])),
+        Op::MulRescale => backend.time(batch, move |i| evaluator.rescale(&evaluator.mul(&x[i], &y[i])?)),
+        Op::Rotate => backend.time(batch, move |i| evaluator.rotate(&x[i], 1)),
         Op::Rescale => {
-            let product = evaluator.mul(&x, &y)?;
-            time(|| evaluator.rescale(&product))
+            let products: synchromesh::Result<Vec<_>> = x.iter().zip(&y).map(|(x, y)| evaluator.mul(x, y)).collect();
+            let products = products?;
+            backend.time(batch, move |i| evaluator.rescale(&products[i]))
         }
     }?;
-    Ok(report(request, context.params().rlwe(), omega, None, seconds))
+    Ok(Report {
+        device: backend.name(),
+        launches: times.launches,
+        device_ms: times.device_seconds.map(|seconds| seconds * 1e3),
+        ..report(request, context.params().rlwe(), omega, None, times.seconds)
+    })
 }
 
 #[cfg(test)]

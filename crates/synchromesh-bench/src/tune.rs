@@ -21,6 +21,7 @@ use synchromesh_ring::{Backend, Cpu, Ring};
 
 use self::cases::{Case, ROLES, cases};
 use crate::Error;
+use crate::device::Device;
 
 pub use self::machine::{date, name as machine_name};
 
@@ -72,23 +73,66 @@ impl Plan {
     }
 }
 
-/// Measures this machine's CPU; `progress` hears what comes next.
+/// Measures a device of this machine; `progress` hears what comes next.
 ///
 /// # Errors
-/// [`Error`] when the CPU lacks the instruction set that the environment asks for, or memory is short.
-pub fn measure(plan: &Plan, mut progress: impl FnMut(&str)) -> Result<Profile, Error> {
-    let isa = Isa::detect().map_err(|e| Error::Request { reason: e.to_string() })?;
-    let device = format!("cpu/{}", isa.name());
-    let streaming = machine::streaming();
-    let mut profile = Profile::new(machine::name(), device, isa.name().to_owned(), date(), streaming);
+/// [`Error`] for a device that cannot be had, when the CPU lacks the instruction set that the environment asks for, or
+/// memory is short.
+pub fn measure(plan: &Plan, device: Device, progress: impl FnMut(&str)) -> Result<Profile, Error> {
+    match device {
+        Device::Cpu => {
+            let isa = Isa::detect().map_err(|e| Error::Request { reason: e.to_string() })?;
+            let (name, isa_name) = (format!("cpu/{}", isa.name()), isa.name().to_owned());
+            let head = Profile::new(machine::name(), name, isa_name, date(), machine::streaming());
+            measure_backend(plan, head, |ring| Ok(Cpu::with_isa(ring, isa)?), |_| Ok(()), progress)
+        }
+        #[cfg(feature = "cuda")]
+        Device::Cuda => {
+            let card = synchromesh_cuda::Driver::list()?.swap_remove(0);
+            measure_launches(plan, card, "cuda", synchromesh_cuda::Driver::first, progress)
+        }
+        #[cfg(feature = "emulated")]
+        Device::Emulated => {
+            let open = || Ok(synchromesh_cuda::Emulated::new(synchromesh_cuda::Order::default()));
+            let emulated: Result<_, synchromesh_cuda::DeviceError> = open();
+            let properties = synchromesh_cuda::Device::properties(&emulated?).clone();
+            measure_launches(plan, properties, "emulated", open, progress)
+        }
+    }
+}
+
+/// Measures a device of launches, named `isa` where a CPU's instruction set would be.
+#[cfg(any(feature = "cuda", feature = "emulated"))]
+fn measure_launches<D: synchromesh_cuda::Device>(
+    plan: &Plan,
+    properties: synchromesh_cuda::Properties,
+    isa: &str,
+    open: impl Fn() -> Result<D, synchromesh_cuda::DeviceError>,
+    progress: impl FnMut(&str),
+) -> Result<Profile, Error> {
+    use synchromesh_cuda::Cuda;
+    let open = |ring: Arc<Ring>| -> Result<Cuda<D>, Error> { Ok(Cuda::new(ring, open()?, None)?) };
+    let wait = |backend: &Cuda<D>| -> Result<(), Error> { Ok(backend.synchronize()?) };
+    let streaming = machine::copies(&open(Arc::new(Ring::new(14, &ntt_primes(50, 14, 1)?)?))?, wait, plan.most_bytes)?;
+    let head = Profile::new(properties.model, properties.name, isa.to_owned(), date(), streaming);
+    measure_backend(plan, head, open, wait, progress)
+}
+
+/// Adds every operation of a backend to a profile; `wait` ends when the work that was asked for is done.
+fn measure_backend<B: Backend>(
+    plan: &Plan,
+    mut profile: Profile,
+    open: impl Fn(Arc<Ring>) -> Result<B, Error>,
+    wait: impl Fn(&B) -> Result<(), Error>,
+    mut progress: impl FnMut(&str),
+) -> Result<Profile, Error> {
     for &log_n in &plan.log_n {
         for bits in WIDTHS {
-            let ring = Ring::new(log_n, &ntt_primes(bits, log_n, PRIMES)?)?;
-            let backend = Cpu::with_isa(Arc::new(ring), isa)?;
+            let backend = open(Arc::new(Ring::new(log_n, &ntt_primes(bits, log_n, PRIMES)?)?))?;
             let mut entries: Vec<Entry> = Vec::new();
             for bytes in plan.working_sets(log_n) {
                 progress(&format!("N = 2^{log_n}, {bits}-bit primes, {} KiB", bytes >> 10));
-                for (operation, point) in measure_set(&backend, bytes, plan.least)? {
+                for (operation, point) in measure_set(&backend, &wait, bytes, plan.least)? {
                     add(&mut entries, operation, log_n, bits, point);
                 }
             }
@@ -114,7 +158,12 @@ fn add(entries: &mut Vec<Entry>, operation: Operation, log_n: u32, prime_bits: u
 type Samples = (Operation, Vec<(Work, f64)>, Vec<usize>);
 
 /// Every operation with about `bytes` of operands.
-fn measure_set<B: Backend>(backend: &B, bytes: usize, least: Duration) -> Result<Vec<(Operation, Point)>, Error> {
+fn measure_set<B: Backend>(
+    backend: &B,
+    wait: &impl Fn(&B) -> Result<(), Error>,
+    bytes: usize,
+    least: Duration,
+) -> Result<Vec<(Operation, Point)>, Error> {
     let mut samples: Vec<Samples> = Vec::new();
     let n = backend.ring().n();
     let cases = cases(backend, bytes)?;
@@ -124,7 +173,7 @@ fn measure_set<B: Backend>(backend: &B, bytes: usize, least: Duration) -> Result
         buffers.push(cases::filled(backend, most)?);
     }
     for case in &cases {
-        let (seconds, used) = time(backend, case, &mut buffers, bytes, least)?;
+        let (seconds, used) = time((backend, wait), case, &mut buffers, bytes, least)?;
         match samples.iter_mut().find(|s| s.0 == case.operation) {
             None => samples.push((case.operation, vec![(case.work, seconds)], vec![used])),
             Some((_, times, sets)) => {
@@ -142,7 +191,7 @@ fn measure_set<B: Backend>(backend: &B, bytes: usize, least: Duration) -> Result
 
 /// Median seconds of one call of `case`, and the bytes that were cycled through.
 fn time<B: Backend>(
-    backend: &B,
+    (backend, wait): (&B, &impl Fn(&B) -> Result<(), Error>),
     case: &Case<B>,
     buffers: &mut [B::Buffer],
     bytes: usize,
@@ -159,6 +208,7 @@ fn time<B: Backend>(
             (case.run)(backend, buffers, next)?;
             next = (next + 1) % sets;
         }
+        wait(backend)?;
         Ok(start.elapsed().as_secs_f64() / calls as f64)
     };
     let calls = part * (2e-4 / (pass(part)? * part as f64)).ceil().max(1.0) as usize;
@@ -179,7 +229,7 @@ mod tests {
     fn a_profile_prices_every_operation() {
         let plan = Plan { log_n: vec![10], least: Duration::ZERO, most_bytes: 2 << 20 };
         let mut steps = 0;
-        let profile = measure(&plan, |_| steps += 1).unwrap();
+        let profile = measure(&plan, Device::Cpu, |_| steps += 1).unwrap();
         assert_eq!(steps, plan.steps());
         for operation in Operation::ALL {
             for narrow in [false, true] {

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::number::Number;
+use crate::scheme::Open;
 use crate::table::Table;
 use clap::ValueEnum;
 use num_bigint::BigInt;
@@ -225,7 +226,7 @@ impl Job {
     /// # Errors
     /// [`Error::Shapes`], [`Error::Residue`] and [`Error::NotInteger`] for tables that cannot be multiplied, or what
     /// the scheme refuses.
-    pub fn run(&self, tables: &[Table], say: &dyn Fn(&str)) -> Result<Product, Error> {
+    pub fn run<B: Open>(&self, tables: &[Table], say: &dyn Fn(&str)) -> Result<Product, Error> {
         for pair in tables.windows(2) {
             let [left, right] = [[pair[0].rows(), pair[0].columns()], [pair[1].rows(), pair[1].columns()]];
             if left[1] != right[0] {
@@ -233,9 +234,9 @@ impl Job {
             }
         }
         match self.scheme {
-            SchemeName::Bfv => self.exact::<bfv::Bfv>(tables, say, Plan::bfv),
-            SchemeName::Bgv => self.exact::<bgv::Bgv>(tables, say, Plan::bgv),
-            SchemeName::Ckks => self.approximate(tables, say),
+            SchemeName::Bfv => self.exact::<bfv::Bfv, B>(tables, say, Plan::bfv),
+            SchemeName::Bgv => self.exact::<bgv::Bgv, B>(tables, say, Plan::bgv),
+            SchemeName::Ckks => self.approximate::<B>(tables, say),
         }
     }
 
@@ -245,7 +246,7 @@ impl Job {
         description
     }
 
-    fn exact<S: Scheme>(
+    fn exact<S: Scheme, B: Open>(
         &self,
         tables: &[Table],
         say: &dyn Fn(&str),
@@ -262,7 +263,9 @@ impl Job {
             Chain::new(self, &shapes, evaluator.slots()?, tensor)?.0.rehearse(evaluator, fresh)
         })?;
         clock.done("parameters", "making keys");
-        let context = exact::Context::<S>::new(params(&plan)?)?;
+        let params = params(&plan)?;
+        let backend = B::open(params.rlwe().ring())?;
+        let context = exact::Context::with_backend(params, backend)?;
         let mut randomness = Randomness::from_os();
         let (secret, public) = context.generate_keys(&mut randomness)?;
         let slots = exact::Evaluator::new(&context, None).slots()?;
@@ -292,7 +295,7 @@ impl Job {
         Ok(Product { report: Summary { t: Some(t.to_string()), ..report }, table, exact })
     }
 
-    fn approximate(&self, tables: &[Table], say: &dyn Fn(&str)) -> Result<Product, Error> {
+    fn approximate<B: Open>(&self, tables: &[Table], say: &dyn Fn(&str)) -> Result<Product, Error> {
         if let Some(t) = &self.t {
             return Err(Error::Usage { message: format!("--t {t} is for bfv and bgv: ckks has no plaintext modulus") });
         }
@@ -307,7 +310,9 @@ impl Job {
             Chain::new(self, &shapes, evaluator.slots()?, tensor)?.0.rehearse(evaluator, fresh)
         })?;
         clock.done("parameters", "making keys");
-        let context = ckks::Context::new(plan.ckks()?)?;
+        let params = plan.ckks()?;
+        let backend = B::open(params.rlwe().ring())?;
+        let context = ckks::Context::with_backend(params, backend)?;
         let mut randomness = Randomness::from_os();
         let (secret, public) = context.generate_keys(&mut randomness)?;
         let slots = ckks::Evaluator::new(&context, None).slots()?;

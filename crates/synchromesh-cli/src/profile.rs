@@ -9,21 +9,29 @@ use synchromesh_rlwe::file::{self, Access, Existing};
 /// Most bytes of a profile file.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Where `tune` keeps the profile of this machine for an instruction set: the user's data directory, or none where the
-/// environment names no home.
+/// Where `tune` keeps the profile of this machine for an instruction set, or `cuda` for its card: the user's data
+/// directory, or none where the environment names no home.
 #[must_use]
-pub fn default_path(isa: Isa) -> Option<PathBuf> {
+pub fn default_path(name: &str) -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let base = set("XDG_DATA_HOME").or_else(|| set("LOCALAPPDATA")).or_else(|| Some(set("HOME")?.join(".local/share")));
-    Some(base?.join("synchromesh").join(format!("profile-{}.json", isa.name())))
+    Some(base?.join("synchromesh").join(format!("profile-{name}.json")))
 }
 
-/// The profile at `path`, or else the one of this machine, if `tune` was run.
+/// The profile at `path`, or else the one of this machine's CPU, if `tune` was run.
 ///
 /// # Errors
 /// When `path` is given and cannot be read, or what is there is no profile.
 pub fn load(path: Option<&Path>) -> Result<Option<Profile>, Error> {
-    let own = if path.is_some() { None } else { default_path(Isa::detect()?).filter(|p| p.is_file()) };
+    load_for(path, Isa::detect()?.name())
+}
+
+/// As [`load`], for an instruction set or `cuda`.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_for(path: Option<&Path>, name: &str) -> Result<Option<Profile>, Error> {
+    let own = if path.is_some() { None } else { default_path(name).filter(|p| p.is_file()) };
     let Some(path) = path.or(own.as_deref()) else { return Ok(None) };
     let bytes = file::read(path, MOST_BYTES)?;
     let text = String::from_utf8(bytes).map_err(|_| Error::Usage {

@@ -3,11 +3,10 @@
 
 mod approximate;
 mod exact;
-mod open;
 
 pub use approximate::Approximate;
 pub use exact::Exact;
-pub use open::Open;
+pub use synchromesh_bench::device::Open;
 
 use crate::demo::Health;
 use crate::error::Error;

@@ -25,6 +25,17 @@ pub fn require_secure(plan: &Plan, insecure: bool) -> Result<(), Error> {
 /// Calls a function that is generic over [`Scheme`](crate::scheme::Scheme) for the scheme of a plan.
 #[macro_export]
 macro_rules! for_scheme {
+    ($plan:expr, $backend:ident, $function:ident($($argument:expr),* $(,)?)) => {
+        match $plan.scheme {
+            synchromesh::plan::SchemeName::Bfv => {
+                $function::<$crate::scheme::Exact<synchromesh::bfv::Bfv, $backend>>($($argument),*)
+            }
+            synchromesh::plan::SchemeName::Bgv => {
+                $function::<$crate::scheme::Exact<synchromesh::bgv::Bgv, $backend>>($($argument),*)
+            }
+            synchromesh::plan::SchemeName::Ckks => $function::<$crate::scheme::Approximate<$backend>>($($argument),*),
+        }
+    };
     ($plan:expr, $function:ident($($argument:expr),* $(,)?)) => {
         match $plan.scheme {
             synchromesh::plan::SchemeName::Bfv => $function::<$crate::scheme::Exact<synchromesh::bfv::Bfv>>($($argument),*),

@@ -178,7 +178,6 @@ fn what_a_bench_does_not_offer_is_named() {
         (&switch, &["--digit-primes", "9"], "request"),
         (&switch, &["--batch", "0"], "usage"),
         (&switch, &["--profile", "/no/such/profile.json"], "file_not_found"),
-        (&switch, &["--device", "cuda"], "unavailable"),
         (&switch, &["--threads", "2"], "unavailable"),
         (&switch, &["--width", "19"], "usage"),
         (&switch, &["--limbs", "9"], "request"),

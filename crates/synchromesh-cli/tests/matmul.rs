@@ -86,7 +86,6 @@ fn what_has_no_product_is_refused() {
         (vec!["matmul", &a, &half], "table_not_integer"),
         (vec!["matmul", &a, "/no/such/file"], "io"),
         (vec!["matmul", &a, &fine, "--t", "1"], "plain_modulus_too_small"),
-        (vec!["matmul", &a, &fine, "--device", "cuda"], "unavailable"),
         (vec!["matmul", &a, &fine, "--scheme", "ckks", "--t", "65537"], "usage"),
     ] {
         let (code, report) = run(&arguments);

@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use synchromesh_bench::device::Device;
 use synchromesh_bench::tune::{Plan, measure};
 
 fn run(arguments: &[&str]) -> (Option<i32>, Value) {
@@ -26,7 +27,8 @@ fn ok(arguments: &[&str]) -> Value {
 /// A profile of one small degree: coarse, but every operation is in it.
 fn profile(directory: &Path) -> String {
     let path = directory.join("profile.json");
-    let measured = measure(&Plan { log_n: vec![11], least: Duration::ZERO, most_bytes: 2 << 20 }, |_| {}).unwrap();
+    let plan = Plan { log_n: vec![11], least: Duration::ZERO, most_bytes: 2 << 20 };
+    let measured = measure(&plan, Device::Cpu, |_| {}).unwrap();
     synchromesh_cli::profile::store(&path, &measured).unwrap();
     path.to_str().unwrap().to_owned()
 }

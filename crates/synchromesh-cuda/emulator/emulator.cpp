@@ -55,6 +55,11 @@ Fault check(const Kernel& kernel, const u32* grid, const u32* block, size_t shar
 
 bool enter(const Kernel& kernel) { return kernels().emplace(kernel.name, kernel).second; }
 
+const Kernel* find(const char* name) {
+    auto found = kernels().find(name);
+    return found == kernels().end() ? nullptr : &found->second;
+}
+
 void barrier() {
     if (current_launch.kernel->flat) {
         current_launch.fault = UNDECLARED_BARRIER;
@@ -72,11 +77,11 @@ using namespace emulator;
 extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32* block, size_t shared,
                                    const void* arguments, size_t bytes, const size_t* sizes, size_t count, u32 order,
                                    size_t skipped) {
-    auto found = kernels().find(name);
-    if (found == kernels().end()) {
+    const Kernel* found = find(name);
+    if (found == nullptr) {
         return NO_KERNEL;
     }
-    const Kernel& kernel = found->second;
+    const Kernel& kernel = *found;
     Fault fault = check(kernel, grid, block, shared, sizes, count, bytes);
     if (fault != NONE) {
         return fault;

@@ -54,6 +54,9 @@ struct Kernel {
 
 bool enter(const Kernel& kernel);
 
+// The entry point of a name, or null.
+const Kernel* find(const char* name);
+
 template <class T>
 struct Sizes;
 template <class... T>
@@ -62,21 +65,17 @@ struct Sizes<Pack<T...>> {
     static constexpr size_t count = sizeof...(T);
 };
 
-typedef Pack<const void*, u32> Merged;
-
 // Enters both entry points of a kernel.
 template <auto BODY>
 bool add(const char* name, const char* merged, u32 threads, bool flat) {
     typedef typename ::Entry<BODY>::Arguments Arguments;
+    typedef typename ::Entry<BODY>::Several Several;
     auto run = [](const void* list) { ::Entry<BODY>::run(*static_cast<const Arguments*>(list)); };
-    auto run_merged = [](const void* list) {
-        const Merged& all = *static_cast<const Merged*>(list);
-        ::Entry<BODY>::run_merged(static_cast<const Arguments*>(all.head), all.tail.head);
-    };
+    auto run_merged = [](const void* list) { ::Entry<BODY>::run_merged(*static_cast<const Several*>(list)); };
     typedef Sizes<Arguments> One;
-    typedef Sizes<Merged> Many;
+    typedef Sizes<Several> Many;
     return enter({name, run, One::list, One::count, sizeof(Arguments), threads, flat}) &&
-           enter({merged, run_merged, Many::list, Many::count, sizeof(Merged), threads, flat});
+           enter({merged, run_merged, Many::list, Many::count, sizeof(Several), threads, flat});
 }
 
 }  // namespace emulator

@@ -2,7 +2,8 @@
 //
 // A kernel is a body, DEV_KERNEL(name, arguments...), that knows its batch element, its limb and how many limbs there are,
 // and the table entry DEV_EXPORT(name, threads) makes two entry points of it: `name` for one list of arguments, and
-// `name_merged` for several lists that lie in device memory, each with the grid of a launch of its own.
+// `name_merged` for several lists that lie in device memory, each with the grid of a launch of its own. Either takes one
+// parameter, a structure.
 #pragma once
 typedef unsigned long long u64;
 typedef long long i64;
@@ -46,8 +47,8 @@ struct Bare<const T&> {
         Entry<kernel##_body>::run(arguments); \
     } \
     extern "C" __global__ void __launch_bounds__(threads, 2) \
-        kernel##_merged(const Entry<kernel##_body>::Arguments* lists, u32 count) { \
-        Entry<kernel##_body>::run_merged(lists, count); \
+        kernel##_merged(const __grid_constant__ Entry<kernel##_body>::Several several) { \
+        Entry<kernel##_body>::run_merged(several); \
     }
 #define DEV_EXPORT_FLAT(kernel, threads) DEV_EXPORT(kernel, threads)
 DEV_FN u64 mul_high(u64 a, u64 b) { return __umul64hi(a, b); }
@@ -74,13 +75,15 @@ struct Entry;
 template <class... A, void (*BODY)(u32, u32, u32, A...)>
 struct Entry<BODY> {
     typedef Pack<typename Bare<A>::Type...> Arguments;
+    // Where lists lie, and how many.
+    typedef Pack<const Arguments*, u32> Several;
 
     static DEV_METHOD void run(const Arguments& arguments) {
         unpack(blockIdx.z, blockIdx.y, gridDim.y, arguments);
     }
-    static DEV_METHOD void run_merged(const Arguments* lists, u32 count) {
-        u32 elements = gridDim.y / count;
-        unpack(blockIdx.y % elements, blockIdx.z, gridDim.z, lists[blockIdx.y / elements]);
+    static DEV_METHOD void run_merged(const Several& several) {
+        u32 elements = gridDim.y / several.tail.head;
+        unpack(blockIdx.y % elements, blockIdx.z, gridDim.z, several.head[blockIdx.y / elements]);
     }
 
 private:

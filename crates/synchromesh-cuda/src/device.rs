@@ -1,6 +1,7 @@
 //! What a device offers: memory by address, transfers, and launches of named kernels.
 
 use std::ffi::CStr;
+use std::sync::Arc;
 
 use synchromesh_ring::BackendError;
 
@@ -263,4 +264,64 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// [`DeviceError::Lost`].
     fn synchronize(&self) -> Result<(), DeviceError>;
+}
+
+/// One device that several backends share: one queue, and the kernels loaded once.
+impl<D: Device> Device for Arc<D> {
+    type Graph = D::Graph;
+    type Mark = D::Mark;
+
+    fn properties(&self) -> &Properties {
+        (**self).properties()
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<u64, DeviceError> {
+        (**self).allocate(bytes)
+    }
+
+    unsafe fn free(&self, address: u64, bytes: usize) {
+        // SAFETY: forwarded contract.
+        unsafe { (**self).free(address, bytes) }
+    }
+
+    unsafe fn write(&self, words: &[u64], address: u64) -> Result<(), DeviceError> {
+        // SAFETY: forwarded contract.
+        unsafe { (**self).write(words, address) }
+    }
+
+    unsafe fn read(&self, address: u64, words: &mut [u64]) -> Result<(), DeviceError> {
+        // SAFETY: forwarded contract.
+        unsafe { (**self).read(address, words) }
+    }
+
+    unsafe fn clear(&self, address: u64, words: usize) -> Result<(), DeviceError> {
+        // SAFETY: forwarded contract.
+        unsafe { (**self).clear(address, words) }
+    }
+
+    unsafe fn launch(&self, kernel: &CStr, launch: Launch, arguments: &Arguments) -> Result<(), DeviceError> {
+        // SAFETY: forwarded contract.
+        unsafe { (**self).launch(kernel, launch, arguments) }
+    }
+
+    fn graph(&self, work: &[Work]) -> Result<Self::Graph, DeviceError> {
+        (**self).graph(work)
+    }
+
+    unsafe fn replay(&self, graph: &Self::Graph) -> Result<(), DeviceError> {
+        // SAFETY: forwarded contract.
+        unsafe { (**self).replay(graph) }
+    }
+
+    fn mark(&self) -> Result<Self::Mark, DeviceError> {
+        (**self).mark()
+    }
+
+    fn seconds(&self, from: &Self::Mark, to: &Self::Mark) -> Result<f64, DeviceError> {
+        (**self).seconds(from, to)
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        (**self).synchronize()
+    }
 }

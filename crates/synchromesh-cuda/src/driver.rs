@@ -101,6 +101,20 @@ fn describe(ordinal: usize) -> Result<(sys::CUdevice, Properties), DeviceError> 
     Ok((device, Properties { name, model, memory_bytes, shared_bytes, fast_doubles }))
 }
 
+/// The devices that the kernels can run on, with their numbers: at least one.
+fn usable() -> Result<Vec<(usize, Properties)>, DeviceError> {
+    let count = load()?;
+    let mut reason = DeviceError::NoDevice { ordinal: 0, count };
+    let mut devices = Vec::new();
+    for ordinal in 0..count {
+        match describe(ordinal) {
+            Ok((_, properties)) => devices.push((ordinal, properties)),
+            Err(error) => reason = error,
+        }
+    }
+    if devices.is_empty() { Err(reason) } else { Ok(devices) }
+}
+
 impl Driver {
     /// The devices of this machine that the kernels can run on.
     ///
@@ -108,16 +122,15 @@ impl Driver {
     /// [`DeviceError::NoDriver`], [`DeviceError::OldDriver`], [`DeviceError::NoDevice`] where there is none,
     /// [`DeviceError::Unsupported`] where all are too old.
     pub fn list() -> Result<Vec<Properties>, DeviceError> {
-        let count = load()?;
-        let mut reason = DeviceError::NoDevice { ordinal: 0, count };
-        let mut devices = Vec::new();
-        for ordinal in 0..count {
-            match describe(ordinal) {
-                Ok((_, properties)) => devices.push(properties),
-                Err(error) => reason = error,
-            }
-        }
-        if devices.is_empty() { Err(reason) } else { Ok(devices) }
+        Ok(usable()?.into_iter().map(|(_, properties)| properties).collect())
+    }
+
+    /// Opens the first device of [`Driver::list`].
+    ///
+    /// # Errors
+    /// Those of [`Driver::list`], and [`DeviceError::Lost`] when the driver fails.
+    pub fn first() -> Result<Self, DeviceError> {
+        Self::open(usable()?[0].0)
     }
 
     /// Opens device `ordinal` and gives it the kernels.
@@ -159,14 +172,25 @@ impl Driver {
         move |error| lost(&self.properties.name, operation, error)
     }
 
+    /// What is wrong with a launch, unless it is that the device has failed before.
+    fn refused(&self, kernel: &CStr, error: result::DriverError) -> DeviceError {
+        match error.0 {
+            sys::CUresult::CUDA_ERROR_INVALID_VALUE
+            | sys::CUresult::CUDA_ERROR_INVALID_HANDLE
+            | sys::CUresult::CUDA_ERROR_NOT_FOUND
+            | sys::CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => DeviceError::Launch {
+                device: self.properties.name.clone(),
+                kernel: kernel.to_string_lossy().into_owned(),
+                reason: format!("{:?}", error.0),
+            },
+            _ => lost(&self.properties.name, "a launch", error),
+        }
+    }
+
     /// A kernel of the module, allowed `shared` bytes of dynamic shared memory.
     fn function(&self, kernel: &CStr, shared: u32) -> Result<sys::CUfunction, DeviceError> {
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused = |error: result::DriverError| DeviceError::Launch {
-            device: self.properties.name.clone(),
-            kernel: kernel.to_string_lossy().into_owned(),
-            reason: format!("{:?}", error.0),
-        };
+        let refused = |error| self.refused(kernel, error);
         let mut function = match functions.get(kernel) {
             Some(function) => *function,
             None => {
@@ -304,13 +328,8 @@ impl Device for Driver {
         let [x, y, z] = launch.grid;
         let block = (launch.threads, 1, 1);
         // SAFETY: by contract the arguments are the kernel's; the driver copies them before it returns.
-        unsafe { result::launch_kernel(function, (x, y, z), block, launch.shared, self.stream, &mut list) }.map_err(
-            |error| DeviceError::Launch {
-                device: self.properties.name.clone(),
-                kernel: kernel.to_string_lossy().into_owned(),
-                reason: format!("{:?}", error.0),
-            },
-        )
+        unsafe { result::launch_kernel(function, (x, y, z), block, launch.shared, self.stream, &mut list) }
+            .map_err(|error| self.refused(kernel, error))
     }
 
     fn graph(&self, work: &[Work]) -> Result<Graph, DeviceError> {

@@ -78,6 +78,14 @@ impl Emulated {
         self
     }
 
+    /// The folder of a library that takes the place of NVIDIA's driver and runs kernels on the emulator, for tests of
+    /// `Driver`: to be put first into `LD_LIBRARY_PATH`; `emulator/driver.cpp` says what it can be told.
+    /// None where none was built.
+    #[must_use]
+    pub const fn stand_in_driver() -> Option<&'static str> {
+        option_env!("SYNCHROMESH_STAND_IN_FOLDER")
+    }
+
     /// The names of all entry points: of each kernel for one list of arguments and for several (`_merged`), and those of
     /// the kernels with planted faults.
     #[must_use]

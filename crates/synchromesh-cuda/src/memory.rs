@@ -119,24 +119,28 @@ impl<D: Device> Pool<D> {
     /// New memory of the device, within the budget.
     fn allocate(&self, state: &mut State, bytes: usize) -> Result<u64, DeviceError> {
         let needed = bytes as u64;
-        let refusal = |state: &State| DeviceError::MemoryBudget {
+        let refusal = |state: &State, budget| DeviceError::MemoryBudget {
             device: self.device.properties().name.clone(),
             needed,
             in_use: state.used_bytes,
-            budget: self.budget,
+            budget,
         };
         let over = |state: &State| state.used_bytes + state.free_bytes + needed > self.budget;
         if over(state) && state.used_bytes + needed <= self.budget {
             self.release(state);
         }
         if over(state) {
-            return Err(refusal(state));
+            return Err(refusal(state, self.budget));
         }
         match self.device.allocate(bytes) {
             Err(DeviceError::MemoryBudget { .. }) => {
                 self.release(state);
                 let retried = self.device.allocate(bytes);
-                retried.map_err(|e| if matches!(e, DeviceError::MemoryBudget { .. }) { refusal(state) } else { e })
+                // Others hold what the budget would allow.
+                retried.map_err(|e| match e {
+                    DeviceError::MemoryBudget { .. } => refusal(state, state.used_bytes),
+                    e => e,
+                })
             }
             outcome => outcome,
         }
@@ -258,6 +262,10 @@ impl<D: Device> DeviceBuffer<D> {
     pub(crate) fn write(&mut self, first: usize, words: &[u64]) -> Result<(), DeviceError> {
         self.pool.refuse_while_recording("a copy to the device")?;
         let address = self.part(first, words.len())?;
+        // A driver may refuse to copy nothing.
+        if words.is_empty() {
+            return Ok(());
+        }
         // SAFETY: `part` has checked the range.
         unsafe { self.pool.device.write(words, address) }
     }
@@ -266,6 +274,9 @@ impl<D: Device> DeviceBuffer<D> {
     pub(crate) fn read(&self, first: usize, words: &mut [u64]) -> Result<(), DeviceError> {
         self.pool.refuse_while_recording("a copy from the device")?;
         let address = self.part(first, words.len())?;
+        if words.is_empty() {
+            return Ok(());
+        }
         // SAFETY: `part` has checked the range.
         unsafe { self.pool.device.read(address, words) }
     }

@@ -3,17 +3,20 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use synchromesh::cost::{OneSwitch, Op, Profile, Shape};
-use synchromesh_ring::Cpu;
+use synchromesh::cost::{Op, Profile, Shape};
 
 use super::{Row, Settings};
 use crate::Error;
+use crate::device::{Device, Timed};
 use crate::key_switch::{Chain, Gadget, Method, Prepared, Request};
 use crate::memory;
 use crate::timing::interleaved_medians;
 
 /// The plaintext modulus of the authors' benchmark of ePrint 2023/1642 is a prime of 30 bits; for us any that is odd.
 pub(super) const ERROR_MULTIPLE: &str = "1073643521";
+
+/// log2 of the degree on an emulated device.
+const EMULATED_LOG_N: u32 = 10;
 
 /// Measures rows and keeps what could not be.
 pub struct Runner<'a> {
@@ -30,6 +33,23 @@ impl<'a> Runner<'a> {
 
     pub(super) const fn quick(&self) -> bool {
         self.settings.quick
+    }
+
+    /// Where key switches are measured.
+    pub(super) const fn device(&self) -> Device {
+        self.settings.device
+    }
+
+    /// `log_n`, or a degree that the device can be asked for; says so once.
+    pub(super) fn degree(&mut self, log_n: u32) -> u32 {
+        if self.device().is_real() {
+            return log_n;
+        }
+        let line = format!("emulated: N = 2^{EMULATED_LOG_N} instead of the paper's degrees, and times mean nothing");
+        if !self.deviations.contains(&line) {
+            self.deviations.push(line);
+        }
+        EMULATED_LOG_N
     }
 
     pub(super) const fn profile(&self) -> Option<&'a Profile> {
@@ -91,7 +111,8 @@ impl<'a> Runner<'a> {
     ) -> Result<Option<Vec<f64>>, Error> {
         self.note(label);
         let needed: usize = requests.iter().map(|r| r.peak_bytes()).sum();
-        if let Err(free) = memory::fits(needed) {
+        let fits = if self.device().is_host() { memory::fits(needed) } else { Ok(()) };
+        if let Err(free) = fits {
             let gib = |bytes: f64| bytes / (1u64 << 30) as f64;
             self.deviations.push(format!(
                 "{label}: left out, it needs {:.1} GiB and {:.1} GiB are free",
@@ -100,16 +121,22 @@ impl<'a> Runner<'a> {
             ));
             return Ok(None);
         }
-        let mut switches: Vec<OneSwitch<Cpu>> = requests.iter().map(|r| r.on_cpu()).collect::<Result<_, _>>()?;
+        let opened: Result<Vec<Box<dyn Timed>>, Error> = requests.iter().map(|r| self.device().open(r)).collect();
+        let mut switches = match opened {
+            // The CPU's memory was asked about above.
+            Err(error) if error.kind() == "memory_budget" && !self.device().is_host() => {
+                self.deviations.push(format!("{label}: left out, {error}"));
+                return Ok(None);
+            }
+            opened => opened?,
+        };
         let mut sums = vec![0.0; switches.len()];
         for &(input_ntt, output_ntt) in pairs {
-            let shaped = |(s, r): (OneSwitch<Cpu>, &&Prepared)| {
-                s.with_shape(Shape { input_ntt, output_ntt, ..r.shape() }).map_err(Error::from)
-            };
+            let shaped = |(s, r): (Box<dyn Timed>, &&Prepared)| s.shaped(Shape { input_ntt, output_ntt, ..r.shape() });
             switches = switches.into_iter().zip(requests).map(shaped).collect::<Result<_, _>>()?;
             let mut runs: Vec<Box<dyn FnMut() -> Result<(), Error> + '_>> = Vec::new();
-            for switch in &switches {
-                runs.push(Box::new(|| Ok(switch.run()?)));
+            for switch in &mut switches {
+                runs.push(Box::new(|| switch.run()));
             }
             let medians = interleaved_medians(&mut runs, least / pairs.len() as u32, rounds)?;
             sums.iter_mut().zip(medians).for_each(|(sum, s)| *sum += s);

@@ -10,6 +10,7 @@ use synchromesh::circuits::{MatrixChoices, MatrixPacking, MatrixPlan, SlotShape}
 use super::runner::row;
 use super::{Outcome, Row, Runner};
 use crate::Error;
+use crate::device::Device;
 use crate::matmul::{Report, Request, measure};
 use crate::memory;
 
@@ -27,7 +28,7 @@ struct Unit {
 }
 
 fn request(d: usize, size: usize, choices: MatrixChoices) -> Request {
-    Request { d, size, t_bits: 128, log_n: 15, width: 60, choices, doubled: false, check: false }
+    Request { d, size, t_bits: 128, log_n: 15, width: 60, choices, doubled: false, check: false, device: Device::Cpu }
 }
 
 /// Measures one block.

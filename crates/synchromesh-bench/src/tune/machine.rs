@@ -4,6 +4,11 @@ use std::hint::black_box;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use synchromesh::cost::Streaming;
+#[cfg(any(feature = "cuda", feature = "emulated"))]
+use {
+    crate::Error,
+    synchromesh_ring::{Backend, View, ViewMut},
+};
 
 /// Bytes of a pass, beyond most caches.
 const BYTES: usize = 256 << 20;
@@ -60,6 +65,29 @@ pub(super) fn streaming() -> Streaming {
     let copy_gb_per_s = rate(2 * BYTES, Box::new(|| black_box(&mut to).copy_from_slice(black_box(&from))));
     let write_gb_per_s = rate(BYTES, Box::new(|| black_box(&mut from).fill(black_box(3))));
     Streaming { read_gb_per_s, write_gb_per_s, copy_gb_per_s }
+}
+
+/// The rate of copies on a device, of at most `most` bytes at once; reading and writing are put at the same rate.
+#[cfg(any(feature = "cuda", feature = "emulated"))]
+pub(super) fn copies<B: Backend>(
+    backend: &B,
+    wait: impl Fn(&B) -> Result<(), Error>,
+    most: usize,
+) -> Result<Streaming, Error> {
+    let rows: Vec<usize> = (0..(BYTES.min(most) / 8 / backend.ring().n()).max(1)).collect();
+    let from = super::cases::filled(backend, rows.len())?;
+    let mut to = super::cases::filled(backend, rows.len())?;
+    let mut seconds = Vec::with_capacity(PASSES);
+    for _ in 0..PASSES {
+        let start = Instant::now();
+        backend.copy(View::new(&from, &rows), ViewMut::new(&mut to, &rows))?;
+        wait(backend)?;
+        seconds.push(start.elapsed().as_secs_f64());
+    }
+    seconds.sort_by(f64::total_cmp);
+    let bytes = 16 * backend.ring().n() * rows.len();
+    let rate = bytes as f64 / seconds[PASSES / 2] / 1e9;
+    Ok(Streaming { read_gb_per_s: rate, write_gb_per_s: rate, copy_gb_per_s: rate })
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use synchromesh::cost::{Op, Shape};
 use synchromesh::plan::SchemeName;
+use synchromesh_bench::device::Device;
 use synchromesh_bench::key_switch::{self, Chain};
 use synchromesh_bench::{ntt, scheme};
 use synchromesh_rlwe::PrimeSwitching;
@@ -119,7 +120,8 @@ pub(super) struct KeySwitch {
     /// The operation.
     #[arg(long, value_enum, default_value = "rotate")]
     op: Operation,
-    /// Ciphertexts that one run switches, one after another; times and counts are for all of them.
+    /// Ciphertexts that one run switches, on the CPU one after another, on a card in one launch for each step; times and
+    /// counts are for all of them.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     batch: u32,
     /// Domain of the input [default: the scheme's resting domain].
@@ -207,11 +209,14 @@ struct Switched {
     folded: bool,
     #[serde(flatten)]
     report: key_switch::Report,
+    /// Why the CPU was taken where a card was preferred.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not_cuda: Option<String>,
 }
 
 impl KeySwitch {
     fn run(&self) -> Result<Report, Error> {
-        self.place.check()?;
+        let chosen = self.place.choose()?;
         let resting = if self.scheme == Scheme::Bfv { Domain::Coeff } else { Domain::Ntt };
         let (input, output) = (self.input.unwrap_or(resting), self.output.unwrap_or(resting));
         let width = match self.width {
@@ -235,11 +240,11 @@ impl KeySwitch {
             },
             unfolded: self.unfolded,
         };
-        let profile = profile::load(self.profile.as_deref())?;
+        let profile = profile::load_for(self.profile.as_deref(), chosen.profile_name()?)?;
         let request = switching::choose(self, request, profile.as_ref())?;
-        let report = key_switch::measure(&request, profile.as_ref())?;
-        let folded = !self.unfolded;
-        Report::new(&Switched { scheme: self.scheme.into(), op: self.op, input, output, folded, report })
+        let report = key_switch::measure(&request, chosen.measured(), profile.as_ref())?;
+        let (folded, why_not_cuda) = (!self.unfolded, chosen.why_not_cuda());
+        Report::new(&Switched { scheme: self.scheme.into(), op: self.op, input, output, folded, report, why_not_cuda })
     }
 
     /// t for BGV, 1 elsewhere.
@@ -294,8 +299,21 @@ pub(super) struct SchemeBench {
     /// How bfv or bgv multiplies.
     #[arg(long, value_enum)]
     variant: Option<Variant>,
+    /// ckks: operands, or pairs of them, that one run takes; the time is of all of them.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    batch: u32,
     #[command(flatten)]
     place: Place,
+}
+
+/// What `bench scheme` prints.
+#[derive(Serialize)]
+struct SchemeReport {
+    #[serde(flatten)]
+    report: scheme::Report,
+    /// Why the CPU was taken where a card was preferred.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not_cuda: Option<String>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
@@ -305,6 +323,7 @@ enum SchemeOperation {
     Add,
     Mul,
     MulNorelin,
+    MulRescale,
     Rotate,
     Rescale,
 }
@@ -334,7 +353,13 @@ fn offered(variant: Variant, names: &[&str]) -> Result<(), Error> {
 
 impl SchemeBench {
     fn run(&self) -> Result<Report, Error> {
-        self.place.check()?;
+        let (device, why_not_cuda) = if self.scheme == Scheme::Ckks {
+            let chosen = self.place.choose()?;
+            (chosen.measured(), chosen.why_not_cuda())
+        } else {
+            self.place.check()?;
+            (Device::Cpu, None)
+        };
         match (self.scheme, self.variant) {
             (_, None) => {}
             (Scheme::Bfv, Some(variant)) => offered(variant, &scheme::bfv::names())?,
@@ -349,6 +374,7 @@ impl SchemeBench {
             SchemeOperation::Add => scheme::Op::Add,
             SchemeOperation::Mul => scheme::Op::Mul,
             SchemeOperation::MulNorelin => scheme::Op::MulNorelin,
+            SchemeOperation::MulRescale => scheme::Op::MulRescale,
             SchemeOperation::Rotate => scheme::Op::Rotate,
             SchemeOperation::Rescale => scheme::Op::Rescale,
         };
@@ -364,7 +390,9 @@ impl SchemeBench {
             op,
             variant: self.variant.map(name),
             product: self.product as usize,
+            batch: self.batch as usize,
+            device,
         };
-        Report::new(&scheme::measure(&request)?)
+        Report::new(&SchemeReport { report: scheme::measure(&request)?, why_not_cuda })
     }
 }

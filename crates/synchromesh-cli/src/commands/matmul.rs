@@ -1,12 +1,13 @@
 //! `matmul`: the product of two or three encrypted matrices, checked against the plain one.
 
-use super::place::unavailable;
+use super::place::{Device, Used, on_device};
 use super::plan::Scheme;
 use crate::error::Error;
-use crate::matrices::{Job, Mode, Product};
+use crate::matrices::{Job, Mode, Product, Summary};
 use crate::output::{Report, progress};
 use crate::table::Table;
 use clap::Args;
+use serde::Serialize;
 use std::path::PathBuf;
 use synchromesh_rlwe::file::{self, Access, Existing};
 
@@ -45,16 +46,22 @@ pub(super) struct Matmul {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The device.
-    #[arg(long, default_value = "auto")]
-    device: String,
+    #[arg(long, value_enum, default_value = "auto")]
+    device: Device,
+}
+
+#[derive(Serialize)]
+struct Multiplied {
+    #[serde(flatten)]
+    report: Summary,
+    #[serde(flatten)]
+    used: Used,
 }
 
 impl Matmul {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
-        if !matches!(self.device.as_str(), "auto" | "cpu") {
-            return Err(unavailable("--device", &self.device, "auto, cpu"));
-        }
+        let chosen = self.device.choose()?;
         let tables: Vec<Table> = [Some(&self.left), Some(&self.right), self.chain.as_ref()]
             .into_iter()
             .flatten()
@@ -70,11 +77,13 @@ impl Matmul {
             masks: !self.no_masks,
             threads: self.threads as usize,
         };
-        let Product { report, table, exact } = job.run(&tables, &|what: &str| bar.set_message(what.to_owned()))?;
+        let say = |what: &str| bar.set_message(what.to_owned());
+        let Product { report, table, exact } = on_device!(chosen, Backend => job.run::<Backend>(&tables, &say))?;
         bar.finish_and_clear();
         if let Some(out) = &self.out {
             file::write(out, &table.to_bytes(out)?, Access::Public, Existing::Replace)?;
         }
-        Ok(Report::new(&report)?.check(exact, "the decrypted product is the plain one"))
+        Ok(Report::new(&Multiplied { report, used: chosen.used() })?
+            .check(exact, "the decrypted product is the plain one"))
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::error::Error;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
+use synchromesh_bench::device::Device as Measured;
 use synchromesh_cuda::Properties;
 
 /// Where and on how many threads.
@@ -16,7 +18,7 @@ pub(super) struct Place {
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
-enum Device {
+pub(super) enum Device {
     Auto,
     Cpu,
     Cuda,
@@ -48,19 +50,120 @@ pub(super) fn cards() -> Result<Vec<Properties>, Error> {
     Err(unavailable("--device", "cuda", "a build of this program with the feature cuda"))
 }
 
+/// Runs an expression in which `$backend` names the type of the chosen device's backend.
+macro_rules! on_device {
+    ($chosen:expr, $backend:ident => $body:expr) => {
+        match $chosen {
+            $crate::commands::place::Chosen::Cpu { .. } => {
+                type $backend = synchromesh_ring::Cpu;
+                $body
+            }
+            #[cfg(feature = "cuda")]
+            $crate::commands::place::Chosen::Cuda => {
+                type $backend = synchromesh_cuda::Cuda<synchromesh_cuda::Driver>;
+                $body
+            }
+            #[cfg(feature = "emulated")]
+            $crate::commands::place::Chosen::Emulated => {
+                type $backend = synchromesh_cuda::Cuda<synchromesh_cuda::Emulated>;
+                $body
+            }
+        }
+    };
+}
+pub(super) use on_device;
+
+/// Where a command computed, for its report.
+#[derive(Serialize, Clone, Debug)]
+pub(super) struct Used {
+    device: &'static str,
+    /// Why the CPU was taken where a card was preferred.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not_cuda: Option<String>,
+}
+
+impl Chosen {
+    /// The choice in a report.
+    pub(super) fn used(&self) -> Used {
+        match self {
+            Self::Cpu { instead } => Used { device: "cpu", why_not_cuda: instead.clone() },
+            #[cfg(feature = "cuda")]
+            Self::Cuda => Used { device: "cuda", why_not_cuda: None },
+            #[cfg(feature = "emulated")]
+            Self::Emulated => Used { device: "emulated", why_not_cuda: None },
+        }
+    }
+
+    /// What its machine profile is called: the CPU's by the instruction set.
+    pub(super) fn profile_name(&self) -> Result<&'static str, Error> {
+        match self {
+            Self::Cpu { .. } => Ok(synchromesh_ring::isa::Isa::detect()?.name()),
+            #[cfg(feature = "cuda")]
+            Self::Cuda => Ok("cuda"),
+            #[cfg(feature = "emulated")]
+            Self::Emulated => Ok("emulated"),
+        }
+    }
+
+    /// Why the CPU was taken where a card was preferred.
+    pub(super) fn why_not_cuda(&self) -> Option<String> {
+        self.used().why_not_cuda
+    }
+
+    /// The choice for measurements.
+    pub(super) const fn measured(&self) -> Measured {
+        match self {
+            Self::Cpu { .. } => Measured::Cpu,
+            #[cfg(feature = "cuda")]
+            Self::Cuda => Measured::Cuda,
+            #[cfg(feature = "emulated")]
+            Self::Emulated => Measured::Emulated,
+        }
+    }
+}
+
 impl Place {
     /// The device meant: for `auto` a card, or the CPU and why.
     pub(super) fn choose(&self) -> Result<Chosen, Error> {
         self.check_threads()?;
-        match self.device {
-            Device::Cpu => Ok(Chosen::Cpu { instead: None }),
+        self.device.choose()
+    }
+
+    /// Whether the CPU is an answer to what was asked for.
+    pub(super) const fn may_be_cpu(&self) -> bool {
+        matches!(self.device, Device::Auto | Device::Cpu)
+    }
+
+    /// What was asked for.
+    pub(super) fn asked(&self) -> String {
+        name(self.device)
+    }
+
+    /// Refuses what is not there, for commands that compute on the CPU alone.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if !self.may_be_cpu() {
+            return Err(unavailable("--device", &self.asked(), "auto, cpu"));
+        }
+        self.check_threads()
+    }
+
+    fn check_threads(&self) -> Result<(), Error> {
+        if self.threads == 1 { Ok(()) } else { Err(unavailable("--threads", &self.threads.to_string(), "1")) }
+    }
+}
+
+impl Device {
+    /// The device meant: for `auto` a card, or the CPU and why.
+    pub(super) fn choose(self) -> Result<Chosen, Error> {
+        match self {
+            Self::Cpu => Ok(Chosen::Cpu { instead: None }),
             #[cfg(feature = "cuda")]
-            Device::Cuda => cards().map(|_| Chosen::Cuda),
+            Self::Cuda => cards().map(|_| Chosen::Cuda),
             #[cfg(feature = "cuda")]
-            Device::Auto if cards().is_ok() => Ok(Chosen::Cuda),
-            Device::Auto => Ok(Chosen::Cpu { instead: cards().err().map(|reason| reason.to_string()) }),
+            Self::Auto if cards().is_ok() => Ok(Chosen::Cuda),
+            Self::Auto => Ok(Chosen::Cpu { instead: cards().err().map(|reason| reason.to_string()) }),
             #[cfg(feature = "emulated")]
-            Device::Emulated => Ok(Chosen::Emulated),
+            Self::Emulated => Ok(Chosen::Emulated),
             #[cfg(not(all(feature = "cuda", feature = "emulated")))]
             other => Err(unavailable(
                 "--device",
@@ -68,18 +171,6 @@ impl Place {
                 &format!("auto, cpu, or a build of this program with the feature {}", name(other)),
             )),
         }
-    }
-
-    /// Refuses what is not there, for commands that compute on the CPU alone.
-    pub(super) fn check(&self) -> Result<(), Error> {
-        if !matches!(self.device, Device::Auto | Device::Cpu) {
-            return Err(unavailable("--device", &name(self.device), "auto, cpu"));
-        }
-        self.check_threads()
-    }
-
-    fn check_threads(&self) -> Result<(), Error> {
-        if self.threads == 1 { Ok(()) } else { Err(unavailable("--threads", &self.threads.to_string(), "1")) }
     }
 }
 

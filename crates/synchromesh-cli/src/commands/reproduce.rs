@@ -1,6 +1,6 @@
 //! `reproduce`: tables and figures of the papers, measured again.
 
-use super::place::Place;
+use super::place::{Chosen, Place, Used, unavailable};
 use crate::error::Error;
 use crate::output::{Report, progress};
 use crate::page::{Section, page};
@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use synchromesh_bench::device::Device;
 use synchromesh_bench::memory::total_bytes;
 use synchromesh_bench::reproduce::{Figure, ITEMS, Item, Outcome, Row, Settings, csv};
 use synchromesh_bench::tune::{self, Plan};
@@ -57,6 +58,8 @@ struct Reproduced {
     deviations: Vec<String>,
     files: Vec<String>,
     seconds: f64,
+    #[serde(flatten)]
+    used: Used,
     /// With all: why there are no rows, and what helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<String>,
@@ -76,7 +79,7 @@ struct All {
 impl Reproduce {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
-        self.place.check()?;
+        let chosen = self.place.choose()?;
         let usage = |message: String| Err(Error::Usage { message });
         if self.item != "all" && self.report.is_some() {
             return usage("--report is for `reproduce all`; one item takes --out".to_owned());
@@ -86,25 +89,34 @@ impl Reproduce {
                 let listed = |i: &Item| ListedItem { id: i.id, title: i.title, paper: i.paper };
                 Report::new(&Listed { items: ITEMS.iter().map(listed).collect() })
             }
-            "all" => self.all(json),
+            "all" => self.all(&chosen, json),
             id => match Item::find(id) {
-                Some(item) => {
-                    let settings = Settings { quick: self.quick, profile: profile::load(self.profile.as_deref())? };
-                    Report::new(&one(item, &settings, self.out.as_deref(), json)?)
+                Some(item) if item.on_devices() || self.place.may_be_cpu() => {
+                    let chosen = place_of(item, &chosen);
+                    let profile = profile::load_for(self.profile.as_deref(), chosen.profile_name()?)?;
+                    let settings = Settings { quick: self.quick, profile, device: chosen.measured() };
+                    Report::new(&one(item, (&settings, &chosen), self.out.as_deref(), json)?)
                 }
+                Some(item) => Err(unavailable("--device", &self.place.asked(), &format!("auto, cpu for {}", item.id))),
                 None => usage(format!("there is no item {id}; `synchromesh reproduce list` names them")),
             },
         }
     }
 
     /// Every item, those that cannot run with the reason; with `--report` the page of them.
-    fn all(&self, json: bool) -> Result<Report, Error> {
+    fn all(&self, chosen: &Chosen, json: bool) -> Result<Report, Error> {
         let start = Instant::now();
         let out = self.report.as_deref().or(self.out.as_deref());
-        let settings = Settings { quick: self.quick, profile: Some(self.profile_or_measure(json)?) };
+        let quick = self.quick;
+        let settings = Settings { quick, profile: Some(self.profile_or_measure(json)?), device: Device::Cpu };
+        // Predictions are of items that are measured on the CPU.
+        let elsewhere = Settings { quick, profile: None, device: chosen.measured() };
         let mut items = Vec::with_capacity(ITEMS.len());
         for item in ITEMS {
-            items.push(one(item, &settings, out, json).or_else(|error| without_result(item, error))?);
+            let chosen = place_of(item, chosen);
+            let settings = if chosen.measured() == settings.device { &settings } else { &elsewhere };
+            let run = one(item, (settings, &chosen), out, json);
+            items.push(run.or_else(|error| without_result(item, &chosen, error))?);
         }
         let seconds = rounded(start.elapsed().as_secs_f64());
         let mut report = None;
@@ -127,7 +139,7 @@ impl Reproduce {
         }
         let plan = Plan::quick();
         let bar = progress(json, plan.steps());
-        let measured = tune::measure(&plan, |what| {
+        let measured = tune::measure(&plan, Device::Cpu, |what| {
             bar.inc(1);
             bar.set_message(format!("this machine: {what}"));
         })?;
@@ -155,7 +167,17 @@ fn rounded(seconds: f64) -> f64 {
     (1e3 * seconds).round() / 1e3
 }
 
-fn one(item: &'static Item, settings: &Settings, out: Option<&Path>, json: bool) -> Result<Reproduced, Error> {
+/// Where an item is measured: what is not for cards on the CPU.
+fn place_of(item: &Item, chosen: &Chosen) -> Chosen {
+    if item.on_devices() { chosen.clone() } else { Chosen::Cpu { instead: None } }
+}
+
+fn one(
+    item: &'static Item,
+    (settings, chosen): (&Settings, &Chosen),
+    out: Option<&Path>,
+    json: bool,
+) -> Result<Reproduced, Error> {
     let start = Instant::now();
     let bar = progress(json, 0);
     let outcome = item.run(settings, &mut |what| {
@@ -168,11 +190,11 @@ fn one(item: &'static Item, settings: &Settings, out: Option<&Path>, json: bool)
     let files = out.map_or_else(|| Ok(Vec::new()), |out| write(item, &outcome, out))?;
     let Outcome { rows, deviations, figure } = outcome;
     let (id, title, paper) = (item.id, item.title, item.paper);
-    Ok(Reproduced { id, title, rows, deviations, files, seconds, failure: None, paper, figure })
+    Ok(Reproduced { id, title, rows, deviations, files, seconds, used: chosen.used(), failure: None, paper, figure })
 }
 
 /// An item that this machine cannot run; an error of the files is everybody's.
-fn without_result(item: &'static Item, error: Error) -> Result<Reproduced, Error> {
+fn without_result(item: &'static Item, chosen: &Chosen, error: Error) -> Result<Reproduced, Error> {
     let Error::Bench(error) = error else { return Err(error) };
     let failure = Some(format!("{error}; {}", error.remedy()));
     let (id, title, paper) = (item.id, item.title, item.paper);
@@ -183,6 +205,7 @@ fn without_result(item: &'static Item, error: Error) -> Result<Reproduced, Error
         deviations: Vec::new(),
         files: Vec::new(),
         seconds: 0.0,
+        used: chosen.used(),
         failure,
         paper,
         figure: None,

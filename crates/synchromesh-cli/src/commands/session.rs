@@ -1,6 +1,6 @@
 //! `keygen`, `encrypt`, `eval`, `decrypt`: a session through files.
 
-use super::place::Place;
+use super::place::{Place, Used, on_device};
 use crate::bundle::{Bundle, Kind};
 use crate::error::Error;
 use crate::expression::Graph;
@@ -113,10 +113,22 @@ struct Written {
     summary: session::Summary,
 }
 
+#[derive(Serialize)]
+struct Evaluated {
+    #[serde(flatten)]
+    written: Written,
+    #[serde(flatten)]
+    used: Used,
+}
+
 impl Written {
-    fn report(out: &Path, summary: session::Summary) -> Result<Report, Error> {
+    fn new(out: &Path, summary: session::Summary) -> Self {
         let bytes = std::fs::metadata(out).map_or(0, |metadata| metadata.len());
-        Report::new(&Self { out: out.display().to_string(), bytes, summary })
+        Self { out: out.display().to_string(), bytes, summary }
+    }
+
+    fn report(out: &Path, summary: session::Summary) -> Result<Report, Error> {
+        Report::new(&Self::new(out, summary))
     }
 }
 
@@ -202,7 +214,7 @@ fn binding(text: &str) -> Result<(String, PathBuf), String> {
 impl Eval {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
-        self.place.check()?;
+        let chosen = self.place.choose()?;
         let graph = Graph::parse(&self.expression)?;
         let mut files = HashMap::new();
         for (name, path) in &self.inputs {
@@ -219,9 +231,12 @@ impl Eval {
         require_secure(&plan, self.insecure)?;
         let bar = progress(json, 0);
         let (name, out) = (stem(&self.out), &self.out);
-        let summary = for_scheme!(plan, evaluate(&plan, &keys, &graph, &files, (&name, out), &bar))?;
+        let summary = on_device!(
+            chosen,
+            Device => for_scheme!(plan, Device, evaluate(&plan, &keys, &graph, &files, (&name, out), &bar))
+        )?;
         bar.finish_and_clear();
-        Written::report(out, summary)
+        Report::new(&Evaluated { written: Written::new(out, summary), used: chosen.used() })
     }
 }
 

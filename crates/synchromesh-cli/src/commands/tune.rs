@@ -9,12 +9,12 @@ use serde::Serialize;
 use std::path::PathBuf;
 use synchromesh::cost::Streaming;
 use synchromesh_bench::tune::{self, Plan};
-use synchromesh_ring::isa::Isa;
 
 /// Measure this machine, for plans and predictions: some minutes, in which it should be idle.
 #[derive(Args, Debug)]
 pub(super) struct Tune {
-    /// Where to write the profile [default: synchromesh/profile-ISA.json in the user's data directory].
+    /// Where to write the profile [default: synchromesh/profile-ISA.json, or profile-cuda.json, in the user's data
+    /// directory].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Fewer degrees and shorter measurements: half a minute, and coarser.
@@ -36,16 +36,20 @@ struct Tuned {
     date: String,
     streaming: Streaming,
     entries: usize,
+    /// Why the CPU was measured where a card was preferred.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not_cuda: Option<String>,
 }
 
 impl Tune {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
-        self.place.check()?;
+        let chosen = self.place.choose()?;
+        let name = chosen.profile_name()?;
         let no_home = || Error::Usage { message: "the environment names no home directory: say --out FILE".to_owned() };
         let path = match &self.out {
             Some(path) => path.clone(),
-            None => profile::default_path(Isa::detect()?).ok_or_else(no_home)?,
+            None => profile::default_path(name).ok_or_else(no_home)?,
         };
         let mut plan = if self.quick { Plan::quick() } else { Plan::full() };
         let mut before = None;
@@ -54,10 +58,9 @@ impl Tune {
             plan.log_n.sort_unstable();
             plan.log_n.dedup();
             before = if path.is_file() { profile::load(Some(&path))? } else { None };
-            let isa = Isa::detect()?.name();
-            if let Some(other) = before.as_ref().filter(|before| before.isa != isa) {
+            if let Some(other) = before.as_ref().filter(|before| before.isa != name) {
                 let message = format!(
-                    "{} was measured with {}, and {isa} is in use: name another file with --out",
+                    "{} was measured with {}, and {name} is in use: name another file with --out",
                     path.display(),
                     other.isa
                 );
@@ -65,7 +68,7 @@ impl Tune {
             }
         }
         let bar = progress(json, plan.steps());
-        let mut measured = tune::measure(&plan, |what| {
+        let mut measured = tune::measure(&plan, chosen.measured(), |what| {
             bar.inc(1);
             bar.set_message(what.to_owned());
         })?;
@@ -84,6 +87,7 @@ impl Tune {
             isa: measured.isa,
             date: measured.date,
             streaming: measured.streaming,
+            why_not_cuda: chosen.why_not_cuda(),
         })
     }
 }

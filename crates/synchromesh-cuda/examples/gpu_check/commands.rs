@@ -64,28 +64,68 @@ pub(crate) fn digests(request: &Request) -> (Value, bool) {
     (json!({"equal": equal, "seconds_cpu": cpu["seconds"], "seconds": here["seconds"], "error": error}), equal)
 }
 
-/// Times: every operation as a machine profile, key switches by method and batch, and Table VIII of linear key switching.
+/// How much is measured.
+struct Scale {
+    /// log2 of the degree, and primes of 40 bits.
+    switch: [&'static str; 2],
+    /// log2 of the degree, and levels: of CKKS.
+    circuit: [&'static str; 2],
+    /// Blocks, log2 of the degree, bits of the plaintext modulus: of products of matrices.
+    matrices: [&'static str; 3],
+    batches: &'static [&'static str],
+    reproduce: &'static [&'static str],
+}
+
+/// Degrees that a card is for.
+const WHOLE: Scale = Scale {
+    switch: ["16", "1280"],
+    circuit: ["16", "24"],
+    matrices: ["128", "15", "128"],
+    batches: &["1", "8", "64"],
+    reproduce: &[],
+};
+/// Degrees that an emulator can do.
+const QUICK: Scale = Scale {
+    switch: ["11", "320"],
+    circuit: ["11", "4"],
+    matrices: ["4", "10", "20"],
+    batches: &["1", "8"],
+    reproduce: &["--quick"],
+};
+
+/// Times: key switches by method, CKKS products and rotations, products of matrices, every operation as a machine profile,
+/// and Table VIII of linear key switching.
 pub(crate) fn bench(request: &Request) -> Value {
-    let real = request.device == "cuda";
-    let (log_n, primes) = if real && !request.quick { ("16", 32) } else { ("11", 8) };
-    let log_q = (40 * primes).to_string();
-    let batches: &[&str] = if real { &["1", "8", "64"] } else { &["1", "8"] };
-    let mut switches = Vec::new();
+    let scale = if request.device == "cuda" && !request.quick { WHOLE } else { QUICK };
+    let on_device = ["--device", request.device];
+    let (mut switches, mut ckks) = (Vec::new(), Vec::new());
+    let [log_n, log_q] = scale.switch;
     for (name, flags) in METHODS {
-        for batch in batches {
-            let shape = ["bench", "key-switch", "--log-n", log_n, "--log-q", &log_q, "--width", "40", "--batch", batch];
-            let report = synchromesh(&[&shape[..], flags, &["--device", request.device]].concat());
+        for batch in scale.batches {
+            let shape = ["bench", "key-switch", "--log-n", log_n, "--log-q", log_q, "--width", "40", "--batch", batch];
+            let report = synchromesh(&[&shape[..], flags, &on_device].concat());
             switches.push(json!({"method": name, "batch": batch, "report": report}));
         }
     }
-    let profile = synchromesh(&["tune", "--quick", "--device", request.device, "--out", "profile.json"]);
-    let table8 = if request.quick || !real { vec!["--quick"] } else { vec![] };
-    let table8 = [&["reproduce", "linear-table8", "--device", request.device][..], &table8].concat();
-    let claims = ["reproduce", "linear-claims", "--quick", "--device", request.device];
+    let [log_n, depth] = scale.circuit;
+    for op in ["mul-rescale", "rotate"] {
+        for batch in scale.batches {
+            let what = ["bench", "scheme", "--scheme", "ckks", "--log-n", log_n, "--depth", depth, "--op", op];
+            let report = synchromesh(&[&what[..], &["--batch", batch], &on_device].concat());
+            ckks.push(json!({"op": op, "batch": batch, "report": report}));
+        }
+    }
+    let [d, log_n, t_bits] = scale.matrices;
+    let product = ["bench", "matmul", "--check", "--d", d, "--log-n", log_n, "--t-bits", t_bits, "--device"];
+    let matrices = ["cpu", request.device].map(|device| synchromesh(&[&product[..], &[device]].concat()));
+    let profile = synchromesh(&[&["tune", "--quick", "--out", "profile.json"][..], &on_device].concat());
     let profile = json!({"report": profile, "entries": entries()});
+    let reproduce = |item, flags: &[&str]| synchromesh(&[&["reproduce", item][..], flags, &on_device].concat());
     json!({
-        "clock": "graph replays: median_ms each waited for, device_ms by CUDA events", "key_switches": switches, "operations": profile,
-        "linear_table8": synchromesh(&table8), "linear_claims": synchromesh(&claims),
+        "clock": "graph replays: median_ms each waited for, device_ms by CUDA events",
+        "key_switches": switches, "ckks": ckks, "matmul": matrices, "operations": profile,
+        "linear_table8": reproduce("linear-table8", scale.reproduce),
+        "linear_claims": reproduce("linear-claims", &["--quick"]),
     })
 }
 

@@ -1,5 +1,6 @@
 //! `bench matmul`: the time and the memory of the product of encrypted square matrices.
 
+use crate::commands::place::Device;
 use crate::error::Error;
 use crate::matrices::Mode;
 use crate::output::Report;
@@ -41,6 +42,9 @@ pub(in crate::commands) struct MatmulBench {
     /// Compare with the plain product.
     #[arg(long)]
     check: bool,
+    /// The device.
+    #[arg(long, value_enum, default_value = "auto")]
+    device: Device,
 }
 
 #[derive(Serialize)]
@@ -48,10 +52,14 @@ struct Measured {
     mode: Mode,
     #[serde(flatten)]
     report: matmul::Report,
+    /// Why the CPU was taken where a card was preferred.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not_cuda: Option<String>,
 }
 
 impl MatmulBench {
     pub(in crate::commands) fn run(&self) -> Result<Report, Error> {
+        let chosen = self.device.choose()?;
         let choices = match self.mode {
             Mode::Hoist => MatrixChoices::HOISTED,
             Mode::Reuse => MatrixChoices::REUSED,
@@ -67,8 +75,9 @@ impl MatmulBench {
             choices: choices.threads(self.threads as usize),
             doubled: self.doubled,
             check: self.check,
+            device: chosen.measured(),
         };
-        let report = Report::new(&Measured { mode: self.mode, report: matmul::measure(&request)? })?;
-        Ok(report)
+        let report = matmul::measure(&request)?;
+        Report::new(&Measured { mode: self.mode, report, why_not_cuda: chosen.why_not_cuda() })
     }
 }

@@ -1,0 +1,311 @@
+//! Where measurements run: the CPU, a card, or a card's kernels emulated; and operations and key switches timed there.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use synchromesh::cost::{OneSwitch, Shape};
+use synchromesh_ring::{Backend, Cpu, Ring};
+
+use crate::Error;
+use crate::key_switch::Prepared;
+use crate::timing::median_seconds;
+
+/// A device that this crate was built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Device {
+    /// The CPU, one thread.
+    #[default]
+    Cpu,
+    /// The first card.
+    #[cfg(feature = "cuda")]
+    Cuda,
+    /// The kernels of a card, emulated: for small degrees, and times that mean nothing.
+    #[cfg(feature = "emulated")]
+    Emulated,
+}
+
+/// Runs an expression in which `$backend` names the type of a device's backend.
+macro_rules! on_device {
+    ($device:expr, $backend:ident => $body:expr) => {
+        match $device {
+            $crate::device::Device::Cpu => {
+                type $backend = synchromesh_ring::Cpu;
+                $body
+            }
+            #[cfg(feature = "cuda")]
+            $crate::device::Device::Cuda => {
+                type $backend = synchromesh_cuda::Cuda<synchromesh_cuda::Driver>;
+                $body
+            }
+            #[cfg(feature = "emulated")]
+            $crate::device::Device::Emulated => {
+                type $backend = synchromesh_cuda::Cuda<synchromesh_cuda::Emulated>;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use on_device;
+
+/// A backend that can be had by its type, and what is done on it timed.
+pub trait Open: Backend + Sized {
+    /// Whether what is timed may copy to or from the device's memory.
+    const COPIES: bool;
+
+    /// Opens it for a ring.
+    ///
+    /// # Errors
+    /// What the machine lacks.
+    fn open(ring: &Arc<Ring>) -> Result<Self, Error>;
+
+    /// Waits until all work is done.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn wait(&self) -> Result<(), Error>;
+
+    /// The same, each operation done when its call returns.
+    #[must_use]
+    fn waiting(self) -> Self;
+
+    /// The median time of `run` for operands 0, 1, .. below `batch`: one after another on the CPU, elsewhere in one launch
+    /// for each step, recorded once and replayed.
+    ///
+    /// # Errors
+    /// What `run` returns, or when the device fails.
+    fn time<T>(&self, batch: usize, run: impl Fn(usize) -> synchromesh::Result<T> + 'static) -> Result<Times, Error>;
+}
+
+/// How long a batch takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Times {
+    /// Median seconds, waited for.
+    pub seconds: f64,
+    /// Launches, where there are launches.
+    pub launches: Option<usize>,
+    /// Median seconds by the device's own clock, where it has one.
+    pub device_seconds: Option<f64>,
+}
+
+impl Open for Cpu {
+    const COPIES: bool = true;
+
+    fn open(ring: &Arc<Ring>) -> Result<Self, Error> {
+        Ok(Self::open(Arc::clone(ring))?)
+    }
+
+    fn wait(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn waiting(self) -> Self {
+        self
+    }
+
+    fn time<T>(&self, batch: usize, run: impl Fn(usize) -> synchromesh::Result<T> + 'static) -> Result<Times, Error> {
+        let all = || (0..batch).try_for_each(|i| run(i).map(|result| drop(black_box(result))));
+        Ok(Times { seconds: median_seconds(all)?, launches: None, device_seconds: None })
+    }
+}
+
+/// A key switch on some device, ready to be timed.
+pub trait Timed {
+    /// Switches the batch, and waits until it is done.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn run(&mut self) -> Result<(), Error>;
+
+    /// The same key and primes with other operands.
+    ///
+    /// # Errors
+    /// When the device fails, or lacks the memory.
+    fn shaped(self: Box<Self>, shape: Shape) -> Result<Box<dyn Timed>, Error>;
+
+    /// The device's name.
+    fn device(&self) -> String;
+
+    /// Launches of one run, where there are launches.
+    fn launches(&self) -> Option<usize>;
+
+    /// Median seconds of one run by the device's own clock, where it has one.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn device_seconds(&self) -> Result<Option<f64>, Error>;
+}
+
+impl Timed for OneSwitch<Cpu> {
+    fn run(&mut self) -> Result<(), Error> {
+        Ok(Self::run(self)?)
+    }
+
+    fn shaped(self: Box<Self>, shape: Shape) -> Result<Box<dyn Timed>, Error> {
+        Ok(Box::new(self.with_shape(shape)?))
+    }
+
+    fn device(&self) -> String {
+        self.context().backend().name()
+    }
+
+    fn launches(&self) -> Option<usize> {
+        None
+    }
+
+    fn device_seconds(&self) -> Result<Option<f64>, Error> {
+        Ok(None)
+    }
+}
+
+impl Device {
+    /// Whether times on it say something.
+    #[must_use]
+    pub const fn is_real(self) -> bool {
+        match self {
+            #[cfg(feature = "emulated")]
+            Self::Emulated => false,
+            _ => true,
+        }
+    }
+
+    /// Whether it computes in the memory of this process.
+    #[must_use]
+    pub const fn is_host(self) -> bool {
+        match self {
+            #[cfg(feature = "cuda")]
+            Self::Cuda => false,
+            _ => true,
+        }
+    }
+
+    /// A key switch ready to run. On a card and its emulator the batch is one launch for each step, replayed as a graph.
+    ///
+    /// # Errors
+    /// A device that cannot be had, and memory that is short.
+    pub fn open(self, prepared: &Prepared) -> Result<Box<dyn Timed>, Error> {
+        match self {
+            Self::Cpu => Ok(Box::new(prepared.on_cpu()?)),
+            #[cfg(feature = "cuda")]
+            Self::Cuda => launched::open::<synchromesh_cuda::Driver>(prepared),
+            #[cfg(feature = "emulated")]
+            Self::Emulated => launched::open::<synchromesh_cuda::Emulated>(prepared),
+        }
+    }
+}
+
+#[cfg(any(feature = "cuda", feature = "emulated"))]
+mod launched {
+    //! Work as recorded launches.
+
+    use std::sync::Arc;
+
+    use synchromesh_cuda::{Cuda, Device, DeviceError, Recording};
+    use synchromesh_ring::{Backend, Ring};
+    use synchromesh_rlwe::Context;
+    use synchromesh_rlwe::domain::MixedPoly;
+
+    use super::{Error, OneSwitch, Open, Prepared, Shape, Timed, Times, median_seconds};
+
+    /// Replays of which the median counts.
+    const REPEATS: usize = 25;
+
+    type Parts<D> = [MixedPoly<Cuda<D>>; 2];
+
+    /// A device of launches that can be had by its type.
+    pub trait Launches: Device + Sized {
+        /// Opens the first one.
+        ///
+        /// # Errors
+        /// What the machine lacks.
+        fn first() -> Result<Self, DeviceError>;
+    }
+
+    #[cfg(feature = "cuda")]
+    impl Launches for synchromesh_cuda::Driver {
+        fn first() -> Result<Self, DeviceError> {
+            Self::first()
+        }
+    }
+
+    #[cfg(feature = "emulated")]
+    impl Launches for synchromesh_cuda::Emulated {
+        fn first() -> Result<Self, DeviceError> {
+            Ok(Self::new(synchromesh_cuda::Order::default()))
+        }
+    }
+
+    impl<D: Launches> Open for Cuda<D> {
+        const COPIES: bool = false;
+
+        fn open(ring: &Arc<Ring>) -> Result<Self, Error> {
+            Ok(Self::new(Arc::clone(ring), D::first()?, None)?)
+        }
+
+        fn wait(&self) -> Result<(), Error> {
+            Ok(self.synchronize()?)
+        }
+
+        fn waiting(self) -> Self {
+            self.waiting()
+        }
+
+        fn time<T>(
+            &self,
+            batch: usize,
+            run: impl Fn(usize) -> synchromesh::Result<T> + 'static,
+        ) -> Result<Times, Error> {
+            let recording = self.record(batch, move |i| run(i).map_err(Error::from))?;
+            let seconds = median_seconds(|| recording.replay().and_then(|()| recording.wait()))?;
+            let device_seconds = Some(recording.seconds(REPEATS)?);
+            Ok(Times { seconds, launches: Some(recording.launches()), device_seconds })
+        }
+    }
+
+    /// A key switch with its batch recorded.
+    struct Launched<D: Device> {
+        recording: Recording<D, Parts<D>>,
+        switch: Arc<OneSwitch<Cuda<D>>>,
+    }
+
+    pub(super) fn open<D: Launches>(prepared: &Prepared) -> Result<Box<dyn Timed>, Error> {
+        let backend = <Cuda<D> as Open>::open(prepared.params().ring())?;
+        let context = Context::with_backend(prepared.params().clone(), backend);
+        record(OneSwitch::new(&context, prepared.plan(), prepared.ends().each_ref(), prepared.shape())?)
+    }
+
+    fn record<D: Device>(switch: OneSwitch<Cuda<D>>) -> Result<Box<dyn Timed>, Error> {
+        let switch = Arc::new(switch);
+        let run = Arc::clone(&switch);
+        let record = switch.context().backend().record(switch.batch(), move |i| run.run_one(i).map_err(Error::from));
+        Ok(Box::new(Launched { recording: record?, switch }))
+    }
+
+    impl<D: Device> Timed for Launched<D> {
+        fn run(&mut self) -> Result<(), Error> {
+            self.recording.replay()?;
+            Ok(self.recording.wait()?)
+        }
+
+        fn shaped(self: Box<Self>, shape: Shape) -> Result<Box<dyn Timed>, Error> {
+            let Self { recording, switch } = *self;
+            drop(recording);
+            let switch = Arc::into_inner(switch).ok_or_else(|| Error::Request {
+                reason: "a key switch is in use elsewhere while its shape changes".to_owned(),
+            })?;
+            record(switch.with_shape(shape)?)
+        }
+
+        fn device(&self) -> String {
+            self.switch.context().backend().name()
+        }
+
+        fn launches(&self) -> Option<usize> {
+            Some(self.recording.launches())
+        }
+
+        fn device_seconds(&self) -> Result<Option<f64>, Error> {
+            Ok(Some(self.recording.seconds(REPEATS)?))
+        }
+    }
+}
