@@ -183,12 +183,14 @@ def test_products_of_encrypted_matrices(each):
 
 
 def test_what_lies_beside_a_factor_does_not_matter(bgv):
-    def column_of(a, b):
-        return a @ (b + 5)[:, :1]
+    """Both factors lie where they are wanted, with other numbers in the slots that make a block of 8 x 8 of 5."""
 
-    keyed = keys_for(bgv, column_of, (4, 5), (5, 64))
-    p, q = bgv.numbers(4, 5), bgv.numbers(5, 64)
-    keyed.check(column_of(keyed.encrypt(p), keyed.encrypt(q)), column_of(p, q))
+    def product(a, b):
+        return (a + 1) @ (b + 5)[:, :1]
+
+    keyed = keys_for(bgv, product, (1, 5), (5, 128))
+    p, q = bgv.numbers(1, 5), bgv.numbers(5, 128)
+    keyed.check(product(keyed.encrypt(p), keyed.encrypt(q)), product(p, q))
 
 
 def test_matrices_of_several_ciphertexts(bgv):
