@@ -40,7 +40,7 @@ fn operation(name: &str) -> Result<Binary, Fault> {
 }
 
 /// Slots, none negative.
-fn slots(array: &Bound<'_, PyArray1<i64>>) -> PyResult<Vec<usize>> {
+pub(crate) fn slots(array: &Bound<'_, PyArray1<i64>>) -> PyResult<Vec<usize>> {
     let array = array.try_readonly().map_err(PyErr::from)?;
     let contiguous = array.as_slice().map_err(|_| Fault::own("layout", "slots are not contiguous", "copy them"))?;
     let slot = |&x: &i64| {

@@ -8,10 +8,11 @@ use synchromesh::bundle::{Bundle, KEY, Kind, PLAN};
 use synchromesh::plan::Plan;
 use zeroize::Zeroizing;
 
-use crate::ciphertext::Ciphertext;
+use crate::ciphertext::{Ciphertext, slots};
 use crate::engine::{self, Encryptor, Engine, Keyed};
 use crate::fault::Fault;
 use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
+use crate::matrices::MatrixProduct;
 use crate::run::{detached, interruptible};
 use crate::values::Values;
 
@@ -144,6 +145,25 @@ impl Context {
             return Err(Fault::own("key_type", message, "pass a PublicKey or a SecretKey").into());
         };
         Ok(Ciphertext::new(&self.engine, cipher))
+    }
+
+    /// How the product of encrypted matrices of `shape` = R, K, C is made, whose elements, row after row, lie at `left`
+    /// and `right`.
+    fn matrix_product(
+        &self,
+        py: Python<'_>,
+        shape: [usize; 3],
+        left: &Bound<'_, PyArray1<i64>>,
+        right: &Bound<'_, PyArray1<i64>>,
+    ) -> PyResult<MatrixProduct> {
+        let (left, right, engine) = (slots(left)?, slots(right)?, Arc::clone(&self.engine));
+        let [rows, inner, columns] = shape;
+        if rows.checked_mul(inner) != Some(left.len()) || inner.checked_mul(columns) != Some(right.len()) {
+            let message = format!("{} and {} slots for a product of {shape:?}", left.len(), right.len());
+            return Err(Fault::own("shape", message, "pass one slot for each element").into());
+        }
+        let layout = interruptible(py, move || engine.matrix_product(shape, [&left, &right]))?;
+        Ok(MatrixProduct::new(Arc::clone(&self.engine), Arc::new(layout)))
     }
 
     /// The ciphertext in a container; its certificate is believed only if `trusted`.

@@ -11,7 +11,8 @@ pub(crate) use approximate::Approximate;
 pub(crate) use exact::Exact;
 
 use synchromesh::circuits::{
-    Arithmetic, LinearTransform, Number, Polynomial, PreparedTransform, SlotSum, inner_product,
+    Arithmetic, LinearTransform, MatrixArithmetic, MatrixChoices, MatrixPlan, Number, Polynomial, PreparedTransform,
+    SlotSum, inner_product,
 };
 use synchromesh::plan::{Plan, SchemeName};
 use synchromesh::rlwe::{self, EvaluationKeys, KeyId, PublicKey, Randomness, SecretKey};
@@ -19,10 +20,14 @@ use synchromesh::{bfv, bgv, ckks};
 use synchromesh_ring::Cpu;
 
 use crate::fault::Fault;
+use crate::matrices::{self, Layout};
 use crate::values::{Decoded, Values};
 
 /// A ciphertext, or a prepared map, of the scheme and device of one engine.
 pub(crate) type Erased = Box<dyn Any + Send + Sync>;
+
+/// Steps of a product of matrices from one decomposition: at most as many rotation keys a factor.
+const WINDOW: usize = 16;
 
 /// Operations on two ciphertexts, or a ciphertext and public numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +85,9 @@ pub(crate) trait Engine: Send + Sync {
     /// A linear map for ciphertexts like `x`.
     fn prepare(&self, x: &Erased, entries: &Entries) -> Result<Erased, Fault>;
     fn apply(&self, map: &Erased, x: &Erased) -> Result<Erased, Fault>;
+    /// How a product of R x K times K x C is best made of factors whose elements lie at `at`.
+    fn matrix_product(&self, shape: [usize; 3], at: [&[usize]; 2]) -> Result<Layout, Fault>;
+    fn multiply_matrices(&self, plan: &MatrixPlan, x: &[&Erased], y: &[&Erased]) -> Result<Vec<Erased>, Fault>;
     fn state(&self, x: &Erased) -> Result<State, Fault>;
     fn write(&self, x: &Erased) -> Result<Vec<u8>, Fault>;
     fn read(&self, bytes: &[u8], trusted: bool) -> Result<Erased, Fault>;
@@ -103,7 +111,7 @@ pub(crate) trait Keyed: Engine {
 
 /// What tells the schemes apart, given an evaluator.
 pub(crate) trait Scheme: 'static {
-    type Evaluator: Arithmetic<Ciphertext = Self::Ciphertext> + Clone + Send + Sync;
+    type Evaluator: MatrixArithmetic + Arithmetic<Ciphertext = Self::Ciphertext> + Clone + Send + Sync;
     type Ciphertext: Send + Sync + 'static;
 
     fn top_level(evaluator: &Self::Evaluator) -> usize;
@@ -281,6 +289,23 @@ where
             Fault::own("scheme_differs", "the map is of another scheme or device", "prepare it in this context")
         })?;
         self.with(x, |e, x| Ok(erased(map.apply(e, x)?)))
+    }
+
+    fn matrix_product(&self, shape: [usize; 3], at: [&[usize]; 2]) -> Result<Layout, Fault> {
+        matrices::cheapest(self.plain.slots()?, <S::Evaluator as Arithmetic>::COST.tensor, shape, at)
+    }
+
+    fn multiply_matrices(&self, plan: &MatrixPlan, x: &[&Erased], y: &[&Erased]) -> Result<Vec<Erased>, Fault> {
+        let Some(first) = x.first() else {
+            return Err(Fault::own("shape", "a product of no ciphertexts", "pass those of both factors"));
+        };
+        self.with(first, |e, _| {
+            let copies = |list: &[&Erased]| -> Result<Vec<_>, Fault> {
+                Self::all(list)?.into_iter().map(|x| Ok(e.duplicate(x)?)).collect()
+            };
+            let product = plan.multiply(e, &MatrixChoices::mixed(WINDOW), &copies(x)?, &copies(y)?)?;
+            Ok(product.into_iter().map(erased).collect())
+        })
     }
 
     fn state(&self, x: &Erased) -> Result<State, Fault> {

@@ -9,6 +9,7 @@ mod engine;
 mod fault;
 mod files;
 mod keys;
+mod matrices;
 mod plan;
 mod run;
 mod values;
@@ -29,6 +30,8 @@ mod _native {
     use crate::files::{decode_column, encode_column, read_file, write_file};
     #[pymodule_export]
     use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
+    #[pymodule_export]
+    use crate::matrices::MatrixProduct;
     #[pymodule_export]
     use crate::plan::{check_plan, plan, plan_function};
 

@@ -164,11 +164,64 @@ def test_encrypted_inner_products(each):
     ep, eq = keyed.encrypt(p), keyed.encrypt(q)
     keyed.check(ep @ eq, p @ q)
     keyed.check(eq[:, 0] @ ep.T, q[:, 0] @ p.T)
-    big = each.encrypt(np.ones((12, 12), dtype=int))
-    with pytest.raises(errors.LayoutError):
-        big @ big
     with pytest.raises(errors.ShapeError):
         a @ a
+
+
+def test_products_of_encrypted_matrices(each):
+    """Shapes that divide nothing, operands with other numbers beside their elements, a product that is used again."""
+
+    def products(a, b, c, d, e):
+        return (a + 1) @ (b + 1), c @ d, (e.T @ a)[:2, 1:] @ b[1:]
+
+    shapes = [(12, 13), (13, 9), (9, 2), (2, 17), (12, 3)]
+    keyed = keys_for(each, products, *shapes)
+    clear = [each.rng.integers(-1, 2, s) if each.exact else each.numbers(*s) / 8 for s in shapes]
+    found = products(*(keyed.encrypt(x) for x in clear))
+    for product, expected in zip(found, products(*clear)):
+        keyed.check(product, expected)
+
+
+def test_what_lies_beside_a_factor_does_not_matter(bgv):
+    """Both factors lie where they are wanted, with other numbers in the slots that make a block of 8 x 8 of 5."""
+
+    def product(a, b):
+        return (a + 1) @ (b + 5)[:, :1]
+
+    keyed = keys_for(bgv, product, (1, 5), (5, 128))
+    p, q = bgv.numbers(1, 5), bgv.numbers(5, 128)
+    keyed.check(product(keyed.encrypt(p), keyed.encrypt(q)), product(p, q))
+
+
+def test_matrices_of_several_ciphertexts(bgv):
+    keyed = keys_for(bgv, lambda s, t: s[33:36] @ t, (40, 60), (60, 2))
+    p, q = bgv.numbers(40, 60), bgv.numbers(60, 2)
+    a, b = keyed.encrypt(p), keyed.encrypt(q)
+    assert a[33:36].ciphertexts == 2
+    keyed.check(a[33:36] @ b, p[33:36] @ q)
+
+
+def test_layouts_of_products(bgv):
+    native, slots = bgv.context._native, bgv.context.slots
+    column = bgv.encrypt(np.zeros(4096, dtype=int)).reshape(4096, 1)
+    with pytest.raises(errors.LayoutError, match="4096 x 1.*Remedy"):
+        column @ column.T
+    with pytest.raises(errors.ShapeError):
+        column @ column
+    for shape in [(3, 5, 2), (12, 12, 12), (1, 40, 9), (100, 3, 7)]:
+        sizes = [(shape[0], shape[1]), (shape[1], shape[2])]
+        made = native.matrix_product(shape, *(np.arange(r * c) for r, c in sizes))
+        for right, (rows, columns) in enumerate(sizes):
+            moves = made.moves(bool(right))
+            diagonals = [len(np.unique((source - target) % bgv.context.row)) for source, target in moves]
+            assert sum(diagonals) < 40 * max(shape) ** 0.5, (shape, made)
+            held = np.arange(rows * columns)
+            for source, target in moves:
+                spread = np.full(int(target.max()) // slots * slots + slots, -1)
+                spread[target] = held[source]
+                held = spread
+            assert set(held) - {-1} == set(range(rows * columns))
+        assert len(np.unique(made.places())) == shape[0] * shape[2]
 
 
 def test_polynomials(each):

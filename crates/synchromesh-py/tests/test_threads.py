@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -58,6 +60,30 @@ def test_ctrl_c_ends_the_planning_of_a_function():
     with pytest.raises(KeyboardInterrupt):
         sm.plan(slow, [(4,)], scheme="bgv", security="insecure")
     timer.join()
+
+
+INTERRUPTED = """
+import signal, threading, time
+import synchromesh as sm
+
+def slow(x):
+    for _ in range(80):
+        time.sleep(0.01)
+    return x * x
+
+main = threading.get_ident()
+threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+try:
+    sm.plan(slow, [(4,)], scheme="bgv", security="insecure")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_the_interpreter_ends_well_after_an_interrupted_plan():
+    """The function still runs on its thread when the program comes to its end."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are raised otherwise there")

@@ -76,6 +76,24 @@ struct All {
     report: Option<String>,
 }
 
+/// What a reader at a terminal is told of all items; rows and notes are in the report and with `--json`.
+#[derive(Serialize)]
+struct Overview {
+    items: Vec<Line>,
+    seconds: f64,
+    report: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    id: &'static str,
+    title: &'static str,
+    rows: usize,
+    notes: usize,
+    seconds: f64,
+    not_run: Option<String>,
+}
+
 impl Reproduce {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
@@ -129,7 +147,12 @@ impl Reproduce {
         }
         let failed: Vec<&str> = items.iter().filter(|item| item.failure.is_some()).map(|item| item.id).collect();
         let (passed, what) = (failed.is_empty(), format!("not run: {}", failed.join(", ")));
-        Ok(Report::new(&All { items, seconds, report })?.check(passed, &what))
+        let found = if json {
+            Report::new(&All { items, seconds, report })?
+        } else {
+            Report::new(&Overview { items: items.iter().map(Reproduced::line).collect(), seconds, report })?
+        };
+        Ok(found.check(passed, &what))
     }
 
     /// This machine's profile; a coarse one measured now where there is none.
@@ -149,6 +172,12 @@ impl Reproduce {
 }
 
 impl Reproduced {
+    fn line(&self) -> Line {
+        let (rows, notes) = (self.rows.len(), self.deviations.len());
+        let (id, title, seconds) = (self.id, self.title, self.seconds);
+        Line { id, title, rows, notes, seconds, not_run: self.failure.clone() }
+    }
+
     fn section(&self) -> Section<'_> {
         Section {
             id: self.id,

@@ -12,7 +12,6 @@ from . import _native, _numbers
 from .errors import ShapeError
 
 MAX_ENTRIES = 1 << 23
-MAX_PRODUCTS = 1 << 10
 
 # Maps encoded before, by ciphertext, level and entries.
 Prepared = dict[tuple[int, int, int, bytes, bytes], _native.PreparedMap]
@@ -69,13 +68,33 @@ def mapped(
     weights: NDArray[Any] | None,
     exact: bool,
     prepared: Prepared | None = None,
+    clean: bool = False,
 ) -> list[_native.Ciphertext]:
     """The ciphertexts in whose slots ``target`` the sums of ``weights`` times the slots ``source`` lie.
 
-    A move by which all elements keep their distances takes a rotation and no level; any other a product by diagonals.
+    A move by which all elements keep their distances takes a rotation and no level, unless all other slots shall be zero
+    (``clean``); any other a product by diagonals.
     """
     count = int(target.max()) // slots.total + 1
-    return [_part(parts, slots, source, target, weights, exact, prepared, i) for i in range(count)]
+    return [_part(parts, slots, source, target, weights, exact, prepared, clean, i) for i in range(count)]
+
+
+Placed = tuple[list[_native.Ciphertext], NDArray[np.int64]]
+
+
+def product(context: _native.Context, left: Placed, right: Placed, exact: bool) -> Placed:
+    """The product of two encrypted matrices, each its ciphertexts and the slots of its elements."""
+    (rows, inner), columns = left[1].shape, right[1].shape[1]
+    at = [np.ascontiguousarray(factor[1].reshape(-1)) for factor in (left, right)]
+    made = context.matrix_product((rows, inner, columns), *at)
+    slots = Slots(context.slots, context.row)
+    factors = []
+    for (parts, _), right_one in ((left, False), (right, True)):
+        for source, target in made.moves(right_one):
+            # What the left factor has beyond its elements meets zeros of the right one.
+            parts = mapped(parts, slots, source, target, None, exact, clean=right_one)
+        factors.append(parts)
+    return made.multiply(*factors), made.places().reshape(rows, columns)
 
 
 def _part(
@@ -86,6 +105,7 @@ def _part(
     weights: NDArray[Any] | None,
     exact: bool,
     prepared: Prepared | None,
+    clean: bool,
     index: int,
 ) -> _native.Ciphertext:
     here = target // slots.total == index
@@ -93,7 +113,7 @@ def _part(
     origin, slot = of // slots.total, of % slots.total
     step = (slot - to) % slots.row
     swap = slot // slots.row != to // slots.row
-    if weights is None and len(of) and (origin == origin[0]).all() and (step == step[0]).all():
+    if weights is None and not clean and len(of) and (origin == origin[0]).all() and (step == step[0]).all():
         if (swap == swap[0]).all():
             return _turned(parts[int(origin[0])], int(step[0]), bool(swap[0]), slots.row)
     values = np.ones(len(of), dtype=np.int64 if exact else np.float64) if weights is None else weights[here]

@@ -87,6 +87,7 @@ class FileError(SynchromeshError, OSError):
 
 
 _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
+    LayoutError: ("no_layout",),
     LevelError: ("level", "borrowed_primes"),
     NoiseError: ("noise", "unknown_noise", "release"),
     MissingKeyError: ("missing_key", "no_keys", "trimmed_key", "key_shape"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
@@ -241,6 +243,50 @@ def plan(
     return _of_function(function, shapes, bounds, scheme, text)
 
 
+class _Calls:
+    """Calls of functions that are planned, on threads that Python knows nothing of.
+
+    An interpreter that ends while such a thread wants its lock back takes the process down, so it waits for them.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running = 0
+        self._ending = False
+
+    def __enter__(self) -> None:
+        with self._changed:
+            if self._ending:
+                raise KeyboardInterrupt
+            self._running += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._running -= 1
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Lets no further call begin, and waits for those that run."""
+        with self._changed:
+            self._ending = True
+            self._changed.wait_for(lambda: self._running == 0)
+
+
+_calls = _Calls()
+atexit.register(_calls.end)
+
+
+class _Steps(list[Step]):
+    """The operations of a dry run; they end with an exception when nobody waits for the plan any more."""
+
+    stopped = False
+
+    def append(self, step: Step) -> None:
+        if self.stopped:
+            raise KeyboardInterrupt
+        super().append(step)
+
+
 def _of_function(
     function: Callable[..., Any], shapes: Shapes, bounds: Sequence[float] | float, scheme: str, description: str
 ) -> Plan:
@@ -250,9 +296,9 @@ def _of_function(
     names = list(shapes) if isinstance(shapes, Mapping) else None
     listed = [_shape_of(s) for s in (shapes.values() if isinstance(shapes, Mapping) else _listed(shapes, "shapes"))]
     largest = [float(b) for b in np.broadcast_to(_numbers.flat(_numbers.as_array(bounds), False).real, len(listed))]
-    trace: list[Step] = []
+    trace = _Steps()
 
-    def run(native: _native.Context, fresh: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
+    def called(native: _native.Context, fresh: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
         trace.clear()
         context = Context._dry(native, scheme, trace)
         dtype = np.dtype(np.int64 if context.exact else np.float64)
@@ -266,7 +312,15 @@ def _of_function(
         result = function(*inputs) if names is None else function(**dict(zip(names, inputs)))
         return [part for tensor in _tensors(result) for part in tensor._parts]
 
-    return Plan(_native.plan_function(description, largest, run), trace)
+    def run(native: _native.Context, fresh: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
+        with _calls:
+            return called(native, fresh)
+
+    try:
+        return Plan(_native.plan_function(description, largest, run), trace)
+    except BaseException:
+        trace.stopped = True
+        raise
 
 
 def _tensors(result: Any) -> list[Tensor]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from . import _layout, _native, _numbers
 from ._layout import FREE, SAME, ZERO, canonical
 from ._wire import Head
-from .errors import DTypeError, InputError, LayoutError, MismatchError, ShapeError
+from .errors import DTypeError, InputError, MismatchError, ShapeError
 
 if TYPE_CHECKING:
     from .context import Context
@@ -401,18 +401,14 @@ class Tensor:
         return self._times(self._at.T, matrix.T, at.T).T
 
     def _times_encrypted(self, other: Tensor) -> Tensor:
-        """The product of small encrypted matrices: all products of elements side by side, then sums."""
+        """The product of encrypted matrices in blocks (Jiang et al., ePrint 2018/1041; ePrint 2023/593)."""
         if self.ndim != 2 or other.ndim != 2:
             raise _layout.wrong_product(self.shape, other.shape)
         _layout.same_inner(self.shape[1], other.shape[0])
-        if self.size * other.shape[1] > _layout.MAX_PRODUCTS:
-            raise LayoutError(
-                f"a product of encrypted {self.shape} and {other.shape} takes {self.size * other.shape[1]} products of "
-                f"elements, the limit is {_layout.MAX_PRODUCTS}",
-                kind="operation",
-                remedy="multiply block by block, or use the matrix circuits of the Rust library",
-            )
-        return (self[:, :, None] * other[None, :, :]).sum(axis=1)
+        self.context._require_own(other.context)
+        left, right = (self._parts, self._at), (other._parts, other._at)
+        parts, at = _layout.product(self.context._native, left, right, self.context.exact)
+        return Tensor._made(self.context, "matmul", parts, at, np.result_type(self.dtype, other.dtype))
 
     def __rmatmul__(self, other: Any, prepared: _layout.Prepared | None = None) -> Tensor:
         matrix = _numbers.as_array(other)
