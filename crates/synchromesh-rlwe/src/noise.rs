@@ -1,7 +1,7 @@
 //! What is known of the error of a ciphertext: a certificate that holds for any message within its declared bound, the
 //! average case, and the models of the papers, all tracked by the same operations.
 //!
-//! **The certificate.** The error e of a ciphertext (phase = message + t e) is written e = g + f_2 + .. + f_6 + r. g is a
+//! **The certificate.** The error e of a ciphertext (phase = message + t e) is written e = g + w + f_2 + .. + f_6 + r. g is a
 //! sum of fresh errors and rounding errors such as tau s: each coefficient exceeds x sigma with probability at most
 //! 2 exp(-x^2 / 2). f_d is a sum of products of d such errors of ciphertexts that have no fresh encryption in common
 //! ([`Origins`]), with the tails of products of Gaussians. r is whatever is left, bounded in a norm that the scheme chooses.
@@ -11,7 +11,9 @@
 //!
 //! A fixed polynomial p times g is another matter: a coefficient of p tau s is the inner product of tau with p s, whose
 //! length is itself random, and with p on a single frequency it is |s(zeta)|. Given the key, it is at most that of the
-//! root at which the key is largest, which is known; see [`Noise::times_poly`] and [`root_tail`].
+//! root at which the key is largest, which is known; see [`Noise::times_poly`] and [`root_tail`]. Sums of such p g, also
+//! for p that are products, are the part w: given the keys, V(zeta) the variance of g at a root, a coefficient of q w is
+//! sub-Gaussian with at most the sum of the root mean squares of |q p(zeta)|^2 V(zeta), for every polynomial q.
 //!
 //! What is assumed, and listed in SECURITY.md: rounding errors and digits of a ciphertext behave as uniform and
 //! independent of the keys, and the secret is the one the parameters name, drawn by this library.
@@ -38,8 +40,12 @@ use crate::spectrum;
 /// Default failure probability of one decryption, as minus its log2.
 pub const DEFAULT_LOG2_FAILURE: u32 = 128;
 
-/// Failure probability of a bound that enters another: a million of them together stay below the default.
-const LOG2_FAILURE_INSIDE: u32 = DEFAULT_LOG2_FAILURE + 20;
+/// Failure probability of a bound that enters another, as minus its log2: a million of them together stay below the
+/// default.
+pub const LOG2_FAILURE_INSIDE: u32 = DEFAULT_LOG2_FAILURE + 20;
+
+/// More than the largest |p(zeta)| over N B for coefficients of at most B: the sum of |cos| over equal angles, 2 / pi.
+const LARGEST_AT_ROOT: f64 = 0.64;
 
 /// By how much the values of a key's errors at the roots, which nobody checks, may be less even than a secret's.
 const UNEVEN: f64 = 1.5;
@@ -62,6 +68,8 @@ pub struct Noise {
     pub sigma: f64,
     /// Bound on r.
     pub remainder: f64,
+    /// Sub-Gaussian parameter of each coefficient of w given the keys.
+    weighted: f64,
     /// Standard deviations of the products f_2, f_3, .. with N^((d-1)/2) for the products of polynomials.
     products: [f64; DEGREES - 1],
     /// Bound on |r|_2 / sqrt(N); at most `remainder`.
@@ -81,6 +89,7 @@ impl Noise {
     pub const ZERO: Self = Self {
         sigma: f64::NEG_INFINITY,
         remainder: f64::NEG_INFINITY,
+        weighted: f64::NEG_INFINITY,
         products: [f64::NEG_INFINITY; DEGREES - 1],
         norm: f64::NEG_INFINITY,
         origins: Origins::NONE,
@@ -95,6 +104,7 @@ impl Noise {
     pub const UNKNOWN: Self = Self {
         sigma: f64::INFINITY,
         remainder: f64::INFINITY,
+        weighted: f64::INFINITY,
         products: [f64::INFINITY; DEGREES - 1],
         norm: f64::INFINITY,
         origins: Origins::ANY,
@@ -107,7 +117,7 @@ impl Noise {
     #[must_use]
     pub fn is_unknown(self) -> bool {
         let finite = |x: &f64| *x < f64::INFINITY;
-        !(finite(&self.sigma) && finite(&self.remainder) && self.products.iter().all(finite))
+        ![self.sigma, self.remainder, self.weighted].iter().chain(&self.products).all(finite)
     }
 
     /// A sub-Gaussian error with standard deviation `sigma` (not its log2).
@@ -143,10 +153,18 @@ impl Noise {
         Self { reference, detached, ..both }.plus(Self::at_most(remainder)).with_origins(Origins::ANY)
     }
 
-    /// The two numbers that files hold: products join the remainder.
+    /// The two numbers that files hold: w and products join the remainder.
     #[must_use]
     pub fn claim(self, log_n: u32) -> (f64, f64) {
-        (self.sigma, log2_add(self.remainder, self.products_bound(log_n, LOG2_FAILURE_INSIDE)))
+        let rest = self.with_weighted_bounded(log_n).remainder;
+        (self.sigma, log2_add(rest, self.products_bound(log_n, LOG2_FAILURE_INSIDE)))
+    }
+
+    /// The same with w in the remainder.
+    fn with_weighted_bounded(self, log_n: u32) -> Self {
+        let bound = self.weighted + tail(log_n, LOG2_FAILURE_INSIDE).log2();
+        let (remainder, norm) = (log2_add(self.remainder, bound), log2_add(self.norm, bound));
+        Self { remainder, norm, weighted: f64::NEG_INFINITY, ..self }
     }
 
     /// The same with these origins.
@@ -176,7 +194,8 @@ impl Noise {
     /// The same with these two numbers for a certificate.
     #[must_use]
     pub const fn with_certificate(self, sigma: f64, remainder: f64) -> Self {
-        Self { sigma, remainder, norm: remainder, products: Self::ZERO.products, ..self }
+        let Self { weighted, products, .. } = Self::ZERO;
+        Self { sigma, remainder, weighted, norm: remainder, products, ..self }
     }
 
     /// The certificate alone times 2^`log2`: for what is bounded in another norm from here on.
@@ -194,6 +213,7 @@ impl Noise {
         Self {
             sigma: log2_add(self.sigma, other.sigma),
             remainder: log2_add(self.remainder, other.remainder),
+            weighted: log2_add(self.weighted, other.weighted),
             products,
             norm: log2_add(self.norm, other.norm),
             origins: self.origins.union(&other.origins),
@@ -235,7 +255,7 @@ impl Noise {
         let root =
             |of: &dyn Fn(&Self) -> f64| terms.iter().map(|x| 2.0 * of(x)).fold(f64::NEG_INFINITY, log2_add) / 2.0;
         let products = std::array::from_fn(|i| root(&|x| x.products[i]));
-        Self { sigma: root(&|x| x.sigma), products, ..self }
+        Self { sigma: root(&|x| x.sigma), weighted: root(&|x| x.weighted), products, ..self }
     }
 
     /// The sum with what dividing this ciphertext's components leaves.
@@ -269,8 +289,10 @@ impl Noise {
     pub fn either(self, other: Self) -> Self {
         let mut products = self.products;
         products.iter_mut().zip(other.products).for_each(|(x, y)| *x = x.max(y) + 0.5);
+        let [sigma, weighted] =
+            [(self.sigma, other.sigma), (self.weighted, other.weighted)].map(|(x, y)| x.max(y) + 0.5);
         let remainder = self.remainder.max(other.remainder);
-        Self { sigma: self.sigma.max(other.sigma) + 0.5, remainder, products, norm: remainder, ..self.plus(other) }
+        Self { sigma, remainder, weighted, products, norm: remainder, ..self.plus(other) }
     }
 
     /// The error of a ciphertext added to itself.
@@ -288,6 +310,7 @@ impl Noise {
         Self {
             sigma: self.sigma + log2_factor,
             remainder: self.remainder + log2_factor,
+            weighted: self.weighted + log2_factor,
             products: self.products.map(|x| x + log2_factor),
             norm: self.norm + log2_factor,
             origins: self.origins,
@@ -297,15 +320,15 @@ impl Noise {
         }
     }
 
-    /// The error times a public polynomial p, of which |p|_2 and |p|_1 are given as log2; all of it becomes remainder.
+    /// The error times a public polynomial p, of which |p|_2 and |p|_1 are given as log2.
     ///
     /// Given the keys, a coefficient of p g is sub-Gaussian with the parameter sigma times the root mean square of
-    /// |p(zeta) s(zeta)| over that of |s(zeta)|, at most |p|_2 times the root of `peak`; the failure exponent has 20 bits
-    /// more for the number of such products. The products are bounded by |p|_2 times their 2-norm, r by |p|_1 or by |p|_2
-    /// and its own.
+    /// |p(zeta) s(zeta)| over that of |s(zeta)|, at most |p|_2 times the root of `peak`: p g becomes part of w, as does
+    /// p w, which is at most |p(zeta)| times as large. The products are bounded by |p|_2 times their 2-norm, r by |p|_1 or
+    /// by |p|_2 and its own.
     #[must_use]
     pub fn times_poly(self, log_n: u32, log2_norm2: f64, log2_norm1: f64) -> Self {
-        self.times_polynomial(log_n, [log2_norm2, log2_norm1], 2.0 * log2_norm2 - f64::from(log_n))
+        self.times_polynomial(log_n, [log2_norm2, log2_norm1, log2_norm1], 2.0 * log2_norm2 - f64::from(log_n))
     }
 
     /// As [`Self::times_poly`] for a polynomial of which only that its coefficients are at most 2^`log2_bound` is known:
@@ -315,22 +338,24 @@ impl Noise {
         let log2_n = f64::from(log_n);
         // Mean square (t^2 + 2) / 12 of centred residues modulo t = 2^(log2_bound + 1).
         let variance = log2_add(2.0 * log2_bound, -1.0) - 3f64.log2();
-        self.times_polynomial(log_n, [log2_bound + log2_n / 2.0, log2_bound + log2_n], variance)
+        let norms = [log2_n / 2.0, log2_n, log2_n + LARGEST_AT_ROOT.log2()].map(|x| log2_bound + x);
+        self.times_polynomial(log_n, norms, variance)
     }
 
-    fn times_polynomial(self, log_n: u32, [norm2, norm1]: [f64; 2], log2_variance: f64) -> Self {
+    /// With log2 of |p|_2, |p|_1 and the largest |p(zeta)|.
+    fn times_polynomial(self, log_n: u32, [norm2, norm1, largest]: [f64; 3], log2_variance: f64) -> Self {
         if self.is_unknown() {
             return Self::UNKNOWN;
         }
         let half = f64::from(log_n) / 2.0;
-        let tail = spectrum::log2_peak(log_n) / 2.0 + tail(log_n, LOG2_FAILURE_INSIDE).log2();
         let rest = (self.remainder + norm1).min(self.norm + half + norm2);
         let products = (self.products_bound(log_n, LOG2_FAILURE_INSIDE) + norm1)
             .min(self.products_norm(log_n, LOG2_FAILURE_INSIDE) + half + norm2);
-        let remainder = log2_add(self.sigma + norm2 + tail, log2_add(rest, products));
+        let remainder = log2_add(rest, products);
         let poly = Reference::of(norm2 - half, log2_variance);
         Self {
             remainder,
+            weighted: log2_add(self.sigma + norm2 + spectrum::log2_peak(log_n) / 2.0, self.weighted + largest),
             norm: remainder,
             origins: self.origins,
             detached: self.detached,
@@ -349,6 +374,7 @@ impl Noise {
         if self.is_unknown() || other.is_unknown() {
             return Self::UNKNOWN;
         }
+        let [this, other] = [self, other].map(|x| x.with_weighted_bounded(log_n));
         let log2_n = f64::from(log_n);
         let apart = !same && self.origins.disjoint(&other.origins);
         let mut out = Self {
@@ -370,13 +396,13 @@ impl Noise {
             }
         }
         let single = spectrum::log2_peak(log_n) / 2.0 + tail(log_n, LOG2_FAILURE_INSIDE).log2() - log2_n / 2.0;
-        for (grades, r) in [(a, other.norm), (b, self.norm)] {
+        for (grades, r) in [(a, other.norm), (b, this.norm)] {
             for (i, x) in grades.iter().enumerate() {
                 let least = if apart && i == 0 { norms[0].min(single) } else { norms[i] };
                 out.remainder = log2_add(out.remainder, x + least + r + log2_n);
             }
         }
-        out.remainder = log2_add(out.remainder, self.norm + other.norm + log2_n);
+        out.remainder = log2_add(out.remainder, this.norm + other.norm + log2_n);
         out.norm = out.remainder;
         out
     }
@@ -402,11 +428,15 @@ impl Noise {
         self.products.iter().zip(&norms[1..]).map(|(x, norm)| x + norm).fold(f64::NEG_INFINITY, log2_add)
     }
 
-    /// log2 of a bound that all N = 2^log_n coefficients keep except with probability 2^-log2_failure.
+    /// log2 of a bound that all N = 2^log_n coefficients keep except with probability 2^-log2_failure, which g + w and the
+    /// products of each degree have an equal part of.
     #[must_use]
     pub fn bound(self, log_n: u32, log2_failure: u32) -> f64 {
-        let linear = log2_add(self.sigma + tail(log_n, log2_failure).log2(), self.remainder);
-        log2_add(linear, self.products_bound(log_n, log2_failure))
+        let linear = log2_add(self.sigma, self.weighted);
+        let parts = self.products.iter().chain([&linear]).filter(|&&x| x > f64::NEG_INFINITY).count();
+        let each = log2_failure + parts.max(1).next_power_of_two().trailing_zeros();
+        let random = log2_add(linear + tail(log_n, each).log2(), self.products_bound(log_n, each));
+        log2_add(random, self.remainder)
     }
 }
 

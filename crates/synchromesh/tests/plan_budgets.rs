@@ -106,12 +106,15 @@ fn moduli_are_within_the_table_at_every_security_classical_and_quantum() {
 
 #[test]
 fn impossible_requests_name_the_limit_and_the_nearest_that_works() {
-    let deep = Description { security: Security::Bits256, ..Description::new(SchemeName::Bgv, 90) };
-    let Err(Error::NoPlan { limit: Limit::Security, nearest: Some(Nearest::Depth(depth)), .. }) = deep.plan() else {
-        panic!("depth 90 at 256 bits")
+    // A wide modulus, so that few products are too many.
+    let mut deep = Description { security: Security::Bits256, ..Description::new(SchemeName::Bgv, 16) };
+    deep.t = Some("0xffffffffffffffffffffffffff820001".to_owned());
+    let error = deep.plan().unwrap_err();
+    let Error::NoPlan { limit: Limit::Security, nearest: Some(Nearest::Depth(depth)), .. } = error else {
+        panic!("{error}")
     };
-    assert!(depth > 2 && Description { depth, ..deep.clone() }.plan().is_ok());
-    assert!(Description { depth: depth + 1, ..deep }.plan().is_err());
+    assert!(error.kind() == "plan_security" && error.remedy().contains(&format!("depth {depth}")), "{error}");
+    assert!(depth > 2 && Description { depth, ..deep }.plan().is_ok());
     let mut fine = Description { precision: Some(80), ..Description::new(SchemeName::Ckks, 2) };
     let error = fine.plan().unwrap_err();
     let Error::NoPlan { limit: Limit::Precision, nearest: Some(Nearest::Precision(bits)), .. } = error else {

@@ -175,6 +175,15 @@ fn hostile(setup: &mut Setup, table: &mut Table) -> Result<(), Error> {
     let square = e.square(&x)?;
     let fourth = mul(&mul(&a, &a), &mul(&a, &a));
     setup.enter(table, ("(x x) (x x)", false, 2), &e.square(&square)?, &fourth)?;
+    let [plus, minus] = [e.add(&x, &rotated)?, e.sub(&x, &rotated)?];
+    let moved = rotate(&a, 1);
+    let difference = zip(&mul(&a, &a), &mul(&moved, &moved), |x, y| x - y);
+    setup.enter(table, ("(x + x') (x - x'), x' rotated", false, 1), &e.mul(&plus, &minus)?, &difference)?;
+    let [xy, xz] = [e.mul(&x, &y)?, e.mul(&x, &e.add(&x, &y)?)?];
+    let both = zip(&mul(&a, &a), &mul(&a, &b), |x, y| x + 2.0 * y);
+    setup.enter(table, ("x y + x (x + y)", false, 1), &e.add(&xy, &xz)?, &both)?;
+    let lowered = e.mod_switch(&e.add(&e.mod_switch(&x)?, &x)?)?;
+    setup.enter(table, ("x + x lowered, lowered", false, 0), &lowered, &zip(&a, &a, |x, y| x + y))?;
     setup.enter(table, ("largest times y", false, 1), &e.mul(&extreme, &y)?, &b)?;
     setup.enter(table, ("largest times largest", false, 1), &e.mul(&extreme, &extreme)?, &ones)
 }

@@ -1,5 +1,7 @@
 //! Errors of BFV and BGV, coefficient by coefficient.
 
+mod hostile;
+
 use std::sync::Arc;
 
 use num_traits::ToPrimitive;
@@ -215,7 +217,8 @@ impl<S: Measured> Errors for Exact<S> {
         }
         products(&mut setup, &mut table)?;
         if effort.hostile {
-            hostile(&mut setup, &mut table)?;
+            hostile::operands(&mut setup, &mut table)?;
+            hostile::messages(&mut setup, &mut table)?;
         }
         Ok(table)
     }
@@ -281,43 +284,4 @@ fn products<S: Measured>(setup: &mut Setup<S>, table: &mut Table) -> Result<(), 
     enter(setup, table, ("x y + z w, one key switch", true, 1), &e.sum_of_products(&pairs)?, &add(&ab, &cd))?;
     enter(setup, table, ("(x y) z", true, 2), &e.mul(&xy, &x[2])?, &mul(&ab, &values[2]))?;
     enter(setup, table, ("(x y) (z w)", true, 2), &e.mul(&xy, &zw)?, &mul(&ab, &cd))
-}
-
-/// Operands that have something in common, and messages chosen to hurt: for the certificate alone.
-fn hostile<S: Measured>(setup: &mut Setup<S>, table: &mut Table) -> Result<(), Error> {
-    let (a, b) = (setup.uniform(), setup.uniform());
-    let (x, y) = (setup.encrypt(&a)?, setup.encrypt(&b)?);
-    let e = &setup.evaluator;
-    let conjugate = e.rotate_columns(&x)?;
-    enter(setup, table, ("x times its conjugate", false, 1), &e.mul(&x, &conjugate)?, &mul(&a, &swap(&a)))?;
-    let rotated = e.rotate_rows(&x, 1)?;
-    enter(setup, table, ("x times its rotation", false, 1), &e.mul(&x, &rotated)?, &mul(&a, &rotate(&a, 1)))?;
-    let squares = e.square(&e.square(&x)?)?;
-    let fourth = mul(&mul(&a, &a), &mul(&a, &a));
-    enter(setup, table, ("(x x) (x x)", false, 2), &squares, &fourth)?;
-    let n = setup.context.params().n();
-    // All energy on one frequency, or all coefficients the largest.
-    let tone =
-        |j: usize| if (std::f64::consts::PI * 3.0 * j as f64 / n as f64).cos() > 0.0 { T / 2 } else { T / 2 + 1 };
-    let largest = setup.context.encode_coefficients(&vec![T / 2; n])?;
-    let tone = setup.context.encode_coefficients(&(0..n).map(tone).collect::<Vec<_>>())?;
-    for (name, times, message) in
-        [("tone times y", "x times a tone", tone), ("largest times y", "x times the largest", largest)]
-    {
-        let values: Values = setup.context.decode_u64(&message)?;
-        let z = setup.context.encrypt(&setup.public, &message, &mut setup.randomness)?;
-        let e = &setup.evaluator;
-        enter(setup, table, (name, false, 1), &e.mul(&z, &y)?, &mul(&values, &b))?;
-        enter(setup, table, (times, false, 0), &e.mul_plain(&x, &message)?, &mul(&a, &values))?;
-    }
-    let e = &setup.evaluator;
-    let file = y.inner().to_bytes(
-        setup.context.rlwe(),
-        synchromesh_rlwe::codec::Attached { scheme_header: &S::header_to_bytes(y.header()), seed: None },
-        None,
-    )?;
-    let trust = synchromesh_rlwe::codec::Trust::Certificate;
-    let read = synchromesh_rlwe::Ciphertext::from_bytes(setup.context.rlwe(), &file, None, trust)?.ciphertext;
-    let read = Ciphertext::from_parts(setup.context.params(), read, y.header().clone())?;
-    enter(setup, table, ("x times y from a file", false, 1), &e.mul(&x, &read)?, &mul(&a, &b))
 }

@@ -25,8 +25,9 @@ pub const DEGREES: usize = 6;
 /// Moments that are tried.
 const MOMENTS: usize = 128;
 
-/// Failure exponents with a table of their own.
-const EXPONENTS: [u32; 6] = [40, 64, 128, 60, 84, 148];
+/// Failure exponents with a table of their own: those of decryptions, of one, two, four or eight parts, and of bounds
+/// that enter others.
+const EXPONENTS: [u32; 13] = [40, 41, 42, 43, 64, 65, 66, 67, 128, 129, 130, 131, 148];
 
 /// log2 of the multiples of the standard deviation, for each number of factors.
 #[derive(Debug, Clone, Copy)]

@@ -123,3 +123,36 @@ fn a_certificate_that_was_written_and_read_is_no_smaller() {
     let dependent = read.product(other, 13, false);
     assert!(dependent.bound(13, 128) >= product.product(other, 13, false).bound(13, 128));
 }
+
+#[test]
+fn an_error_times_messages_is_linear_in_it_until_the_end() {
+    let x = fresh(1);
+    let peak = spectrum::log2_peak(13) / 2.0;
+    let bits = |x: Noise, failure: u32| x.bound(13, failure) - tail(13, failure).log2();
+    // |m|_2 sqrt(peak) sigma for a message of +-1 at any probability, 0.64 N for a second.
+    let once = x.times_message(13, 0.0);
+    let twice = once.times_message(13, 0.0);
+    for failure in [40, 64, 128] {
+        assert!((bits(once, failure) - (x.sigma + 6.5 + peak)).abs() < 1e-9);
+        assert!((bits(twice, failure) - bits(once, failure) - 13.0 - 0.64f64.log2()).abs() < 1e-9);
+    }
+    // Variances of different encryptions add, parameters of the same.
+    let other = fresh(2).times_message(13, 0.0);
+    assert!((once.sum(other).bound(13, 128) - once.bound(13, 128) - 0.5).abs() < 1e-9);
+    assert!((once.sum(once).bound(13, 128) - once.bound(13, 128) - 1.0).abs() < 1e-9);
+    // In a product of errors and in a file it is a bound.
+    let (sigma, remainder) = once.claim(13);
+    assert!(sigma == f64::NEG_INFINITY && (remainder - once.bound(13, LOG2_FAILURE_INSIDE)).abs() < 1e-9);
+    let bounded = Noise::at_most(remainder).with_origins(*once.origins());
+    let product = |x: Noise| x.product(fresh(2), 13, false).bound(13, 128);
+    assert!((product(once) - product(bounded)).abs() < 1e-9);
+}
+
+#[test]
+fn the_parts_of_a_bound_share_its_probability() {
+    let (x, product) = (fresh(3), fresh(1).product(fresh(2), 13, false));
+    let both = x.plus(product);
+    let of = |x: Noise| x.bound(13, 129).exp2();
+    assert!((both.bound(13, 128).exp2() / (of(x) + of(product)) - 1.0).abs() < 1e-9);
+    assert!((x.bound(13, 128) - x.sigma - tail(13, 128).log2()).abs() < 1e-9);
+}

@@ -4,7 +4,7 @@
 //! [`synchromesh_rlwe::noise`]. What a product does is derived below (ePrint 2021/204, section 3.2, without its
 //! heuristics).
 
-use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, Noise, rounding, tail, uniform_components};
+use synchromesh_rlwe::noise::{LOG2_FAILURE_INSIDE, Noise, rounding, tail, uniform_components};
 use synchromesh_rlwe::ring::rns::Overflow;
 
 use super::Params;
@@ -42,7 +42,7 @@ pub(super) fn scaling(params: &Params, components: usize, leaving: usize, overfl
         Overflow::Fast => leaving as f64,
     };
     let square = if components < 3 { 0.0 } else { n * n };
-    let wild = off * (1.0 + tail(params.log_n(), DEFAULT_LOG2_FAILURE) * (2.0 * n / 3.0).sqrt() + square);
+    let wild = off * (1.0 + tail(params.log_n(), LOG2_FAILURE_INSIDE) * (2.0 * n / 3.0).sqrt() + square);
     let rounding = rounding(params.n(), components);
     if off == 0.0 {
         return rounding;
@@ -93,7 +93,7 @@ pub(super) fn cross_terms(params: &Params, log2_q: f64, [first, second]: [Operan
         let unit = if size < COUNTED {
             uniform_components(n, size.exp2())
         } else {
-            let spread = 1.0 + tail(log_n, DEFAULT_LOG2_FAILURE) * (2.0 * n as f64 / 3.0).sqrt();
+            let spread = 1.0 + tail(log_n, LOG2_FAILURE_INSIDE) * (2.0 * n as f64 / 3.0).sqrt();
             let uneven = uniform_components(n, 0.5).average.times(uneven(size.exp2()));
             Noise::bounded(size.exp2() * spread + 1.0).with_average(uneven)
         };

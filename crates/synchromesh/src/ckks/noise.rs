@@ -12,13 +12,10 @@
 //! its largest |s(zeta)|^2 is near what is typical, and the errors of keys are taken to be as even.
 
 use synchromesh_rlwe::Noise;
-use synchromesh_rlwe::noise::{Average, DEFAULT_LOG2_FAILURE, Reference, log2_add, require_room, root_tail, rounding};
+use synchromesh_rlwe::noise::{Average, LOG2_FAILURE_INSIDE, Reference, log2_add, require_room, root_tail, rounding};
 
 use super::params::Params;
 use crate::error::Result;
-
-/// Failure probability of a bound that enters another certificate: a million products together stay below 2^-128.
-const LOG2_FAILURE_INSIDE: u32 = DEFAULT_LOG2_FAILURE + 20;
 
 /// Rounding unit of a double.
 const UNIT: f64 = f64::EPSILON / 2.0;
@@ -100,6 +97,12 @@ pub(crate) fn sum(x: Noise, y: Noise, twice: bool) -> Noise {
     if twice { x.doubled() } else { x.sum(y) }
 }
 
+/// The larger bounds of two errors, of all that either descends from; the average case of the first.
+pub(crate) fn worse(x: Noise, y: Noise) -> Noise {
+    let worse = x.with_certificate(x.sigma.max(y.sigma), x.remainder.max(y.remainder));
+    worse.with_origins(x.origins().union(y.origins()))
+}
+
 /// What a key switch adds, in the canonical norm: its remainder, if any, bounds coefficients.
 pub(crate) fn switched(noise: Noise, log_n: u32) -> Noise {
     noise.with_larger_remainder(f64::from(log_n))
@@ -176,4 +179,22 @@ pub(crate) fn check_flooded(params: &Params, level: usize, factor: Factor, sigma
 pub(crate) fn check(params: &Params, level: usize, log2_message: f64, noise: Noise) -> Result<()> {
     let bits = phase(params, log2_message, noise);
     Ok(require_room(bits, room(params, level)?, level, params.failure_limit().log2_failure())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use synchromesh_rlwe::noise::Origins;
+
+    use super::*;
+
+    #[test]
+    fn the_worse_of_two_errors_has_the_origins_of_both() {
+        let [x, y] = [1, 2].map(|i| Noise::gaussian(i as f64).with_origins(Origins::one(i)));
+        let worse = worse(x, y);
+        assert_eq!(worse.sigma, 1.0);
+        // A sum with either is of errors that may be the same: parameters add.
+        for own in [x, y] {
+            assert!((worse.sum(own).sigma - log2_add(worse.sigma, own.sigma)).abs() < 1e-9);
+        }
+    }
 }

@@ -72,10 +72,7 @@ impl<B: Backend> Evaluator<B> {
         let switched =
             |from, to| Ok::<_, Error>(noise::switched(switching.noise_under(context, key, from, to)?, log_n));
         let added = switched(level, level)?;
-        let worst = |a: Noise, x: &Held<'_, B>| {
-            let b = x.inner().noise();
-            a.with_certificate(a.sigma.max(b.sigma), a.remainder.max(b.remainder))
-        };
+        let worst = |a: Noise, x: &Held<'_, B>| noise::worse(a, x.inner().noise());
         let rotated = inputs.iter().fold(first.inner().noise(), worst).moved().plus(added);
         let bound = inputs.iter().map(|x| x.bound()).fold(0.0, f64::max);
         let giants = added.times((sum.terms.len() as f64).log2());
