@@ -124,7 +124,7 @@ fn stored_digits_of_several_primes_coalesce_beside_dedicated_special_primes() {
             (vec![], set([6])),
         ];
         for (digits, borrowed) in wrong {
-            assert_eq!(SwitchPlan::coalesced(&params, &stored, digits, &borrowed).unwrap_err().kind(), "params");
+            assert_eq!(SwitchPlan::coalesced(&params, &stored, digits, &borrowed).unwrap_err().kind(), "key_digits");
         }
         let other = SwitchPlan::level_aware(&params, 2, 2).unwrap();
         let switching = KeySwitching::new(keys, other);

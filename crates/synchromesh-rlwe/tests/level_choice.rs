@@ -194,8 +194,8 @@ fn choices_that_the_key_or_the_level_cannot_serve_are_refused() {
     assert_eq!(plan(1, 2, 1, 3).unwrap_err().kind(), "borrowed_primes");
     assert_eq!(plan(1, 2, 2, 2).unwrap().special, set([5, 6, 3, 4]));
     assert_eq!(plan(1, 2, 3, 2).unwrap_err().kind(), "borrowed_primes");
-    for (merged, dedicated) in [(0, 2), (1, 3), (1, 0)] {
-        assert_eq!(plan(merged, dedicated, 0, 2).unwrap_err().kind(), "params");
+    for (merged, dedicated, kind) in [(0, 2, "params"), (1, 3, "params"), (1, 0, "key_digits")] {
+        assert_eq!(plan(merged, dedicated, 0, 2).unwrap_err().kind(), kind);
     }
     assert_eq!(plan(1, 2, 0, 5).unwrap_err().kind(), "level");
     let split = SwitchPlan::hybrid(&params, 5).unwrap().with_radix(20);
@@ -206,10 +206,10 @@ fn choices_that_the_key_or_the_level_cannot_serve_are_refused() {
     // P of a prime of a digit, of one that the key does not live in, and in an extended ring.
     let hybrid = SwitchPlan::hybrid(&params, 2).unwrap();
     for special in [set([5, 0]), set([7]), IndexSet::empty()] {
-        assert_eq!(hybrid.clone().dividing_by(special).unwrap_err().kind(), "params");
+        assert_eq!(hybrid.clone().dividing_by(special).unwrap_err().kind(), "key_digits");
     }
     let ring = hybrid.clone().in_extended_ring(&params, 7).unwrap();
-    assert_eq!(ring.dividing_by(set([5])).unwrap_err().kind(), "params");
-    assert_eq!(split.dividing_by(set([5])).unwrap_err().kind(), "params");
+    assert_eq!(ring.dividing_by(set([5])).unwrap_err().kind(), "key_digits");
+    assert_eq!(split.dividing_by(set([5])).unwrap_err().kind(), "key_digits");
     assert_eq!(hybrid.clone().dividing_by(hybrid.special.clone()).unwrap(), hybrid);
 }
