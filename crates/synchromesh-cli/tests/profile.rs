@@ -26,7 +26,8 @@ fn ok(arguments: &[&str]) -> Value {
 /// A profile of one small degree: coarse, but every operation is in it.
 fn profile(directory: &Path) -> String {
     let path = directory.join("profile.json");
-    let measured = measure(&Plan { log_n: vec![11], least: Duration::ZERO, most_bytes: 2 << 20 }, |_| {}).unwrap();
+    let measured =
+        measure(&Plan { log_n: vec![11], least: Duration::ZERO, rounds: 1, most_bytes: 2 << 20 }, |_| {}).unwrap();
     synchromesh_cli::profile::store(&path, &measured).unwrap();
     path.to_str().unwrap().to_owned()
 }
