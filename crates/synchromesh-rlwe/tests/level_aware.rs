@@ -62,8 +62,10 @@ fn rotate_at_all_levels(f: &mut Fixture, keys: &std::sync::Arc<EvaluationKeys<Co
         let expected = automorphism(&m, g);
         let rotated = switching.automorphism(&f.context, &slots, g).unwrap();
         checked += usize::from(within(f, &f.secret, &rotated, &expected));
-        let rotated = switching.automorphism(&f.context, &coefficients, g).unwrap();
-        within(f, &f.secret, &rotated, &expected);
+        if (level + most) % 3 == 0 {
+            let rotated = switching.automorphism(&f.context, &coefficients, g).unwrap();
+            within(f, &f.secret, &rotated, &expected);
+        }
         if level + 1 == most {
             let hoisted = switching.automorphisms_hoisted(&f.context, &coefficients, &[g, 1]).unwrap();
             within(f, &f.secret, &hoisted[0], &expected);
