@@ -3,7 +3,8 @@
 //! Each operation runs in a few shapes (digits of a gadget product, sources and destinations of a conversion); its
 //! time is then fitted as a sum of what it is linear in ([`Work`]), with no negative part. Operands are cycled through,
 //! so that a working set of 256 KiB to 512 MiB is passed over again and again: small ones stay in a cache, and large
-//! ones show what memory allows.
+//! ones show what memory allows. Everything is measured in rounds minutes apart, of which the better counts, since what
+//! else runs on a machine slows it down for seconds or minutes.
 
 mod cases;
 mod fit;
@@ -23,12 +24,16 @@ use self::cases::{Case, ROLES, cases};
 use crate::Error;
 use crate::device::Device;
 
+pub(crate) use self::machine::streaming;
 pub use self::machine::{date, name as machine_name};
 
 /// Working sets, in bytes.
-const WORKING_SETS: [usize; 6] = [256 << 10, 2 << 20, 16 << 20, 48 << 20, 128 << 20, 512 << 20];
+const WORKING_SETS: [usize; 7] = [256 << 10, 1 << 20, 4 << 20, 16 << 20, 48 << 20, 128 << 20, 512 << 20];
 /// A working set is used at a degree if it holds this many rows.
 const ROWS: std::ops::RangeInclusive<usize> = 8..=1 << 11;
+/// Working sets up to which each call's operands have buffers of their own, as those of a key switch have: which pages a
+/// buffer lies in depends on its size. In larger ones all calls' operands lie in one buffer for each role.
+const OWN_BUFFERS: usize = 48 << 20;
 /// A pass over more bytes is timed in eighths.
 const LONG: usize = 96 << 20;
 /// Primes of a ring that is measured.
@@ -41,8 +46,10 @@ const WIDTHS: [u32; 2] = [IFMA_BITS, 60];
 pub struct Plan {
     /// Degrees, as log2.
     pub log_n: Vec<u32>,
-    /// Least time spent on one shape.
+    /// Least time spent on one shape in each round.
     pub least: Duration,
+    /// Times that everything is measured, at least 1.
+    pub rounds: usize,
     /// Largest working set in bytes; about four times as much memory is taken.
     pub most_bytes: usize,
 }
@@ -51,19 +58,21 @@ impl Plan {
     /// Every degree from 2^10 to 2^17; minutes.
     #[must_use]
     pub fn full() -> Self {
-        Self { log_n: (10..=17).collect(), least: Duration::from_millis(12), most_bytes: 512 << 20 }
+        Self { log_n: (10..=17).collect(), least: Duration::from_millis(8), rounds: 2, most_bytes: 512 << 20 }
     }
 
     /// Every other degree from 2^10 to 2^16, seconds.
     #[must_use]
     pub fn quick() -> Self {
-        Self { log_n: vec![10, 12, 14, 16], least: Duration::from_millis(2), most_bytes: 128 << 20 }
+        let (least, rounds, most_bytes) = (Duration::from_millis(2), 1, 128 << 20);
+        Self { log_n: vec![10, 12, 14, 16], least, rounds, most_bytes }
     }
 
     /// Number of times that progress is reported.
     #[must_use]
     pub fn steps(&self) -> usize {
-        self.log_n.iter().map(|&log_n| WIDTHS.len() * self.working_sets(log_n).count()).sum()
+        let round: usize = self.log_n.iter().map(|&log_n| WIDTHS.len() * self.working_sets(log_n).count()).sum();
+        self.rounds.max(1) * round
     }
 
     /// The working sets measured at this degree.
@@ -83,7 +92,7 @@ pub fn measure(plan: &Plan, device: Device, progress: impl FnMut(&str)) -> Resul
         Device::Cpu => {
             let isa = Isa::detect().map_err(|e| Error::Request { reason: e.to_string() })?;
             let (name, isa_name) = (format!("cpu/{}", isa.name()), isa.name().to_owned());
-            let head = Profile::new(machine::name(), name, isa_name, date(), machine::streaming());
+            let head = Profile::new(machine::name(), name, isa_name, date(), streaming());
             measure_backend(plan, head, |ring| Ok(Cpu::with_isa(ring, isa)?), |_| Ok(()), progress)
         }
         #[cfg(feature = "cuda")]
@@ -126,26 +135,43 @@ fn measure_backend<B: Backend>(
     wait: impl Fn(&B) -> Result<(), Error>,
     mut progress: impl FnMut(&str),
 ) -> Result<Profile, Error> {
-    for &log_n in &plan.log_n {
-        for bits in WIDTHS {
+    let mut sets: Vec<(u32, u32, Vec<Samples>)> = Vec::new();
+    for _ in 0..plan.rounds.max(1) {
+        let mut place = 0;
+        for (log_n, bits) in plan.log_n.iter().flat_map(|&log_n| WIDTHS.map(|bits| (log_n, bits))) {
             let backend = open(Arc::new(Ring::new(log_n, &ntt_primes(bits, log_n, PRIMES)?)?))?;
-            let mut entries: Vec<Entry> = Vec::new();
             for bytes in plan.working_sets(log_n) {
                 progress(&format!("N = 2^{log_n}, {bits}-bit primes, {} KiB", bytes >> 10));
-                for (operation, point) in measure_set(&backend, &wait, bytes, plan.least)? {
-                    add(&mut entries, operation, log_n, bits, point);
+                let samples = measure_set(&backend, &wait, bytes, plan.least)?;
+                match sets.get_mut(place) {
+                    None => sets.push((log_n, bits, samples)),
+                    Some((.., best)) => keep_better(best, samples),
                 }
+                place += 1;
             }
-            profile.entries.extend(entries);
+        }
+    }
+    for (log_n, bits, samples) in sets {
+        for (operation, times, used) in samples {
+            let working_set_bytes = (used.iter().sum::<usize>() / used.len()) as u64;
+            let ns = fit::nonnegative(&times).map(|s| 1e9 * s);
+            add(&mut profile.entries, operation, (log_n, bits), Point { working_set_bytes, ns });
         }
     }
     Ok(profile)
 }
 
+/// Keeps the lesser time of each case of two rounds.
+fn keep_better(best: &mut [Samples], again: Vec<Samples>) {
+    for ((_, best, _), (_, again, _)) in best.iter_mut().zip(again) {
+        best.iter_mut().zip(again).for_each(|(best, again)| best.1 = best.1.min(again.1));
+    }
+}
+
 /// Adds a point, unless its working set is no larger than the one before.
-fn add(entries: &mut Vec<Entry>, operation: Operation, log_n: u32, prime_bits: u32, point: Point) {
+fn add(entries: &mut Vec<Entry>, operation: Operation, (log_n, prime_bits): (u32, u32), point: Point) {
     let name = operation.name();
-    match entries.iter_mut().find(|e| e.operation == name) {
+    match entries.iter_mut().find(|e| e.operation == name && (e.log_n, e.prime_bits) == (log_n, prime_bits)) {
         None => entries.push(Entry { operation: name.to_owned(), log_n, prime_bits, points: vec![point] }),
         Some(e) if e.points.last().is_none_or(|p| p.working_set_bytes < point.working_set_bytes) => {
             e.points.push(point);
@@ -163,17 +189,26 @@ fn measure_set<B: Backend>(
     wait: &impl Fn(&B) -> Result<(), Error>,
     bytes: usize,
     least: Duration,
-) -> Result<Vec<(Operation, Point)>, Error> {
+) -> Result<Vec<Samples>, Error> {
     let mut samples: Vec<Samples> = Vec::new();
     let n = backend.ring().n();
     let cases = cases(backend, bytes)?;
-    let mut buffers = Vec::with_capacity(ROLES);
-    for role in 0..ROLES {
-        let most = cases.iter().map(|case| case.rows[role] * case.sets(n, bytes)).max().unwrap_or(0);
-        buffers.push(cases::filled(backend, most)?);
+    let mut shared = Vec::new();
+    if bytes > OWN_BUFFERS {
+        let most = |role: usize| cases.iter().map(|case| case.rows[role] * case.sets(n, bytes)).max().unwrap_or(0);
+        shared.push((0..ROLES).map(|role| cases::filled(backend, most(role))).collect::<Result<_, Error>>()?);
     }
     for case in &cases {
-        let (seconds, used) = time((backend, wait), case, &mut buffers, bytes, least)?;
+        let count = case.sets(n, bytes);
+        let (seconds, used) = if shared.is_empty() {
+            // Of few sizes, so that one case's buffers serve another.
+            let size = |rows: usize| if rows == 0 { 0 } else { rows.next_power_of_two() };
+            let own = |_| case.rows.iter().map(|&rows| cases::filled(backend, size(rows))).collect();
+            let mut own = (0..count).map(own).collect::<Result<Vec<_>, Error>>()?;
+            time((backend, wait), case, &mut own, bytes, least)?
+        } else {
+            time((backend, wait), case, &mut shared, bytes, least)?
+        };
         match samples.iter_mut().find(|s| s.0 == case.operation) {
             None => samples.push((case.operation, vec![(case.work, seconds)], vec![used])),
             Some((_, times, sets)) => {
@@ -182,18 +217,15 @@ fn measure_set<B: Backend>(
             }
         }
     }
-    let point = |(operation, times, sets): Samples| {
-        let working_set_bytes = (sets.iter().sum::<usize>() / sets.len()) as u64;
-        (operation, Point { working_set_bytes, ns: fit::nonnegative(&times).map(|s| 1e9 * s) })
-    };
-    Ok(samples.into_iter().map(point).collect())
+    Ok(samples)
 }
 
-/// Median seconds of one call of `case`, and the bytes that were cycled through.
+/// Median seconds of one call of `case`, and the bytes that were cycled through. Each set of operands has its buffers, or
+/// all lie in the same.
 fn time<B: Backend>(
     (backend, wait): (&B, &impl Fn(&B) -> Result<(), Error>),
     case: &Case<B>,
-    buffers: &mut [B::Buffer],
+    operands: &mut [Vec<B::Buffer>],
     bytes: usize,
     least: Duration,
 ) -> Result<(f64, usize), Error> {
@@ -205,7 +237,8 @@ fn time<B: Backend>(
     let mut pass = |calls: usize| -> Result<f64, Error> {
         let start = Instant::now();
         for _ in 0..calls {
-            (case.run)(backend, buffers, next)?;
+            let (buffers, set) = if operands.len() == 1 { (0, next) } else { (next, 0) };
+            (case.run)(backend, &mut operands[buffers], set)?;
             next = (next + 1) % sets;
         }
         wait(backend)?;
@@ -227,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_profile_prices_every_operation() {
-        let plan = Plan { log_n: vec![10], least: Duration::ZERO, most_bytes: 2 << 20 };
+        let plan = Plan { log_n: vec![10], least: Duration::ZERO, rounds: 2, most_bytes: 2 << 20 };
         let mut steps = 0;
         let profile = measure(&plan, Device::Cpu, |_| steps += 1).unwrap();
         assert_eq!(steps, plan.steps());

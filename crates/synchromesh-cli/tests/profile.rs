@@ -27,7 +27,7 @@ fn ok(arguments: &[&str]) -> Value {
 /// A profile of one small degree: coarse, but every operation is in it.
 fn profile(directory: &Path) -> String {
     let path = directory.join("profile.json");
-    let plan = Plan { log_n: vec![11], least: Duration::ZERO, most_bytes: 2 << 20 };
+    let plan = Plan { log_n: vec![11], least: Duration::ZERO, rounds: 1, most_bytes: 2 << 20 };
     let measured = measure(&plan, Device::Cpu, |_| {}).unwrap();
     synchromesh_cli::profile::store(&path, &measured).unwrap();
     path.to_str().unwrap().to_owned()

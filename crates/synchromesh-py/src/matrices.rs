@@ -175,8 +175,8 @@ fn array<'py>(py: Python<'py>, slots: &[usize]) -> Bound<'py, PyArray1<i64>> {
 #[pymethods]
 impl MatrixProduct {
     /// The moves that bring a factor's elements to their places: slots they come from, and go to, through ciphertexts.
-    fn moves<'py>(&self, py: Python<'py>, right: bool) -> Vec<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>)> {
-        self.layout.moves[usize::from(right)].iter().map(|m| (array(py, &m.from), array(py, &m.to))).collect()
+    fn moves<'py>(&self, py: Python<'py>, right: bool) -> Vec<[Bound<'py, PyArray1<i64>>; 2]> {
+        self.layout.moves[usize::from(right)].iter().map(|m| [array(py, &m.from), array(py, &m.to)]).collect()
     }
 
     /// The slot of each entry of the product, row after row, counted through its ciphertexts.

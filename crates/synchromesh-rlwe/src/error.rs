@@ -4,6 +4,9 @@ use crate::entropy::EntropyError;
 use crate::security::SecurityError;
 use crate::wire::WireError;
 
+/// Indices of the primes of each digit, and of the special primes.
+pub type DigitsOfPrimes = (Vec<Vec<usize>>, Vec<usize>);
+
 /// Errors of this crate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -94,12 +97,26 @@ pub enum Error {
         have: String,
     },
     /// A key was trimmed to fewer levels than the operation needs.
-    #[error("the key for {source_name} was trimmed and lacks what primes {missing:?} need")]
+    #[error("the key for {source_name} was trimmed to what primes {have:?} need, and lacks what {missing:?} need")]
     TrimmedKey {
         /// What had to be switched.
         source_name: String,
         /// Indices of primes of the input, or of P, that the key has lost.
         missing: Vec<usize>,
+        /// Indices of those that it has kept.
+        have: Vec<usize>,
+    },
+    /// Digits and special primes that do not go together, or that the stored key does not have.
+    #[error("digits of the primes {digits:?} with P of the primes {special:?}: {rule}")]
+    Digits {
+        /// Indices of the primes of each digit.
+        digits: Vec<Vec<usize>>,
+        /// Indices of the special primes.
+        special: Vec<usize>,
+        /// The rule they break, with the numbers.
+        rule: String,
+        /// Digits and special primes next to these that go together.
+        nearest: Option<Box<DigitsOfPrimes>>,
     },
     /// A plan is for keys stored with other digits or special primes than this one.
     #[error(
@@ -176,6 +193,7 @@ impl Error {
             Self::KeysDiffer { .. } => "keys_differ",
             Self::MissingKey { .. } => "missing_key",
             Self::TrimmedKey { .. } => "trimmed_key",
+            Self::Digits { .. } => "key_digits",
             Self::KeyShape { .. } => "key_shape",
             Self::Components { .. } => "components",
             Self::Noise { .. } => "noise",
@@ -209,14 +227,22 @@ impl Error {
                      at most {most} limbs first"
                 ),
             },
-            Self::ParamsDiffer { .. } => "use objects made from one set of parameters".to_owned(),
+            Self::ParamsDiffer { left, right } => format!(
+                "make both under one plan: the one whose parameters have the digest {left}, or the one with {right}"
+            ),
             Self::KeysDiffer { .. } => "use ciphertexts and keys of one secret key, or re-key first".to_owned(),
             Self::MissingKey { source_name, .. } => {
                 format!("have the owner of the secret key generate the key for {source_name}")
             }
-            Self::TrimmedKey { .. } => {
-                "switch the modulus down to a level the key was made for, or use a key for more levels".to_owned()
+            Self::TrimmedKey { have, .. } => format!(
+                "switch the modulus down to a level whose primes are among {have:?}, with a plan whose P is too, or use a \
+                 key for more levels"
+            ),
+            Self::Digits { nearest: Some(nearest), .. } => {
+                let (digits, special) = nearest.as_ref();
+                format!("use the digits {digits:?} with P of the primes {special:?}")
             }
+            Self::Digits { .. } => "use digits that are whole stored ones, and a P of other primes".to_owned(),
             Self::KeyShape { have, have_special, .. } => format!(
                 "use a plan for this key: {} digit(s), merged at will, with {have_special} special prime(s); or have the owner \
                  of the secret key make a key for the plan",

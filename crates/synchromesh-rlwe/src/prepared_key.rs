@@ -77,7 +77,8 @@ impl<B: Backend> PreparedKey<B> {
         if !missing.is_empty() || first + count > self.omega {
             let missing = if missing.is_empty() { primes } else { &missing };
             let source_name = self.source.to_string();
-            return Err(Error::TrimmedKey { source_name, missing: missing.as_slice().to_vec() });
+            let [missing, have] = [missing, &self.primes].map(|set| set.as_slice().to_vec());
+            return Err(Error::TrimmedKey { source_name, missing, have });
         }
         Ok(self.primes.rows(primes)?.into_iter().map(|r| first * self.groups * self.primes.len() + r).collect())
     }

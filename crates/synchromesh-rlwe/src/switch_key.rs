@@ -159,7 +159,8 @@ impl<B: Backend> SwitchKey<B> {
 
     /// The error that says which primes this key has lost.
     pub(crate) fn lacks(&self, primes: &IndexSet) -> Error {
-        Error::TrimmedKey { source_name: self.source.to_string(), missing: primes.as_slice().to_vec() }
+        let [missing, have] = [primes, self.part.primes()].map(|set| set.as_slice().to_vec());
+        Error::TrimmedKey { source_name: self.source.to_string(), missing, have }
     }
 
     /// Fails unless this is what the stored key is.

@@ -62,8 +62,10 @@ fn rotate_at_all_levels(f: &mut Fixture, keys: &std::sync::Arc<EvaluationKeys<Co
         let expected = automorphism(&m, g);
         let rotated = switching.automorphism(&f.context, &slots, g).unwrap();
         checked += usize::from(within(f, &f.secret, &rotated, &expected));
-        let rotated = switching.automorphism(&f.context, &coefficients, g).unwrap();
-        within(f, &f.secret, &rotated, &expected);
+        if (level + most) % 3 == 0 {
+            let rotated = switching.automorphism(&f.context, &coefficients, g).unwrap();
+            within(f, &f.secret, &rotated, &expected);
+        }
         if level + 1 == most {
             let hoisted = switching.automorphisms_hoisted(&f.context, &coefficients, &[g, 1]).unwrap();
             within(f, &f.secret, &hoisted[0], &expected);
@@ -124,7 +126,7 @@ fn stored_digits_of_several_primes_coalesce_beside_dedicated_special_primes() {
             (vec![], set([6])),
         ];
         for (digits, borrowed) in wrong {
-            assert_eq!(SwitchPlan::coalesced(&params, &stored, digits, &borrowed).unwrap_err().kind(), "params");
+            assert_eq!(SwitchPlan::coalesced(&params, &stored, digits, &borrowed).unwrap_err().kind(), "key_digits");
         }
         let other = SwitchPlan::level_aware(&params, 2, 2).unwrap();
         let switching = KeySwitching::new(keys, other);

@@ -125,6 +125,18 @@ pub enum Error {
         /// A request that works.
         nearest: Option<Nearest>,
     },
+    /// Prepared keys that serve every level take more bytes than there may be.
+    #[error(
+        "no prepared keys of at most {budget} bytes serve every level; the least that do take {least} bytes: {plans}"
+    )]
+    KeyBudget {
+        /// Bytes there may be.
+        budget: u64,
+        /// Bytes of the least keys that serve every level.
+        least: u64,
+        /// The plans that these are for, in words.
+        plans: String,
+    },
     /// An operation needs keys and the evaluator has none.
     #[error("{operation} needs evaluation keys, and this evaluator has none")]
     NoKeys {
@@ -181,6 +193,7 @@ impl Error {
             Self::MissingRotations { .. } => "missing_key",
             Self::Release { .. } => "release",
             Self::NoPlan { limit, .. } => limit.kind(),
+            Self::KeyBudget { .. } => "key_budget",
             Self::NoKeys { .. } => "no_keys",
         }
     }
@@ -224,6 +237,7 @@ impl Error {
                 format!("ask for {nearest}, or change the rest of the request")
             }
             Self::NoPlan { .. } => "ask for less security, a smaller plaintext modulus or fewer additions".to_owned(),
+            Self::KeyBudget { least, plans, .. } => format!("allow {least} bytes, for {plans}"),
             Self::NoKeys { operation } => {
                 format!("make the evaluator with keys that the owner of the secret key generated for {operation}")
             }

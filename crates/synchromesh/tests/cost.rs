@@ -265,7 +265,11 @@ fn index_maps_are_the_best_within_the_budget() {
             })
             .fold(f64::MAX, f64::min);
         match choose(Some(budget)) {
-            Err(e) => assert!(best == f64::MAX && e.to_string().contains("50 bytes"), "{budget}: {e}"),
+            Err(e) => {
+                assert!(best == f64::MAX && e.kind() == "key_budget", "{budget}: {e}");
+                assert!(e.remedy().contains("allow 50 bytes, for hybrid, 3 digit(s)"), "{}", e.remedy());
+                choose(Some(50)).unwrap();
+            }
             Ok(map) => {
                 assert_eq!(map.seconds(), best, "{budget}");
                 assert!(map.key_bytes <= budget);
@@ -274,6 +278,20 @@ fn index_maps_are_the_best_within_the_budget() {
     }
     let free = choose(None).unwrap();
     assert_eq!((free.seconds(), free.key_bytes), (4.0, 210));
+    // No key serves all levels: the refusal names the least that do together, and they do.
+    for many in [0, 12] {
+        let mut levels = vec![vec![a.clone(), b.clone()], vec![c.clone(), a.clone()], vec![b.clone(), c.clone()]];
+        levels.iter_mut().flat_map(|row| row.iter_mut()).for_each(|candidate| candidate.key_bytes += 1);
+        levels.extend((0..many).map(|i| {
+            let plan = SwitchPlan::hybrid(&params, 6).unwrap().with_radix(20 + i);
+            vec![b.clone(), Candidate { key_bytes: 5, ..Candidate::new(&params, plan, params.q()) }]
+        }));
+        let choose = |budget| IndexMap::choose(levels.clone(), Some(budget), |_| Ok(1.0));
+        let Err(synchromesh::Error::KeyBudget { least, budget: 100, .. }) = choose(100) else { panic!("{many}") };
+        let all = choose(least).unwrap();
+        assert_eq!((all.choices.len(), all.key_bytes), (3 + many as usize, least));
+        assert!(choose(least - 1).is_err());
+    }
     let lines = choose(Some(60)).unwrap().explain();
     assert_eq!(lines.len(), 3);
     assert!(lines[0].contains("hybrid, 2 digit(s)") && lines[0].contains("no other plan fits"), "{}", lines[0]);

@@ -5,7 +5,7 @@ mod machine;
 use std::sync::Arc;
 
 use machine::transforms_only;
-use synchromesh::plan::{Description, LevelSwitch, Plan, SchemeName};
+use synchromesh::plan::{Description, LevelSwitch, Plan, SchemeName, SchemeParams};
 use synchromesh::rlwe::Randomness;
 use synchromesh::{bfv, bgv, ckks};
 
@@ -110,17 +110,56 @@ fn each_level_switches_keys_its_own_way_where_a_profile_says_so() {
     }
 }
 
+/// The digits that the keys of a plan of BGV are stored in.
+fn stored_digits(plan: &Plan) -> usize {
+    let SchemeParams::Bgv(literal) = &plan.params else { panic!("{}", plan.scheme.name()) };
+    literal.omega
+}
+
 #[test]
-fn a_budget_of_key_bytes_is_kept_and_keys_stored_in_more_digits_are_weighed() {
+fn keys_are_stored_in_more_digits_where_the_budget_allows_and_that_is_faster() {
     let profile = transforms_only();
-    let description = Description { depth: 7, precision: Some(12), ..description(SchemeName::Ckks) };
-    let free = description.plan_for(Some(&profile)).unwrap();
-    let budget = 4 * free.key_bytes;
-    let rich = Description { max_key_bytes: Some(budget), ..description };
-    let plan = read_back(&rich.plan_for(Some(&profile)).unwrap());
-    assert!(plan.key_bytes <= budget && plan.circuit_ms <= free.circuit_ms, "{}", plan.explain.join("\n"));
-    let line = plan.explain.iter().find(|line| line.starts_with("key switching by level: ")).unwrap();
-    assert!(line.matches(" stored digits ").count() > 1, "{line}");
+    let within = |most: u64| {
+        let description =
+            Description { max_key_bytes: Some(most), width: Some(40), ..Description::new(SchemeName::Bgv, 9) };
+        let plan = Description { t: Some("2".into()), ..description }.plan_for(Some(&profile)).unwrap();
+        assert!(plan.key_bytes <= most, "{} bytes for a budget of {most}", plan.key_bytes);
+        read_back(&plan)
+    };
+    let fine = within(1 << 30);
+    let coarse = within(fine.key_bytes - 1);
+    let line = fine.explain.iter().find(|line| line.starts_with("key switching by level: ")).unwrap();
+    assert!(line.matches(" stored digits ").count() > 2, "{line}");
+    assert!(stored_digits(&fine) > stored_digits(&coarse) && fine.circuit_ms < coarse.circuit_ms, "{line}");
+    // More than the reference has, so that levels merge what is stored.
+    assert!(fine.switch.iter().any(|switch| switch.merged.is_some_and(|merged| merged > 1)), "{:?}", fine.switch);
+    for plan in [fine, coarse] {
+        let context = bgv::Context::new(plan.bgv().unwrap()).unwrap();
+        let mut randomness = Randomness::insecure_from_number(2);
+        let (secret, public) = context.generate_keys(&mut randomness).unwrap();
+        let keys = context.generate_evaluation_keys(&secret, &bgv::Rotations::none(), &mut randomness).unwrap();
+        assert_eq!(keys.to_bytes(context.rlwe(), None).unwrap().len() as u64, plan.key_bytes);
+        let evaluator = bgv::Evaluator::new(&context, Some(keys.into()));
+        let message = context.encode_coefficients(&[1i64, 1]).unwrap();
+        let x = context.encrypt(&public, &message, &mut randomness).unwrap();
+        let x = (0..plan.depth).fold(x, |x, _| evaluator.mul(&x, &x).unwrap());
+        // Modulo 2, (1 + X)^(2^d) = 1 + X^(2^d).
+        let out = context.decrypt(&secret, &x).unwrap();
+        let out = context.decode_coefficients(&out).unwrap();
+        let ones: Vec<usize> = (0..out.len()).filter(|&i| out[i] != 0).collect();
+        assert_eq!(ones, [0, 1 << plan.depth]);
+    }
+}
+
+#[test]
+fn levels_borrow_primes_where_a_profile_says_so() {
+    let rotations = vec![1];
+    let budget = Some(60_000_000);
+    let description =
+        Description { rotations, additions: 1, max_key_bytes: budget, ..Description::new(SchemeName::Bgv, 7) };
+    let plan = read_back(&description.plan_for(Some(&transforms_only())).unwrap());
+    assert!(plan.switch.iter().any(|switch| switch.method == "level-aware" && switch.borrowed.is_some()));
+    decrypts(&plan, usize::MAX);
 }
 
 #[test]

@@ -71,6 +71,7 @@ impl Squarings {
         let below = params.second_plan().map(|plan| plan.digits.len());
         let mut row = row(json!({
             "chain": self.name,
+            "log_scale": params.literal().log_scale,
             "log_n": params.log_n(),
             "depth": params.top_level(),
             "primes": rlwe.q().len(),

@@ -68,8 +68,9 @@ impl SwitchPlan {
     /// `borrowed` besides the dedicated ones.
     ///
     /// # Errors
-    /// [`Error::Params`] when a digit is empty, cuts a stored one, shares a prime with another digit or with P, or names
-    /// a prime outside q; and when the stored sizes do not add up to the number of ciphertext primes.
+    /// [`Error::Digits`] when a digit is empty, cuts a stored one, shares a prime with another digit or with P, or names
+    /// a prime outside q, with digits that do work; [`Error::Params`] when the stored sizes do not add up to the number of
+    /// ciphertext primes.
     pub fn coalesced(
         params: &Params,
         stored: &DigitSizes,
@@ -77,25 +78,63 @@ impl SwitchPlan {
         borrowed: &IndexSet,
     ) -> Result<Self, Error> {
         let plain = Self::with_digits(params, stored)?;
+        let wanted = Self { digits, special: params.p().union(borrowed), ..plain.clone() };
+        if let Some(rule) = plain.broken_by(&wanted.digits, borrowed) {
+            let nearest = plain.nearest_to(&wanted.digits, borrowed);
+            return Err(wanted.refused(rule, nearest.as_ref().map(|(digits, special)| (&digits[..], special))));
+        }
+        let gadget = Gadget::Coalesced { stored: plain.shape() };
+        Ok(Self { gadget, ..wanted })
+    }
+
+    /// What keeps a key of this plan from being used with these digits, and a P of `borrowed` besides its own.
+    fn broken_by(&self, digits: &[IndexSet], borrowed: &IndexSet) -> Option<String> {
+        let q = self.q();
         let mut seen = borrowed.clone();
-        for digit in &digits {
-            let outside = digit.is_empty() || !digit.without(params.q()).is_empty();
-            let shared = !digit.intersection(&seen).is_empty();
+        for digit in digits {
+            let outside = digit.is_empty() || !digit.without(&q).is_empty();
             let cuts = |d: &IndexSet| !matches!(d.intersection(digit).len(), n if n == 0 || n == d.len());
-            if outside || shared || plain.digits.iter().any(cuts) {
-                return Err(Error::params(format!(
-                    "digit {digit:?} must be a union of the stored digits {:?}, apart from the primes {seen:?} of \
-                     other digits and of P",
-                    stored.0
-                )));
+            if outside || !digit.intersection(&seen).is_empty() || self.digits.iter().any(cuts) {
+                return Some(format!(
+                    "digit {digit:?} must be a union of the stored digits {:?}, apart from the primes {seen:?} of other \
+                     digits and of P",
+                    self.digits
+                ));
             }
             seen = seen.union(digit);
         }
-        if digits.is_empty() || !borrowed.without(params.q()).is_empty() {
-            return Err(Error::params(format!("no digits, or borrowed primes {borrowed:?} outside q")));
+        let none = digits.is_empty() || !borrowed.without(&q).is_empty();
+        none.then(|| format!("no digits, or borrowed primes {borrowed:?} that are not all among {q:?}"))
+    }
+
+    /// Digits and special primes that a key of this plan does have: the whole stored digits that each digit meets first,
+    /// and of what is borrowed the primes apart from them; at least one stored digit is borrowed where there is no other P.
+    fn nearest_to(&self, digits: &[IndexSet], borrowed: &IndexSet) -> Option<(Vec<IndexSet>, IndexSet)> {
+        let mut free = self.digits.clone();
+        let mut take = |wanted: &IndexSet| -> IndexSet {
+            let meets = |d: &IndexSet| !d.intersection(wanted).is_empty();
+            let (met, rest): (Vec<IndexSet>, Vec<IndexSet>) = std::mem::take(&mut free).into_iter().partition(meets);
+            free = rest;
+            met.iter().flat_map(IndexSet::iter).collect()
+        };
+        let mut found: Vec<IndexSet> = digits.iter().map(&mut take).filter(|digit| !digit.is_empty()).collect();
+        if found.is_empty() {
+            found = self.digits.iter().filter(|d| d.intersection(borrowed).is_empty()).cloned().collect();
         }
-        let gadget = Gadget::Coalesced { stored: plain.shape() };
-        Ok(Self { digits, gadget, special: params.p().union(borrowed), ..plain })
+        let covered = |found: &[IndexSet]| found.iter().flat_map(IndexSet::iter).collect::<IndexSet>();
+        let mut special = self.special.union(&borrowed.intersection(&self.q()).without(&covered(&found)));
+        if special.is_empty() {
+            special = self.digits.iter().rfind(|d| !d.intersection(&covered(&found)).is_empty())?.clone();
+            found = found.iter().map(|d| d.without(&special)).filter(|d| !d.is_empty()).collect();
+        }
+        (!found.is_empty()).then_some((found, special))
+    }
+
+    /// The refusal of this plan's digits and P, and what works instead.
+    pub(super) fn refused(&self, rule: String, nearest: Option<(&[IndexSet], &IndexSet)>) -> Error {
+        let lists = |digits: &[IndexSet]| digits.iter().map(|d| d.as_slice().to_vec()).collect();
+        let nearest = nearest.map(|(digits, special)| Box::new((lists(digits), special.as_slice().to_vec())));
+        Error::Digits { digits: lists(&self.digits), special: self.special.as_slice().to_vec(), rule, nearest }
     }
 
     /// The plan for inputs on some of `primes` only: the key in use holds no more than they need. One in an extended ring
@@ -132,7 +171,7 @@ impl SwitchPlan {
     /// is multiplied by.
     ///
     /// # Errors
-    /// [`Error::Params`] when P is empty, has a prime of a digit, or one that the stored key does not live in; for a plan in
+    /// [`Error::Digits`] when P is empty, has a prime of a digit, or one that the stored key does not live in; for a plan in
     /// an extended ring, and for digits that are split in base 2^w, which take no constant.
     pub fn dividing_by(mut self, special: IndexSet) -> Result<Self, Error> {
         let (covered, stored) = (self.q(), self.shape());
@@ -142,11 +181,15 @@ impl SwitchPlan {
         }
         let plain = self.ring == ProductRing::Base && self.radix_bits.is_none();
         if special.is_empty() || !foreign.is_empty() || !plain {
-            return Err(Error::params(format!(
-                "P = {special:?} must be of the primes {:?} that the key is stored with, apart from those of the digits, \
-                 {covered:?}; P is chosen before an extended ring, and not for digits in base 2^w",
+            let rule = format!(
+                "P must be of the primes {:?} that the key is stored with, apart from those of the digits; it is chosen \
+                 before an extended ring, and not for digits in base 2^w",
                 stored.primes().without(&covered)
-            )));
+            );
+            // What is left of P where that is something, and the P there was.
+            let left = if plain { special.without(&foreign) } else { IndexSet::empty() };
+            let nearest = if left.is_empty() { self.special.clone() } else { left };
+            return Err(Self { special, ..self.clone() }.refused(rule, Some((&self.digits, &nearest))));
         }
         self.gadget = Gadget::Coalesced { stored };
         self.special = special;

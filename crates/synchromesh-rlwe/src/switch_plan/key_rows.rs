@@ -142,16 +142,21 @@ impl SwitchPlan {
         rows
     }
 
-    /// Fails unless the plan can be carried out: distinct special primes of the table, digits of one prime where they
-    /// are split, and digits of the key in distinct primes. Whether the ring holds the inner product is
-    /// [`Self::require_capacity`].
+    /// Fails unless the plan can be carried out: distinct special primes of the table, none of them in a digit, digits of
+    /// one prime where they are split, and digits of the key in distinct primes. Whether the ring holds the inner product
+    /// is [`Self::require_capacity`].
     ///
     /// # Errors
-    /// [`Error::Params`].
+    /// [`Error::Digits`] where P has a prime of a digit, [`Error::Params`] otherwise.
     pub fn require_valid(&self, params: &Params) -> Result<(), Error> {
         let (special, have) = (&self.special, params.ring().moduli().len());
         if !special.iter().enumerate().all(|(r, i)| i < have && special.position(i) == Some(r)) {
             return Err(Error::params(format!("P = {special:?} must be distinct primes of the {have} there are")));
+        }
+        let shared = special.intersection(&self.q());
+        if !shared.is_empty() {
+            let rule = format!("the primes {shared:?} are in a digit and in P");
+            return Err(self.refused(rule, Some((&self.digits, &special.without(&shared)))));
         }
         if let Some(bits) = self.radix_bits
             && (!(1..=61).contains(&bits) || self.digits.iter().any(|d| d.len() != 1))

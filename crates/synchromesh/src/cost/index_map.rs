@@ -43,21 +43,23 @@ impl IndexMap {
     /// most `budget` bytes together. Exact up to a dozen distinct keys.
     ///
     /// # Errors
-    /// [`Error::Params`] when a level has no candidate, or none within the budget; whatever `seconds` returns.
+    /// [`Error::Params`] when a level has no candidate, [`Error::KeyBudget`] when none within the budget serves a level;
+    /// whatever `seconds` returns.
     pub fn choose(
         levels: Vec<Vec<Candidate>>,
         budget: Option<u64>,
         mut seconds: impl FnMut(&Candidate) -> Result<f64>,
     ) -> Result<Self> {
-        let mut plans: Vec<(SwitchPlan, u64)> = Vec::new();
+        // Each plan once, with a candidate that has it.
+        let mut plans: Vec<Candidate> = Vec::new();
         let mut priced: Vec<Priced> = Vec::new();
         for (level, candidates) in levels.into_iter().enumerate() {
             let mut row = Vec::with_capacity(candidates.len());
             for candidate in candidates {
-                let known = plans.iter().position(|(p, _)| *p == candidate.plan);
+                let known = plans.iter().position(|known| known.plan == candidate.plan);
                 let number = known.unwrap_or(plans.len());
                 if known.is_none() {
-                    plans.push((candidate.plan.clone(), candidate.key_bytes));
+                    plans.push(candidate.clone());
                 }
                 let time = seconds(&candidate)?;
                 row.push((number, candidate, time));
@@ -68,8 +70,13 @@ impl IndexMap {
             row.sort_by(|a, b| a.2.total_cmp(&b.2));
             priced.push(row);
         }
-        let bytes: Vec<u64> = plans.iter().map(|(_, bytes)| *bytes).collect();
-        let kept = keep(&priced, &bytes, budget.unwrap_or(u64::MAX))?;
+        let bytes: Vec<u64> = plans.iter().map(|candidate| candidate.key_bytes).collect();
+        let budget = budget.unwrap_or(u64::MAX);
+        let kept = keep(&priced, &bytes, budget).ok_or_else(|| {
+            let kept = least(&priced, &bytes);
+            let labels: Vec<String> = plans.iter().zip(&kept).filter(|(_, k)| **k).map(|(c, _)| c.label()).collect();
+            Error::KeyBudget { budget, least: size(&bytes, &kept), plans: labels.join("; ") }
+        })?;
         Ok(Self::from_kept(priced, &bytes, &kept))
     }
 
@@ -135,9 +142,18 @@ fn total(priced: &[Priced], kept: &[bool]) -> Option<f64> {
     priced.iter().map(|row| row.iter().find(|(number, ..)| kept[*number]).map(|(.., s)| *s)).sum()
 }
 
-/// Which keys to hold: the subset with the least time within the budget.
-fn keep(priced: &[Priced], bytes: &[u64], budget: u64) -> Result<Vec<bool>> {
-    let size = |kept: &[bool]| -> u64 { kept.iter().zip(bytes).filter(|(k, _)| **k).map(|(_, b)| *b).sum() };
+/// Bytes of the keys that are kept.
+fn size(bytes: &[u64], kept: &[bool]) -> u64 {
+    kept.iter().zip(bytes).filter(|(k, _)| **k).map(|(_, b)| *b).sum()
+}
+
+/// Every set of a few keys, none left out but the empty one.
+fn subsets(keys: usize) -> impl Iterator<Item = Vec<bool>> {
+    (1u32..1 << keys).map(move |mask| (0..keys).map(|i| mask >> i & 1 == 1).collect())
+}
+
+/// Which keys to hold: the subset with the least time within the budget; none where no subset within it serves all levels.
+fn keep(priced: &[Priced], bytes: &[u64], budget: u64) -> Option<Vec<bool>> {
     let all = vec![true; bytes.len()];
     // Keys that no level would choose cost bytes for nothing.
     let trim = |kept: &[bool]| -> Vec<bool> {
@@ -150,34 +166,49 @@ fn keep(priced: &[Priced], bytes: &[u64], budget: u64) -> Result<Vec<bool>> {
         used
     };
     let unlimited = trim(&all);
-    if size(&unlimited) <= budget {
-        return Ok(unlimited);
+    if size(bytes, &unlimited) <= budget {
+        return Some(unlimited);
     }
     let found = if bytes.len() <= EXHAUSTIVE_KEYS {
-        let subsets = (1u32..1 << bytes.len()).map(|mask| (0..bytes.len()).map(|i| mask >> i & 1 == 1).collect());
-        let fitting = subsets.filter(|kept: &Vec<bool>| size(kept) <= budget);
-        let timed = fitting.filter_map(|kept| total(priced, &kept).map(|time| (kept, time)));
-        timed.min_by(|a, b| a.1.total_cmp(&b.1).then(size(&a.0).cmp(&size(&b.0)))).map(|(kept, _)| kept)
+        let timed = subsets(bytes.len()).filter(|kept| size(bytes, kept) <= budget);
+        let timed = timed.filter_map(|kept| total(priced, &kept).map(|time| (kept, time)));
+        let least = |a: &(Vec<bool>, f64), b: &(Vec<bool>, f64)| {
+            a.1.total_cmp(&b.1).then(size(bytes, &a.0).cmp(&size(bytes, &b.0)))
+        };
+        timed.min_by(least).map(|(kept, _)| kept)
     } else {
+        // Dropping by time may end with keys that serve all levels and are not the least.
         drop_one_by_one(priced, bytes, budget, all)
+            .or_else(|| Some(least(priced, bytes)).filter(|kept| size(bytes, kept) <= budget))
     };
-    found.map(|kept| trim(&kept)).ok_or_else(|| {
-        let alone = (0..bytes.len()).filter(|&i| {
-            let one: Vec<bool> = (0..bytes.len()).map(|j| i == j).collect();
-            total(priced, &one).is_some()
-        });
-        let least = alone.map(|i| bytes[i]).min().unwrap_or(0);
-        Error::params(format!(
-            "no keys of at most {budget} bytes serve every level; the smallest that serves all takes {least} bytes"
-        ))
-    })
+    found.map(|kept| trim(&kept))
+}
+
+/// The keys of the fewest bytes that serve every level: of all sets where there are few keys, else the better of one key
+/// and of dropping the largest as long as the others serve.
+fn least(priced: &[Priced], bytes: &[u64]) -> Vec<bool> {
+    let keys = bytes.len();
+    let serves = |kept: &Vec<bool>| total(priced, kept).is_some();
+    let sets: Vec<Vec<bool>> = if keys <= EXHAUSTIVE_KEYS {
+        subsets(keys).filter(serves).collect()
+    } else {
+        let mut fewer = vec![true; keys];
+        let mut order: Vec<usize> = (0..keys).collect();
+        order.sort_by_key(|&i| std::cmp::Reverse(bytes[i]));
+        for i in order {
+            fewer[i] = false;
+            fewer[i] = !serves(&fewer);
+        }
+        let single = (0..keys).map(|i| (0..keys).map(|j| i == j).collect());
+        single.filter(serves).chain([fewer]).collect()
+    };
+    sets.into_iter().min_by_key(|kept| size(bytes, kept)).unwrap_or_else(|| vec![true; keys])
 }
 
 /// Drops the key that costs the least time for each byte it frees, until the rest fits.
 fn drop_one_by_one(priced: &[Priced], bytes: &[u64], budget: u64, mut kept: Vec<bool>) -> Option<Vec<bool>> {
     loop {
-        let size: u64 = kept.iter().zip(bytes).filter(|(k, _)| **k).map(|(_, b)| *b).sum();
-        if size <= budget {
+        if size(bytes, &kept) <= budget {
             return Some(kept);
         }
         let now = total(priced, &kept)?;

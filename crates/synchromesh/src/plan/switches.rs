@@ -256,7 +256,12 @@ impl Plan {
     ) -> Result<()> {
         let (mut choices, mut levels) = (Vec::new(), Vec::new());
         for level in 0..=params.top_level() {
-            let found = cost::choices(params, stored, (request.reference, slack), level)?;
+            let mut found = cost::choices(params, stored, (request.reference, slack), level)?;
+            // Keys stored in more digits than are asked for at most serve as they are merged.
+            let most = request.description.max_digits.unwrap_or(usize::MAX);
+            if found.iter().any(|(_, candidate)| candidate.omega() <= most) {
+                found.retain(|(_, candidate)| candidate.omega() <= most);
+            }
             let (choice, candidates): (Vec<LevelChoice>, Vec<Candidate>) = found.into_iter().unzip();
             choices.push(choice);
             levels.push(candidates);
