@@ -62,7 +62,7 @@ fn rotate_at_all_levels(f: &mut Fixture, keys: &std::sync::Arc<EvaluationKeys<Co
         let expected = automorphism(&m, g);
         let rotated = switching.automorphism(&f.context, &slots, g).unwrap();
         checked += usize::from(within(f, &f.secret, &rotated, &expected));
-        if (level + most) % 3 == 0 {
+        if (level + most).is_multiple_of(3) {
             let rotated = switching.automorphism(&f.context, &coefficients, g).unwrap();
             within(f, &f.secret, &rotated, &expected);
         }
