@@ -168,19 +168,21 @@ impl MatrixProduct {
 }
 
 /// Slots on their way to Python.
-fn array<'py>(py: Python<'py>, slots: &[usize]) -> Bound<'py, PyArray1<i64>> {
+type Slots<'py> = Bound<'py, PyArray1<i64>>;
+
+fn array<'py>(py: Python<'py>, slots: &[usize]) -> Slots<'py> {
     slots.iter().map(|&slot| slot as i64).collect::<Vec<_>>().into_pyarray(py)
 }
 
 #[pymethods]
 impl MatrixProduct {
     /// The moves that bring a factor's elements to their places: slots they come from, and go to, through ciphertexts.
-    fn moves<'py>(&self, py: Python<'py>, right: bool) -> Vec<[Bound<'py, PyArray1<i64>>; 2]> {
-        self.layout.moves[usize::from(right)].iter().map(|m| [array(py, &m.from), array(py, &m.to)]).collect()
+    fn moves<'py>(&self, py: Python<'py>, right: bool) -> Vec<(Slots<'py>, Slots<'py>)> {
+        self.layout.moves[usize::from(right)].iter().map(|m| (array(py, &m.from), array(py, &m.to))).collect()
     }
 
     /// The slot of each entry of the product, row after row, counted through its ciphertexts.
-    fn places<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    fn places<'py>(&self, py: Python<'py>) -> PyResult<Slots<'py>> {
         let plan = &self.layout.plan;
         let ([rows, _, columns], count) = (plan.blocks(), plan.packing().shape().count());
         let slots: Vec<Vec<usize>> = (0..rows * columns).map(|at| (at * count..(at + 1) * count).collect()).collect();
