@@ -113,7 +113,7 @@ pub enum Error {
         /// The rule they break, with the numbers.
         rule: String,
         /// Digits and special primes next to these that go together.
-        nearest: Option<(Vec<Vec<usize>>, Vec<usize>)>,
+        nearest: Option<Box<(Vec<Vec<usize>>, Vec<usize>)>>,
     },
     /// A plan is for keys stored with other digits or special primes than this one.
     #[error(
@@ -235,8 +235,8 @@ impl Error {
                 "switch the modulus down to a level whose primes are among {have:?}, with a plan whose P is too, or use a \
                  key for more levels"
             ),
-            Self::Digits { nearest: Some((digits, special)), .. } => {
-                format!("use the digits {digits:?} with P of the primes {special:?}")
+            Self::Digits { nearest: Some(nearest), .. } => {
+                format!("use the digits {:?} with P of the primes {:?}", nearest.0, nearest.1)
             }
             Self::Digits { .. } => "use digits that are whole stored ones, and a P of other primes".to_owned(),
             Self::KeyShape { have, have_special, .. } => format!(

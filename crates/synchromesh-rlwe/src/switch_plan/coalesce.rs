@@ -133,7 +133,7 @@ impl SwitchPlan {
     /// The refusal of this plan's digits and P, and what works instead.
     pub(super) fn refused(&self, rule: String, nearest: Option<(&[IndexSet], &IndexSet)>) -> Error {
         let lists = |digits: &[IndexSet]| digits.iter().map(|d| d.as_slice().to_vec()).collect();
-        let nearest = nearest.map(|(digits, special)| (lists(digits), special.as_slice().to_vec()));
+        let nearest = nearest.map(|(digits, special)| Box::new((lists(digits), special.as_slice().to_vec())));
         Error::Digits { digits: lists(&self.digits), special: self.special.as_slice().to_vec(), rule, nearest }
     }
 
