@@ -4,9 +4,6 @@ use crate::entropy::EntropyError;
 use crate::security::SecurityError;
 use crate::wire::WireError;
 
-/// Indices of the primes of each digit, and of the special primes.
-pub type DigitsOfPrimes = (Vec<Vec<usize>>, Vec<usize>);
-
 /// Errors of this crate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -116,7 +113,7 @@ pub enum Error {
         /// The rule they break, with the numbers.
         rule: String,
         /// Digits and special primes next to these that go together.
-        nearest: Option<Box<DigitsOfPrimes>>,
+        nearest: Option<Box<(Vec<Vec<usize>>, Vec<usize>)>>,
     },
     /// A plan is for keys stored with other digits or special primes than this one.
     #[error(
@@ -239,8 +236,7 @@ impl Error {
                  key for more levels"
             ),
             Self::Digits { nearest: Some(nearest), .. } => {
-                let (digits, special) = nearest.as_ref();
-                format!("use the digits {digits:?} with P of the primes {special:?}")
+                format!("use the digits {:?} with P of the primes {:?}", nearest.0, nearest.1)
             }
             Self::Digits { .. } => "use digits that are whole stored ones, and a P of other primes".to_owned(),
             Self::KeyShape { have, have_special, .. } => format!(

@@ -35,7 +35,7 @@ fn rotates(f: &mut Fixture, keys: EvaluationKeys<Counted>, plan: SwitchPlan, lev
 /// The digits and special primes that the refusal names, which its message and its remedy say.
 fn nearest(error: &Error) -> (Vec<IndexSet>, IndexSet) {
     let Error::Digits { nearest: Some(nearest), .. } = error else { panic!("{error}") };
-    let (digits, special) = nearest.as_ref();
+    let (digits, special) = &**nearest;
     assert_eq!(error.kind(), "key_digits");
     assert!(error.remedy().contains(&format!("{digits:?} with P of the primes {special:?}")), "{}", error.remedy());
     (digits.iter().map(|d| set(d.iter().copied())).collect(), set(special.iter().copied()))
