@@ -373,10 +373,12 @@ pub(super) fn compared(log_n: u32, scheme: &str, l: usize) -> [Request; 4] {
 /// Linear against the baseline and against hybrid key switching with eight primes a digit, all at 128 bits or more.
 pub(super) fn claims(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
     let mut rows = Vec::new();
-    let (batches, schemes): (&[usize], &[&str]) = match runner.device() {
-        Device::Cpu => (&[1], &["bfv", "bgv", "ckks"]),
-        device if device.is_real() => (&[1, 8, 64], &["bfv", "bgv", "ckks"]),
-        _ => (&[1, 2], &["bgv"]),
+    let real = runner.device().is_real();
+    let schemes: &[&str] = if real { &["bfv", "bgv", "ckks"] } else { &["bgv"] };
+    let batches: &[usize] = match (runner.device() == Device::Cpu, real) {
+        (true, _) => &[1],
+        (_, true) => &[1, 8, 64],
+        _ => &[1, 2],
     };
     // Below, a P for eight primes leaves no room for them.
     let degrees: &[u32] = if runner.quick() { &[15] } else { &[15, 16] };
