@@ -4,6 +4,9 @@ use crate::entropy::EntropyError;
 use crate::security::SecurityError;
 use crate::wire::WireError;
 
+/// Indices of the primes of each digit, and of the special primes.
+pub type DigitsOfPrimes = (Vec<Vec<usize>>, Vec<usize>);
+
 /// Errors of this crate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -113,7 +116,7 @@ pub enum Error {
         /// The rule they break, with the numbers.
         rule: String,
         /// Digits and special primes next to these that go together.
-        nearest: Option<Box<(Vec<Vec<usize>>, Vec<usize>)>>,
+        nearest: Option<Box<DigitsOfPrimes>>,
     },
     /// A plan is for keys stored with other digits or special primes than this one.
     #[error(
