@@ -61,7 +61,7 @@ impl Plan {
         Self { log_n: (10..=17).collect(), least: Duration::from_millis(8), rounds: 2, most_bytes: 512 << 20 }
     }
 
-    /// Every other degree from 2^10 to 2^16, seconds.
+    /// Every other degree from 2^10 to 2^16, under a minute.
     #[must_use]
     pub fn quick() -> Self {
         let (least, rounds, most_bytes) = (Duration::from_millis(2), 1, 128 << 20);

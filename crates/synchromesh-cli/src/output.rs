@@ -106,9 +106,14 @@ fn section(out: &mut String, object: &Map<String, Value>, indent: usize) {
     }
 }
 
-/// Rows of objects under the keys of the first.
+/// Rows of objects under every key that one of them has.
 fn table(out: &mut String, rows: &[Value], indent: usize) {
-    let keys: Vec<&String> = rows.first().and_then(Value::as_object).map_or(Vec::new(), |row| row.keys().collect());
+    let mut keys: Vec<&String> = Vec::new();
+    for key in rows.iter().filter_map(Value::as_object).flat_map(Map::keys) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
     let mut lines = vec![keys.iter().map(|k| label(k)).collect::<Vec<_>>()];
     for row in rows {
         lines.push(keys.iter().map(|k| text(k, row.get(k.as_str()).unwrap_or(&Value::Null))).collect());
@@ -208,6 +213,13 @@ mod tests {
     struct Device {
         name: &'static str,
         memory_bytes: u64,
+    }
+
+    #[test]
+    fn tables_have_every_key_that_a_row_has() {
+        let mut out = String::new();
+        table(&mut out, &[json!({"level": 0}), json!({"level": 1, "borrowed": 2})], 0);
+        assert_eq!(out, "level  borrowed\n0      -\n1      2\n");
     }
 
     fn sample() -> Report {

@@ -108,8 +108,11 @@ impl Context {
         rotations: Vec<i64>,
         swap: bool,
     ) -> PyResult<EvaluationKeys> {
-        let (keyed, secret) = (Arc::clone(self.keyed()?), Arc::clone(&secret.key));
-        let keys = interruptible(py, move || keyed.evaluation_keys(&secret, &rotations, swap))?;
+        let (keyed, secret, plan) = (Arc::clone(self.keyed()?), Arc::clone(&secret.key), Arc::clone(&self.plan));
+        let keys = interruptible(py, move || {
+            let keys = keyed.evaluation_keys(&secret, &rotations, swap)?;
+            Ok(Plan::from_json(&plan)?.trim(keyed.rlwe(), keys)?)
+        })?;
         Ok(EvaluationKeys { context: self.clone(), key: Arc::new(keys) })
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -91,3 +93,16 @@ def test_what_cannot_be_says_why():
     for wrong in ({"scheme": "rsa"}, {"security": 64}, {"scheme": "bfv", "t": 1}):
         with pytest.raises(errors.ParamsError):
             sm.plan(depth=1, **wrong)
+
+
+def test_keys_for_rotations_low_down_are_trimmed():
+    plan = sm.plan(scheme="bgv", depth=2, rotations=[1], security="insecure")
+    fields = json.loads(plan.to_json())
+    low = sm.Plan.from_json(json.dumps(fields | {"rotation_level": 0}))
+    whole, trimmed = sm.Context(plan, insecure=True), sm.Context(low, insecure=True)
+    keys = trimmed.keygen()
+    assert keys.evaluation.nbytes < whole.keygen().evaluation.nbytes
+    x = trimmed.encrypt(np.arange(8))
+    assert (keys.secret.decrypt(x.at_level(0).rotate(1))[:7] == np.arange(1, 8)).all()
+    with pytest.raises(errors.MissingKeyError, match="trimmed"):
+        x.rotate(1)

@@ -17,7 +17,7 @@ pub(super) struct Tune {
     /// directory].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Fewer degrees and shorter measurements: half a minute, and coarser.
+    /// Fewer degrees and shorter measurements: under a minute, and coarser.
     #[arg(long)]
     quick: bool,
     /// These degrees only, as log2; what the file says of others is kept.

@@ -1,6 +1,6 @@
 //! The shape of a chain: how many bits each level has, split into primes, and the digits and special primes for it.
 
-use synchromesh_rlwe::ring::prime::ntt_primes_excluding;
+use synchromesh_rlwe::ring::prime::{MIN_PRIME_BITS, ntt_primes_excluding};
 use synchromesh_rlwe::{DigitSizes, LevelPlans, Params, ParamsLiteral, Schedule, Security};
 
 use super::Description;
@@ -46,12 +46,13 @@ pub(super) fn limit_text(log_n: u32, security: Security) -> String {
 /// `bits` as the fewest equal primes of at most `width` bits; their sum is at least `bits`.
 pub(super) fn split(bits: u32, width: u32) -> Vec<u32> {
     let count = bits.div_ceil(width).max(1);
-    vec![bits.div_ceil(count); count as usize]
+    vec![bits.div_ceil(count).max(MIN_PRIME_BITS); count as usize]
 }
 
-/// `bits` as primes of at most `width` bits whose widths add up to exactly `bits`.
+/// `bits` as primes of at most `width` bits whose widths add up to exactly `bits`; fewer and longer ones where that many
+/// would be shorter than a prime can be.
 pub(super) fn split_exactly(bits: u32, width: u32) -> Vec<u32> {
-    let count = bits.div_ceil(width).max(1);
+    let count = bits.div_ceil(width).min(bits / MIN_PRIME_BITS).max(1);
     (0..count).map(|i| bits / count + u32::from(i < bits % count)).collect()
 }
 
@@ -220,6 +221,13 @@ pub(super) fn explain_digits(found: &[Digits], profile: Option<&Profile>) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_prime_is_shorter_than_a_prime_can_be() {
+        assert_eq!((split(38, 30), split(75, 30)), (vec![20, 20], vec![25; 3]));
+        assert_eq!((split_exactly(38, 29), split_exactly(59, 29)), (vec![38], vec![30, 29]));
+        assert_eq!((split_exactly(50, 29), split_exactly(24, 30)), (vec![25, 25], vec![24]));
+    }
 
     #[test]
     fn raising_the_degree_is_weighed_where_there_are_many_digits() {
