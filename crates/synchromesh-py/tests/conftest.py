@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 
 import synchromesh as sm
+
+# A run that a shell put in the background ignores Ctrl-C; the tests of it do not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STEPS = [s * (1 << i) for i in range(10) for s in (1, -1)]
 

@@ -71,6 +71,7 @@ def slow(x):
         time.sleep(0.01)
     return x * x
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 main = threading.get_ident()
 threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
 try:
