@@ -92,7 +92,7 @@ def test_ctrl_c_ends_key_generation():
     plan = sm.plan(scheme="bgv", depth=6, t=1073479681, rotations=range(1, 700), security="insecure")
     context = sm.Context(plan, insecure=True)
     main = threading.get_ident()
-    timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer = threading.Timer(0.03, lambda: signal.pthread_kill(main, signal.SIGINT))
     timer.start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
