@@ -6,7 +6,7 @@
 
 mod checks;
 mod commands;
-#[path = "../../tests/runs/mod.rs"]
+#[path = "../../tests/it/runs/mod.rs"]
 mod runs;
 
 use std::path::PathBuf;

@@ -1,0 +1,15 @@
+//! The three schemes on the emulated device: what they decrypt to, and the ciphertexts of the CPU bit for bit.
+
+use std::sync::Arc;
+
+use crate::runs::schemes::{SCHEMES, has_the_bits_of_the_cpu};
+use synchromesh_cuda::{Cuda, Emulated, Order};
+
+#[test]
+fn every_scheme_multiplies_adds_rotates_and_decrypts() {
+    for scheme in SCHEMES {
+        has_the_bits_of_the_cpu(scheme, |ring| {
+            Cuda::new(Arc::clone(ring), Emulated::new(Order::Shuffled(9)), None).expect("a device")
+        });
+    }
+}

@@ -1,0 +1,8 @@
+//! The integration tests of synchromesh-triples, one program: what they share is compiled once.
+
+mod common;
+mod files;
+mod online;
+mod proofs;
+mod proofs_keys;
+mod tls;

@@ -1,0 +1,29 @@
+//! The integration tests of the schemes, one program: what they share is compiled once.
+
+mod bad_input;
+mod bfv;
+mod bfv_variants;
+mod bgv;
+mod bgv_variants;
+mod bridge;
+mod circuits;
+mod circuits_ckks;
+mod ckks;
+mod ckks_fixture;
+mod ckks_publish;
+mod ckks_refusals;
+mod cost;
+mod joined;
+mod judge_bfv;
+mod judge_bgv;
+mod machine;
+mod matrix;
+mod matrix_ckks;
+mod oracle;
+mod prime_switching;
+mod random_circuits;
+mod random_mixed;
+mod suite;
+mod switching;
+mod wide_modulus;
+mod wire;
