@@ -27,7 +27,8 @@ use crate::switch_plan::{ProductRing, SwitchPlan};
 pub struct PreparedKey<B: Backend = Cpu> {
     source: Source,
     target: KeyId,
-    omega: usize,
+    /// The number in its plan of each row, rising: all of them, unless the key is trimmed.
+    numbers: Vec<usize>,
     /// Digits of the key; 1 in R_QP.
     groups: usize,
     primes: IndexSet,
@@ -62,25 +63,28 @@ impl<B: Backend> PreparedKey<B> {
     /// Number of rows: one a digit of the input, or radix digit.
     #[must_use]
     pub const fn omega(&self) -> usize {
-        self.omega
+        self.numbers.len()
     }
 
     /// Bytes at N = `n`.
     #[must_use]
     pub fn bytes(&self, n: usize) -> u64 {
-        16u64.saturating_mul((self.omega * self.groups * self.primes.len()) as u64).saturating_mul(n as u64)
+        16u64.saturating_mul((self.omega() * self.groups * self.primes.len()) as u64).saturating_mul(n as u64)
     }
 
-    /// Where the limbs of `primes` lie in row `first` and the first digit of the key; `count` - 1 rows follow.
+    /// Where the limbs of `primes` lie in row number `first` of the plan and the first digit of the key; the next
+    /// `count` - 1 rows follow it.
     pub(crate) fn rows(&self, primes: &IndexSet, first: usize, count: usize) -> Result<Vec<usize>, Error> {
         let missing = primes.without(&self.primes);
-        if !missing.is_empty() || first + count > self.omega {
+        let at = self.numbers.partition_point(|&number| number < first);
+        let there = self.numbers.get(at..at + count).is_some_and(|list| list.iter().copied().eq(first..first + count));
+        if !missing.is_empty() || !there {
             let missing = if missing.is_empty() { primes } else { &missing };
             let source_name = self.source.to_string();
             let [missing, have] = [missing, &self.primes].map(|set| set.as_slice().to_vec());
             return Err(Error::TrimmedKey { source_name, missing, have });
         }
-        Ok(self.primes.rows(primes)?.into_iter().map(|r| first * self.groups * self.primes.len() + r).collect())
+        Ok(self.primes.rows(primes)?.into_iter().map(|r| at * self.groups * self.primes.len() + r).collect())
     }
 
     /// Column 0 (b) and column 1 (a).
@@ -190,8 +194,8 @@ impl<B: Backend> SwitchKey<B> {
     /// [`Error::ParamsDiffer`], [`Error::Params`] when the plan is for another kind of stored key, [`Error::TrimmedKey`]
     /// when this key has lost what the plan's lowest level needs, or when the device fails.
     pub fn expand(&self, context: &Context<B>, plan: &SwitchPlan) -> Result<PreparedKey<B>, Error> {
-        let plan = self.narrowed(context.params(), plan)?;
-        self.sum_rows(context, &plan, None)
+        let (plan, numbers) = self.narrowed(context.params(), plan)?;
+        self.sum_rows(context, &plan, numbers, None)
     }
 
     /// The key for the digits and primes of `plan`, with its constants: those of folding, and P / P_0 on a digit's own
@@ -202,11 +206,12 @@ impl<B: Backend> SwitchKey<B> {
     pub fn prepare(&self, context: &Context<B>, plan: &SwitchPlan) -> Result<PreparedKey<B>, Error> {
         let params = context.params();
         plan.require_valid(params)?;
-        let plan = &self.narrowed(params, plan)?;
+        let (plan, numbers) = &self.narrowed(params, plan)?;
+        let numbers = numbers.clone();
         let folded = plan.key_factors(params)?;
         match &plan.ring {
-            ProductRing::Base => self.sum_rows(context, plan, Some(&folded)),
-            ProductRing::Extended(ring) => lift::prepare(self, context, plan, ring, &folded),
+            ProductRing::Base => self.sum_rows(context, plan, numbers, Some(&folded)),
+            ProductRing::Extended(ring) => lift::prepare(self, context, plan, numbers, ring, &folded),
         }
     }
 
@@ -216,20 +221,19 @@ impl<B: Backend> SwitchKey<B> {
         usize::try_from(plan.prepared_bytes(context.params())).unwrap_or(usize::MAX)
     }
 
-    /// The plan as far as this key goes: that of the levels it was trimmed to.
-    fn narrowed(&self, params: &Params, plan: &SwitchPlan) -> Result<SwitchPlan, Error> {
+    /// The plan as far as this key goes, that of the levels it was trimmed to; and which of the plan's rows it has.
+    fn narrowed(&self, params: &Params, plan: &SwitchPlan) -> Result<(SwitchPlan, Vec<usize>), Error> {
         params.require_digest(self.params_digest())?;
         self.require_shape(&plan.shape())?;
         let part = self.part();
         if part.is_whole(params) {
-            return Ok(plan.clone());
+            return Ok((plan.clone(), (0..plan.rows(params, params.q()).len()).collect()));
         }
-        // Digits keep their numbers if only the last ones go.
-        let leading = plan.active_digits(part.usable()).iter().enumerate().all(|(at, (j, _))| at == *j);
         let narrowed = plan.clone().up_to(part.usable());
         let missing = narrowed.key_primes().without(part.primes());
-        if leading && missing.is_empty() && !narrowed.digits.is_empty() {
-            return Ok(narrowed);
+        if missing.is_empty() && !narrowed.digits.is_empty() {
+            let numbers = plan.rows(params, part.usable()).iter().map(|row| row.index).collect();
+            return Ok((narrowed, numbers));
         }
         Err(self.lacks(if missing.is_empty() { &plan.special } else { &missing }))
     }
@@ -239,6 +243,7 @@ impl<B: Backend> SwitchKey<B> {
         &self,
         context: &Context<B>,
         plan: &SwitchPlan,
+        numbers: Vec<usize>,
         factors: Option<&[u64]>,
     ) -> Result<PreparedKey<B>, Error> {
         let (params, backend) = (context.params(), context.backend());
@@ -260,7 +265,7 @@ impl<B: Backend> SwitchKey<B> {
             let at: Vec<usize> = (row.index * width..(row.index + 1) * width).collect();
             self.sum_row_into(context, (&row.stored, &primes), factors.as_deref(), columns.each_mut(), &at)?;
         }
-        Ok(PreparedKey { source: self.source(), target: self.target(), omega, groups: 1, primes, columns })
+        Ok(PreparedKey { source: self.source(), target: self.target(), numbers, groups: 1, primes, columns })
     }
 
     /// The sum of the rows `stored` on `primes`, times a factor for each limb, into the rows `at` of both columns.

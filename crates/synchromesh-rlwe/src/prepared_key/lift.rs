@@ -21,6 +21,7 @@ pub(super) fn prepare<B: Backend>(
     key: &SwitchKey<B>,
     context: &Context<B>,
     plan: &SwitchPlan,
+    numbers: Vec<usize>,
     extended: &ExtendedRing,
     factors: &[u64],
 ) -> Result<PreparedKey<B>, Error> {
@@ -57,7 +58,14 @@ pub(super) fn prepare<B: Backend>(
             }
         }
     }
-    Ok(PreparedKey { source: key.source(), target: key.target(), omega, groups, primes: extended.aux.clone(), columns })
+    Ok(PreparedKey {
+        source: key.source(),
+        target: key.target(),
+        numbers,
+        groups,
+        primes: extended.aux.clone(),
+        columns,
+    })
 }
 
 fn lifts<B: Backend>(context: &Context<B>, extended: &ExtendedRing, primes: &IndexSet) -> Result<Vec<Lift<B>>, Error> {

@@ -87,9 +87,13 @@ fn every_choice_of_every_level_decrypts_from_one_stored_key() {
         let stored = SwitchPlan::with_digits(&params, &sizes).unwrap();
         let keys = keys(&mut f, &stored);
         for level in 0..=params.top_level() {
-            for choice in LevelChoice::all(&params, &stored, level).unwrap().into_iter().flatten() {
+            let choices = LevelChoice::all(&params, &stored, level).unwrap();
+            let used = choices.len();
+            for choice in choices.into_iter().flatten() {
                 let plan = choice.plan(&params, &stored, level).unwrap();
                 assert_eq!(plan.shape(), stored.shape());
+                let digits = plan.clone().up_to(params.level(level).unwrap()).digits.len();
+                assert!(digits <= used.div_ceil(choice.merged), "{digits} of {used} by {choice:?}");
                 if choice == LevelChoice::plain(&stored) {
                     assert_eq!(plan, stored);
                 }
