@@ -150,6 +150,12 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// Other machines did not compute what they were asked for.
+    #[error("blocks on other machines: {reason}")]
+    Workers {
+        /// What went wrong.
+        reason: String,
+    },
     /// A session that aborted is used again.
     #[error("this session has aborted and stays so")]
     Aborted,
@@ -203,6 +209,7 @@ impl Error {
             Self::KeySpent { .. } => "key_spent",
             Self::NoParameters { .. } => "no_parameters",
             Self::Tls { .. } => "tls",
+            Self::Workers { .. } => "workers",
             Self::Aborted => "aborted",
             Self::File(error) => error.kind(),
             Self::Proof(error) => error.kind(),
@@ -233,6 +240,9 @@ impl Error {
             Self::NoParameters { .. } => "ask for less statistical security, fewer parties or a smaller prime".into(),
             Self::Tls { .. } => {
                 "check the list of parties: each with its address and the fingerprint it printed".into()
+            }
+            Self::Workers { .. } => {
+                "give the workers the setup of this session; then start a new one with fresh triples".into()
             }
             Self::Aborted => "start a new session with fresh triples".into(),
             Self::File(error) => error.remedy().into(),

@@ -6,6 +6,7 @@
 //!
 //! [`GenerationPlan`] chooses parameters, [`deal`] makes the keys, [`Generator`] is a party's run.
 
+mod blocks;
 mod check;
 mod circuit;
 mod decrypt;
@@ -19,6 +20,7 @@ mod setup;
 #[cfg(test)]
 mod tests;
 
+pub use blocks::Workers;
 pub use decryptions::DecryptionJournal;
 pub use encryption::Proofs;
 pub use generator::{Generator, Observer, Phase, Progress};

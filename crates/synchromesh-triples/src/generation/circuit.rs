@@ -42,20 +42,28 @@ pub(crate) fn product_level<B: Backend>(
     Ok(plan.levels(&evaluator, a, b)?.product)
 }
 
-/// All products of one batch; keys are for levels up to `level`.
+/// Rows of A's ciphertexts, columns of B's, the MAC key's, and whether MACs of A and of B are wanted beside those of C.
+pub(crate) struct Factors<'a, B: Backend> {
+    pub(crate) a: &'a [Ciphertext<B>],
+    pub(crate) b: &'a [Ciphertext<B>],
+    pub(crate) alpha: &'a Ciphertext<B>,
+    pub(crate) macs: [bool; 2],
+}
+
+/// All products of these factors; keys are for levels up to `level`.
 pub(crate) fn multiply<B: Backend>(
     evaluator: &Evaluator<B>,
     plan: &MatrixPlan,
     choices: &MatrixChoices,
-    [a, b]: [&[Ciphertext<B>]; 2],
-    alpha: &Ciphertext<B>,
+    factors: &Factors<'_, B>,
     level: usize,
 ) -> Result<Products<B>> {
-    let c = plan.multiply(evaluator, choices, a, b)?;
+    let Factors { a, b, alpha, macs: [of_a, of_b] } = *factors;
+    let c = plan.multiply_part(evaluator, choices, a, b)?;
     let lowered = |x: &Ciphertext<B>| evaluator.mod_switch_to(x, level.min(x.level()));
     let alpha = lowered(alpha)?;
     let mac = |x: &Ciphertext<B>| Ok(evaluator.mul(&lowered(x)?, &alpha)?);
     let macs = |list: &[Ciphertext<B>]| list.iter().map(mac).collect::<Result<Vec<_>>>();
-    let macs = [macs(a)?, macs(b)?, macs(&c)?];
+    let macs = [macs(if of_a { a } else { &[] })?, macs(if of_b { b } else { &[] })?, macs(&c)?];
     Ok(Products { c, macs })
 }

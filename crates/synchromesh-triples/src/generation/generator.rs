@@ -5,10 +5,12 @@ use std::time::Instant;
 use synchromesh::batch::{PlainPoly, Residues};
 use synchromesh::bgv::{Ciphertext, Evaluator};
 use synchromesh::circuits::Side;
+use synchromesh::rlwe::ring::Cpu;
 use zeroize::Zeroizing;
 
+use super::blocks::{Remote, Workers};
 use super::check::{Candidate, check, random};
-use super::circuit::{Products, multiply};
+use super::circuit::{Factors, Products, multiply};
 use super::decrypt::{Pending, share_bytes};
 use super::decryptions::DecryptionJournal;
 use super::encryption::{Content, Encryptions};
@@ -61,6 +63,8 @@ pub struct Generator<'a, T> {
     key: &'a PartyKey,
     journal: DecryptionJournal,
     threads: usize,
+    workers: Option<Box<dyn Workers + 'a>>,
+    blocks: u64,
     alpha: Option<Ciphertext>,
     phases: Vec<Phase>,
     began: (&'static str, Instant, (u64, u64)),
@@ -96,6 +100,8 @@ impl<'a, T: Transport> Generator<'a, T> {
             key,
             journal,
             threads: 1,
+            workers: None,
+            blocks: 0,
             alpha: None,
             phases: Vec::new(),
             began,
@@ -109,6 +115,12 @@ impl<'a, T: Transport> Generator<'a, T> {
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         Self { threads, ..self }
+    }
+
+    /// The same with products of matrices computed by others, in blocks.
+    #[must_use]
+    pub fn with_workers(self, workers: Box<dyn Workers + 'a>) -> Self {
+        Self { workers: Some(workers), ..self }
     }
 
     /// What the phases took so far, each name once.
@@ -230,16 +242,19 @@ impl<'a, T: Transport> Generator<'a, T> {
         self.conduct.inputs(&mut own, plan.field());
         let mut sums = self.exchange(Content::Any, plaintexts)?.into_iter();
         let [left, right] = [Side::Left, Side::Right].map(|side| plan.matrices().ciphertexts(side));
+        let mut factors = || [left, right].map(|size| sums.by_ref().take(size).collect::<Vec<Ciphertext>>());
         let mut candidates = Vec::with_capacity(groups * plan.batch());
+        let mut remote = match self.workers.is_some() {
+            true => self.send_blocks((0..groups).map(|_| factors()), alpha)?.into_iter(),
+            false => Vec::new().into_iter(),
+        };
         for (group, (a, b)) in own.into_iter().enumerate() {
             self.enter("multiply", groups);
             self.tell(group, groups);
-            let [x, y]: [Vec<Ciphertext>; 2] = [left, right].map(|size| sums.by_ref().take(size).collect());
-            let evaluator = self.setup.evaluator();
-            let level = plan.placement().product;
-            let made =
-                multiply(evaluator, plan.matrices(), &plan.choices().threads(self.threads), [&x, &y], alpha, level)?;
-            drop((x, y));
+            let made = match remote.next() {
+                Some(batch) => self.receive_blocks(batch)?,
+                None => self.multiply(factors(), alpha)?,
+            };
             candidates.extend(self.decrypt(&made, a, b)?);
         }
         self.enter("check", 1);
@@ -248,13 +263,34 @@ impl<'a, T: Transport> Generator<'a, T> {
         Ok(triples)
     }
 
-    /// Shares of C and of all MACs of a group, beside the own A and B.
-    fn decrypt(
+    /// The products of a batch, computed here.
+    fn multiply(&self, [a, b]: [Vec<Ciphertext>; 2], alpha: &Ciphertext) -> Result<Products<Cpu>> {
+        let plan = self.setup.plan();
+        let choices = plan.choices().threads(self.threads);
+        let factors = Factors { a: &a, b: &b, alpha, macs: [true; 2] };
+        multiply(self.setup.evaluator(), plan.matrices(), &choices, &factors, plan.placement().product)
+    }
+
+    /// Begins all blocks of all batches: as many as the workers compute at one time, where there are so many.
+    fn send_blocks(
         &mut self,
-        made: &Products<synchromesh::rlwe::ring::Cpu>,
-        a: Vec<Matrix>,
-        b: Vec<Matrix>,
-    ) -> Result<Vec<Candidate>> {
+        batches: impl ExactSizeIterator<Item = [Vec<Ciphertext>; 2]>,
+        alpha: &Ciphertext,
+    ) -> Result<Vec<Remote>> {
+        let workers = self.workers.as_deref_mut().ok_or(Error::Aborted)?;
+        let each = workers.count().div_ceil(batches.len().max(1));
+        batches.map(|[a, b]| Remote::begin(self.setup, workers, &mut self.blocks, each, [&a, &b], alpha)).collect()
+    }
+
+    fn receive_blocks(&mut self, batch: Remote) -> Result<Products<Cpu>> {
+        let mut workers = self.workers.take().ok_or(Error::Aborted)?;
+        let made = batch.finish(self.setup, &mut *workers, |done, of| self.tell(done, of));
+        self.workers = Some(workers);
+        made
+    }
+
+    /// Shares of C and of all MACs of a group, beside the own A and B.
+    fn decrypt(&mut self, made: &Products<Cpu>, a: Vec<Matrix>, b: Vec<Matrix>) -> Result<Vec<Candidate>> {
         self.enter("decrypt", 4);
         let layout = self.setup.layout();
         let mut slots = self.open(made)?.into_iter();
@@ -273,7 +309,7 @@ impl<'a, T: Transport> Generator<'a, T> {
 
     /// The own shares of all slots of these ciphertexts. What is about to be decrypted is in the journal before anything is
     /// sent.
-    fn open(&mut self, made: &Products<synchromesh::rlwe::ring::Cpu>) -> Result<Vec<Zeroizing<Vec<Element>>>> {
+    fn open(&mut self, made: &Products<Cpu>) -> Result<Vec<Zeroizing<Vec<Element>>>> {
         let pending = made.all().map(|x| Pending::new(self.setup, x)).collect::<Result<Vec<_>>>()?;
         self.journal.intend(&pending.iter().map(|x| x.hash).collect::<Vec<_>>())?;
         let (session, each) = (*self.session.id(), share_bytes(self.setup)?);

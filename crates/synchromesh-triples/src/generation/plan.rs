@@ -12,7 +12,7 @@ use synchromesh::rlwe::noise::log2_add;
 use synchromesh::rlwe::ring::{Backend, Dry};
 use synchromesh::rlwe::{Randomness, Security};
 
-use super::circuit::{Products, believed, multiply, product_level};
+use super::circuit::{Factors, Products, believed, multiply, product_level};
 use super::encryption::{Content, Encryptions, Proofs};
 use crate::error::{Error, Result};
 use crate::field::Field;
@@ -416,7 +416,9 @@ fn rehearse_on<B: Backend>(
     let evaluator = Evaluator::new(context, Some(Arc::new(keys)));
     let copies = |count: usize| (0..count).map(|_| sum.duplicate(context)).collect::<synchromesh::Result<Vec<_>>>();
     let [_, blocks, _] = narrow.blocks();
-    let made = multiply(&evaluator, &narrow, &choices, [&copies(blocks)?, &copies(blocks)?], &alpha, product)?;
+    let (a, b) = (copies(blocks)?, copies(blocks)?);
+    let factors = Factors { a: &a, b: &b, alpha: &alpha, macs: [true; 2] };
+    let made = multiply(&evaluator, &narrow, &choices, &factors, product)?;
     place(&evaluator, request, &made, product)
 }
 

@@ -198,13 +198,24 @@ impl Setup {
         let text = String::from_utf8(file::read(&path, LARGEST_PLAN)?);
         let text = text.map_err(|_| Error::Format { path, reason: "it is not text".into() })?;
         let plan = GenerationPlan::from_json(&text)?;
+        let limit = |object| codec::largest_container(plan.params().rlwe(), object);
+        let public = file::read(&directory.join("public.key"), limit(ObjectType::PublicKey))?;
+        let keys = file::read(&directory.join("eval.keys"), limit(ObjectType::SwitchKeySet))?;
+        Self::of_files(plan, &public, &keys)
+    }
+
+    /// The setup of these three files' contents: `plan.json`, `public.key`, `eval.keys`.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn from_bytes(plan: &str, public: &[u8], keys: &[u8]) -> Result<Self> {
+        Self::of_files(GenerationPlan::from_json(plan)?, public, keys)
+    }
+
+    fn of_files(plan: GenerationPlan, public: &[u8], keys: &[u8]) -> Result<Self> {
         let context = Context::new(plan.params().clone())?;
-        let rlwe = context.params().rlwe();
-        let limit = |object| codec::largest_container(rlwe, object);
-        let bytes = file::read(&directory.join("public.key"), limit(ObjectType::PublicKey))?;
-        let public = PublicKey::from_bytes(context.rlwe(), &bytes, None, None)?;
-        let bytes = file::read(&directory.join("eval.keys"), limit(ObjectType::SwitchKeySet))?;
-        let keys = EvaluationKeys::from_bytes(context.rlwe(), &bytes, Some(public.id()), None)?;
+        let public = PublicKey::from_bytes(context.rlwe(), public, None, None)?;
+        let keys = EvaluationKeys::from_bytes(context.rlwe(), keys, Some(public.id()), None)?;
         Self::new(plan, context, public, keys)
     }
 }

@@ -210,7 +210,29 @@ impl MatrixPlan {
     ) -> Result<Vec<A::Ciphertext>> {
         self.require_count(Side::Left, left.len())?;
         self.require_count(Side::Right, right.len())?;
-        let [rows, inner, columns] = self.blocks();
+        self.multiply_part(arithmetic, choices, left, right)
+    }
+
+    /// Some rows and columns of the ciphertexts that [`Self::multiply`] makes, row after row: from those rows of the left
+    /// factor's ciphertexts and those columns of the right one's.
+    ///
+    /// # Errors
+    /// As [`Self::multiply`].
+    pub fn multiply_part<A: MatrixArithmetic>(
+        &self,
+        arithmetic: &A,
+        choices: &MatrixChoices,
+        left: &[A::Ciphertext],
+        right: &[A::Ciphertext],
+    ) -> Result<Vec<A::Ciphertext>> {
+        let [_, inner, _] = self.blocks();
+        let [rows, columns] = [left.len() / inner, right.len() / inner];
+        if [rows * inner, columns * inner] != [left.len(), right.len()] || rows * columns == 0 {
+            let (left, right) = (left.len(), right.len());
+            return Err(Error::params(format!(
+                "{left} and {right} ciphertexts are no rows and columns of {inner} each"
+            )));
+        }
         let [high, wide] = choices.tile.unwrap_or([rows, columns]).map(|size| size.max(1));
         let mut out: Vec<Option<A::Ciphertext>> = (0..rows * columns).map(|_| None).collect();
         for top in (0..rows).step_by(high) {

@@ -1,0 +1,214 @@
+//! Products of blocks on other machines: what goes to a worker, and what comes back.
+//!
+//! A block is a part of a batch's products: some rows and columns of the ciphertexts of C, computed from those rows of A's
+//! ciphertexts, those columns of B's, and the MAC key's. All of it is public to the parties, and the products are a function of it
+//! and of the setup, to the bit, so that a block whose worker is lost may be computed again by another. Shares of decryptions are
+//! made by the party alone.
+
+use std::ops::Range;
+
+use synchromesh::bgv::Ciphertext;
+use synchromesh::rlwe::codec::Trust;
+use synchromesh::rlwe::ring::Cpu;
+
+use super::circuit::{Factors, Products, multiply};
+use super::setup::Setup;
+use crate::error::{Error, Result};
+
+/// Who computes products of blocks in the place of this process: machines that the party trusts as it trusts itself, since
+/// what they send back is decrypted.
+pub trait Workers {
+    /// How many blocks they compute at one time, at least 1.
+    fn count(&self) -> usize;
+
+    /// Begins block `number`, counted from 0 over the whole session, and does not wait for it.
+    ///
+    /// # Errors
+    /// [`Error::Workers`] if it cannot be begun.
+    fn begin(&mut self, number: u64, block: Vec<u8>) -> Result<()>;
+
+    /// Waits for block `number`, which was begun: what [`Setup::multiply_block`] makes of it.
+    ///
+    /// # Errors
+    /// [`Error::Workers`] if nobody can compute it.
+    fn finish(&mut self, number: u64) -> Result<Vec<u8>>;
+}
+
+/// Which rows and columns of C's ciphertexts a block computes. The MACs of A are computed with the first column, those of B
+/// with the first row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl Place {
+    fn macs(&self) -> [bool; 2] {
+        [self.columns.start == 0, self.rows.start == 0]
+    }
+
+    /// The places of all blocks of a batch with that many rows and columns of ciphertexts: at least `wanted`, if there are so
+    /// many.
+    fn all([rows, columns]: [usize; 2], wanted: usize) -> Vec<Self> {
+        let (mut high, mut wide) = (rows, columns);
+        while rows.div_ceil(high) * columns.div_ceil(wide) < wanted && high * wide > 1 {
+            if high >= wide { high = high.div_ceil(2) } else { wide = wide.div_ceil(2) }
+        }
+        let cut = |size: usize, step: usize| (0..size).step_by(step).map(move |at| at..(at + step).min(size));
+        cut(rows, high)
+            .flat_map(|rows| cut(columns, wide).map(move |columns| Self { rows: rows.clone(), columns }))
+            .collect()
+    }
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        let ends = [self.rows.start, self.rows.end, self.columns.start, self.columns.end];
+        ends.iter().for_each(|&end| bytes.extend_from_slice(&(end as u64).to_le_bytes()));
+    }
+
+    /// The place at the front of a block, if it is one of that many rows and columns, and the rest.
+    fn read(bytes: &[u8], [rows, columns]: [usize; 2]) -> Option<(Self, &[u8])> {
+        let (head, rest) = bytes.split_first_chunk::<32>()?;
+        let mut ends = head.chunks(8).map(|x| usize::try_from(u64::from_le_bytes(x.try_into().ok()?)).ok());
+        let mut next = || ends.next().flatten();
+        let place = Self { rows: next()?..next()?, columns: next()?..next()? };
+        let within = |part: &Range<usize>, size| part.start < part.end && part.end <= size;
+        (within(&place.rows, rows) && within(&place.columns, columns)).then_some((place, rest))
+    }
+}
+
+fn wrong(what: &str) -> Error {
+    Error::Workers { reason: format!("these bytes are no {what} of this setup") }
+}
+
+/// Appends a ciphertext after its length.
+fn put(setup: &Setup, x: &Ciphertext, bytes: &mut Vec<u8>) -> Result<()> {
+    let container = x.to_bytes(setup.context())?;
+    bytes.extend_from_slice(&(container.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&container);
+    Ok(())
+}
+
+/// All ciphertexts in `bytes`, which are `count`; their certificates are believed.
+fn take(setup: &Setup, mut bytes: &[u8], count: usize, what: &str) -> Result<Vec<Ciphertext>> {
+    let mut list = Vec::new();
+    for _ in 0..count {
+        let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| wrong(what))?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| wrong(what))?;
+        let (container, rest) = rest.split_at_checked(length).ok_or_else(|| wrong(what))?;
+        list.push(Ciphertext::from_bytes(setup.context(), container, Some(setup.key()), Trust::Certificate)?);
+        bytes = rest;
+    }
+    if bytes.is_empty() { Ok(list) } else { Err(wrong(what)) }
+}
+
+/// A batch whose products others compute.
+pub(super) struct Remote {
+    blocks: Vec<(u64, Place)>,
+}
+
+impl Remote {
+    /// Sends all blocks of a batch, at least `wanted` of them if there are so many.
+    pub(super) fn begin(
+        setup: &Setup,
+        workers: &mut dyn Workers,
+        next: &mut u64,
+        wanted: usize,
+        [a, b]: [&[Ciphertext]; 2],
+        alpha: &Ciphertext,
+    ) -> Result<Self> {
+        let [rows, inner, columns] = setup.plan().matrices().blocks();
+        let mut blocks = Vec::new();
+        for place in Place::all([rows, columns], wanted) {
+            let mut bytes = Vec::new();
+            place.write(&mut bytes);
+            let left = &a[place.rows.start * inner..place.rows.end * inner];
+            let right = (0..inner).flat_map(|l| &b[l * columns..][place.columns.clone()]);
+            left.iter().chain(right).chain([alpha]).try_for_each(|x| put(setup, x, &mut bytes))?;
+            workers.begin(*next, bytes)?;
+            blocks.push((*next, place));
+            *next += 1;
+        }
+        Ok(Self { blocks })
+    }
+
+    /// Waits for all blocks and puts them together; `done` is told how many there are.
+    pub(super) fn finish(
+        self,
+        setup: &Setup,
+        workers: &mut dyn Workers,
+        mut done: impl FnMut(usize, usize),
+    ) -> Result<Products<Cpu>> {
+        let [rows, inner, columns] = setup.plan().matrices().blocks();
+        let empty = |count| (0..count).map(|_| None).collect::<Vec<Option<Ciphertext>>>();
+        let (mut c, mut macs) = (empty(rows * columns), [rows * inner, inner * columns, rows * columns].map(empty));
+        let count = self.blocks.len();
+        for (at, (number, place)) in self.blocks.into_iter().enumerate() {
+            let [of_a, of_b] = place.macs();
+            let products = || place.rows.clone().flat_map(|i| place.columns.clone().map(move |j| i * columns + j));
+            let left = (place.rows.start * inner..place.rows.end * inner).filter(|_| of_a);
+            let right = (0..inner).flat_map(|l| place.columns.clone().map(move |j| l * columns + j)).filter(|_| of_b);
+            let places: [Vec<usize>; 4] = [products().collect(), left.collect(), right.collect(), products().collect()];
+            let total = places.iter().map(Vec::len).sum();
+            let mut made = take(setup, &workers.finish(number)?, total, "products of a block")?.into_iter();
+            for (to, at) in std::iter::once(&mut c).chain(&mut macs).zip(places) {
+                at.into_iter().zip(&mut made).for_each(|(at, x)| to[at] = Some(x));
+            }
+            done(at + 1, count);
+        }
+        let whole = |list: Vec<Option<Ciphertext>>| list.into_iter().flatten().collect::<Vec<_>>();
+        Ok(Products { c: whole(c), macs: macs.map(whole) })
+    }
+}
+
+impl Setup {
+    /// The products of a block, as a worker computes them on `threads` threads: of public data alone, the same bytes each time.
+    ///
+    /// # Errors
+    /// [`Error::Workers`] for bytes that are no block of this setup, or [`Error::Library`].
+    pub fn multiply_block(&self, block: &[u8], threads: usize) -> Result<Vec<u8>> {
+        let plan = self.plan();
+        let [rows, inner, columns] = plan.matrices().blocks();
+        let (place, rest) = Place::read(block, [rows, columns]).ok_or_else(|| wrong("block"))?;
+        let [left, right] = [place.rows.len() * inner, inner * place.columns.len()];
+        let list = take(self, rest, left + right + 1, "block")?;
+        let (factors, alpha) = list.split_at(left + right);
+        let (a, b) = factors.split_at(left);
+        let factors = Factors { a, b, alpha: alpha.first().ok_or_else(|| wrong("block"))?, macs: place.macs() };
+        let choices = plan.choices().threads(threads.max(1));
+        let made = multiply(self.evaluator(), plan.matrices(), &choices, &factors, plan.placement().product)?;
+        let mut bytes = Vec::new();
+        made.all().try_for_each(|x| put(self, x, &mut bytes))?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_cover_everything_once() {
+        for rows in 1..6 {
+            for columns in 1..6 {
+                for wanted in 1..40 {
+                    let places = Place::all([rows, columns], wanted);
+                    assert!(places.len() >= wanted.min(rows * columns), "{rows} x {columns}, {wanted}");
+                    let mut seen = vec![0; rows * columns];
+                    let mut macs = [0; 2];
+                    for place in &places {
+                        place.rows.clone().for_each(|i| place.columns.clone().for_each(|j| seen[i * columns + j] += 1));
+                        let [a, b] = place.macs();
+                        macs[0] += if a { place.rows.len() } else { 0 };
+                        macs[1] += if b { place.columns.len() } else { 0 };
+                        let mut bytes = Vec::new();
+                        place.write(&mut bytes);
+                        assert_eq!(Place::read(&bytes, [rows, columns]), Some((place.clone(), &[][..])));
+                        assert_eq!(Place::read(&bytes, [rows, place.columns.end - 1]), None);
+                        assert_eq!(Place::read(&bytes[1..], [rows, columns]), None);
+                    }
+                    assert!(seen.iter().all(|&count| count == 1) && macs == [rows, columns], "{rows} x {columns}");
+                }
+            }
+        }
+    }
+}
