@@ -184,7 +184,90 @@ impl Setup {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+    use std::time::Duration;
+
+    use synchromesh::rlwe::Security;
+
     use super::*;
+    use crate::field::{DEFAULT_PRIME, Field};
+    use crate::generation::{DecryptionJournal, GenerationPlan, Generator, PartyKey, Request, deal};
+    use crate::share::{MatrixTriple, check_opened};
+    use crate::transport::{InProcess, Transport};
+
+    /// What workers do to the products of a block.
+    type Deed = fn(u64, Vec<u8>) -> Vec<u8>;
+
+    /// Workers that compute a block when they are asked for it, and again in the place of one that was lost.
+    struct Here<'a> {
+        setup: &'a Setup,
+        begun: HashMap<u64, Vec<u8>>,
+        deed: Deed,
+    }
+
+    impl Workers for Here<'_> {
+        fn count(&self) -> usize {
+            7
+        }
+
+        fn begin(&mut self, number: u64, block: Vec<u8>) -> Result<()> {
+            assert_eq!(number, self.begun.len() as u64, "blocks are numbered in turn");
+            assert!(self.begun.insert(number, block).is_none());
+            Ok(())
+        }
+
+        fn finish(&mut self, number: u64) -> Result<Vec<u8>> {
+            let made = self.setup.multiply_block(&self.begun[&number], 1)?;
+            if number == 1 {
+                assert_eq!(self.setup.multiply_block(&self.begun[&number], 2)?, made, "the same again, bit for bit");
+            }
+            Ok((self.deed)(number, made))
+        }
+    }
+
+    /// Two parties, of which the first has workers; what each made.
+    fn run(setup: &Setup, keys: &[PartyKey], count: usize, deed: Deed) -> Vec<Result<Vec<MatrixTriple>>> {
+        let root = tempfile::tempdir().unwrap();
+        let party = |transport: InProcess| {
+            let number = transport.party();
+            let journal = root.path().join(format!("{number}.journal"));
+            let journal = DecryptionJournal::open(&journal, setup.plan().most_decryptions())?;
+            let mut generator = Generator::new(transport, setup, &keys[number], journal, Box::new(|_| ()))?;
+            if number == 0 {
+                generator = generator.with_workers(Box::new(Here { setup, begun: HashMap::new(), deed }));
+            }
+            generator.generate(count)
+        };
+        std::thread::scope(|scope| {
+            let transports = InProcess::mesh(keys.len(), Duration::from_secs(60));
+            let threads: Vec<_> = transports.into_iter().map(|transport| scope.spawn(|| party(transport))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn workers_compute_what_the_party_would() {
+        let field: Field = DEFAULT_PRIME.parse().unwrap();
+        let base = Request::new(&field, 2, "40x3x40".parse().unwrap());
+        let request =
+            Request { security: Security::Insecure, log_n: Some(10), statistical_security: 40, count: 2, ..base };
+        let (setup, keys) = deal(GenerationPlan::find(&request).unwrap()).unwrap();
+        let [rows, _, columns] = setup.plan().matrices().blocks();
+        assert!(rows > 1 && columns > 1, "{rows} x {columns} ciphertexts");
+        let made: Vec<_> = run(&setup, &keys, 2, |_, made| made).into_iter().map(Result::unwrap).collect();
+        let macs: Vec<_> = keys.iter().map(|key| key.mac().clone()).collect();
+        check_opened(&field, &macs, &made).unwrap();
+        // A product of other ciphertexts is caught by the checks at the latest, bytes that are none at once.
+        let wrong: Deed = |number, mut made| {
+            if number == 2 {
+                made.truncate(100);
+            }
+            made
+        };
+        let kinds = |results: Vec<Result<Vec<MatrixTriple>>>| results.into_iter().map(|x| x.unwrap_err().kind());
+        assert_eq!(kinds(run(&setup, &keys, 2, wrong)).collect::<Vec<_>>(), ["workers", "abort"]);
+        assert!(setup.multiply_block(b"no block", 1).is_err_and(|error| error.kind() == "workers"));
+    }
 
     #[test]
     fn blocks_cover_everything_once() {
