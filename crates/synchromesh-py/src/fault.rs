@@ -14,6 +14,9 @@ pub(crate) enum Fault {
     /// A file of keys or ciphertexts.
     #[error(transparent)]
     Bundle(#[from] BundleError),
+    /// The making of triples.
+    #[error(transparent)]
+    Triples(#[from] synchromesh_triples::Error),
     /// Something only this layer sees.
     #[error("{message}")]
     Own {
@@ -54,6 +57,7 @@ impl Fault {
         match self {
             Self::Library(error) => error.kind(),
             Self::Bundle(error) => error.kind(),
+            Self::Triples(error) => error.kind(),
             Self::Own { kind, .. } => kind,
             Self::Python(_) => "python",
         }
@@ -67,6 +71,7 @@ impl Fault {
             }
             Self::Library(error) => error.remedy(),
             Self::Bundle(error) => error.remedy(),
+            Self::Triples(error) => error.remedy(),
             Self::Own { remedy, .. } => (*remedy).to_owned(),
             Self::Python(_) => String::new(),
         }

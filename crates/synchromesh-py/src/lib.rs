@@ -12,6 +12,7 @@ mod keys;
 mod matrices;
 mod plan;
 mod run;
+mod triples;
 mod values;
 
 /// The module `synchromesh._native`.
@@ -34,6 +35,9 @@ mod _native {
     use crate::matrices::MatrixProduct;
     #[pymodule_export]
     use crate::plan::{check_plan, plan, plan_function};
+
+    #[pymodule_export]
+    use crate::triples::{TripleSetup, deal_triples, run_triples_party, triples_identity};
 
     /// Version, instruction set in use, instruction sets available.
     #[pyfunction]

@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 use crate::fault::Fault;
 
 /// How often a wait looks for signals.
-const SLICE: Duration = Duration::from_millis(50);
+pub(crate) const SLICE: Duration = Duration::from_millis(50);
 
-fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(internal()))
 }
 
-fn internal() -> Fault {
+pub(crate) fn internal() -> Fault {
     let remedy = "report it with the program that led here; no result was produced";
     Fault::own("internal", "the library broke one of its own invariants", remedy)
 }

@@ -87,6 +87,34 @@ def test_errors_of_workers_arrive(cluster):
         pool.map(lambda x: x, [context.encrypt([1], other.public)])
 
 
+def dying_once(marker: str, block):
+    """Computes blocks, and takes its worker down the first time."""
+
+    def compute(*arguments):
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return block(*arguments)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return b""
+
+    return compute
+
+
+def test_blocks_of_triples_survive_the_loss_of_a_worker(cluster, tmp_path, monkeypatch):
+    from test_triples import hold, meeting, run_all
+
+    shape = (12, 3, 9)
+    sm.triples.deal(tmp_path / "setup", shape, security=40, log_n=10, insecure=True)
+    meeting(tmp_path)
+    monkeypatch.setattr(sm.ray, "_block", dying_once(str(tmp_path / "killed"), sm.ray._block))
+    workers = sm.ray.TripleWorkers(tmp_path / "setup")
+    assert workers.count == 2
+    runs = run_all(tmp_path, tmp_path / "setup", count=2, workers=workers)
+    assert (tmp_path / "killed").exists()
+    hold(runs, shape, 2)
+
+
 def test_the_page_on_ray_runs(cluster):
     from test_documentation import BOOK, run_blocks
 

@@ -14,7 +14,7 @@ True
 
 from __future__ import annotations
 
-from . import errors, linear_model, ray
+from . import errors, linear_model, ray, triples
 from ._native import info as _info
 from .context import Context, EvaluationKeys, Keys, PublicKey, SecretKey
 from .errors import SynchromeshError
@@ -38,6 +38,7 @@ __all__ = [
     "linear_model",
     "plan",
     "ray",
+    "triples",
 ]
 
 __version__: str = _info()[0]

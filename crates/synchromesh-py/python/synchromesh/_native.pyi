@@ -14,6 +14,10 @@ __all__ = [
     "SecretKey",
     "PublicKey",
     "EvaluationKeys",
+    "TripleSetup",
+    "deal_triples",
+    "triples_identity",
+    "run_triples_party",
     "info",
     "plan",
     "check_plan",
@@ -129,3 +133,37 @@ def encode_column(
 def decode_column(bytes: NDArray[np.uint8]) -> tuple[str, str, int, bytes | None, list[bytes]]: ...
 def write_file(path: str, bytes: bytes, replace: bool) -> None: ...
 def read_file(path: str) -> bytes: ...
+
+@final
+class TripleSetup:
+    def __new__(cls, plan: str, public: NDArray[np.uint8], keys: NDArray[np.uint8]) -> TripleSetup: ...
+    @property
+    def digest(self) -> str: ...
+    def multiply_block(self, block: bytes, threads: int) -> bytes: ...
+
+def deal_triples(
+    directory: str,
+    parties: int,
+    shape: str,
+    count: int,
+    security: int,
+    prime: str | None,
+    decryptions: int,
+    log_n: int | None,
+    insecure: bool,
+) -> None: ...
+def triples_identity(path: str) -> str: ...
+def run_triples_party(
+    id: int,
+    hosts: str,
+    setup: str,
+    key: str | None,
+    identity: str,
+    out: str,
+    count: int,
+    plain: bool,
+    threads: int,
+    timeout: float,
+    workers: Any | None,
+    progress: Callable[[str, int, int], object] | None,
+) -> tuple[list[Any], list[tuple[str, float, int, int]]]: ...

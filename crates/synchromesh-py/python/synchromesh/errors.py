@@ -15,6 +15,7 @@ __all__ = [
     "MissingKeyError",
     "NoiseError",
     "ParamsError",
+    "ProtocolError",
     "ShapeError",
     "DTypeError",
     "SynchromeshError",
@@ -86,6 +87,10 @@ class FileError(SynchromeshError, OSError):
     """A file that cannot be read or written."""
 
 
+class ProtocolError(SynchromeshError, RuntimeError):
+    """A protocol among parties that was aborted: somebody misbehaved, or material was used before."""
+
+
 _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
     LayoutError: ("no_layout",),
     LevelError: ("level", "borrowed_primes"),
@@ -134,6 +139,11 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "modulus",
         "repeated_modulus",
         "no_such_prime",
+        "not_a_field",
+        "not_an_element",
+        "weak_mac",
+        "no_parameters",
+        "parties",
         "plan_security",
         "plan_precision",
         "plan_slots",
@@ -141,6 +151,16 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "key_budget",
         "plan_memory",
         "memory",
+    ),
+    ProtocolError: (
+        "abort",
+        "aborted",
+        "decrypted_before",
+        "key_spent",
+        "spent_triple",
+        "wrong_triple",
+        "workers",
+        "tls",
     ),
     FileError: ("file_not_found", "file_exists", "not_a_file", "file_too_large", "file_system"),
     DecodeError: (
@@ -162,6 +182,7 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "too_large",
         "non_canonical",
         "wire_modulus",
+        "format",
     ),
 }
 _CLASSES = {kind: cls for cls, kinds in _KINDS.items() for kind in kinds}

@@ -1,4 +1,6 @@
-"""Beyond one machine: encrypted evaluation as Ray tasks. Needs ``pip install synchromesh[ray]``.
+"""Beyond one machine: encrypted evaluation and blocks of matrix triples as Ray tasks.
+
+Needs ``pip install synchromesh[ray]``.
 
 Evaluation keys go to Ray's object store once; each worker process reads them from there once. A task whose worker is lost
 is run again, which is safe for evaluation: it is deterministic and sees no secret key.
@@ -6,23 +8,25 @@ is run again, which is safe for evaluation: it is deterministic and sees no secr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import _numbers
+from . import _native, _numbers
 from ._progress import Progress, tracked
 from .context import Context, EvaluationKeys
 from .errors import DTypeError, MismatchError, ShapeError
 from .tensor import Tensor, concatenate
 
 Reference = Any
-__all__ = ["Pool", "matmul"]
+__all__ = ["Pool", "TripleWorkers", "matmul"]
 
 RETRIES = 4
 _ready: dict[str, tuple[Context, EvaluationKeys]] = {}
+_setups: dict[str, _native.TripleSetup] = {}
 
 
 def _ray() -> Any:
@@ -30,6 +34,14 @@ def _ray() -> Any:
         import ray
     except ImportError:
         raise ImportError("this needs Ray. Remedy: pip install synchromesh[ray]") from None
+    return ray
+
+
+def _connected() -> Any:
+    """Ray, with a cluster: the one that runs, or one on this machine."""
+    ray = _ray()
+    if not ray.is_initialized():
+        ray.init(include_dashboard=False, log_to_driver=False)
     return ray
 
 
@@ -59,6 +71,16 @@ def _task(
     return result.to_bytes()
 
 
+def _fetched(reference: Reference) -> Any:
+    """What a task returned; the exception that it raised instead."""
+    ray = _ray()
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause if isinstance(getattr(error, "cause", None), Exception) else error
+        raise cause from None
+
+
 class _Sent:
     """A tensor on its way to a worker."""
 
@@ -75,9 +97,7 @@ class Pool:
     def __init__(self, keys: EvaluationKeys, *, retries: int = RETRIES) -> None:
         if not isinstance(keys, EvaluationKeys):
             raise DTypeError(f"{type(keys).__name__} are no EvaluationKeys", kind="dtype", remedy="pass keys.evaluation")
-        ray = _ray()
-        if not ray.is_initialized():
-            ray.init(include_dashboard=False, log_to_driver=False)
+        ray = _connected()
         self.keys = keys
         self._data = ray.put(np.frombuffer(keys.to_bytes(), dtype=np.uint8))
         self._plan = ray.put((keys.context.plan.to_json(), keys.context.plan.security_bits < 128))
@@ -105,12 +125,7 @@ class Pool:
 
     def result(self, reference: Reference) -> Tensor:
         """The tensor that a submitted function made; its certificate is believed, as that of one's own workers."""
-        ray = _ray()
-        try:
-            data = ray.get(reference)
-        except ray.exceptions.RayTaskError as error:
-            cause = error.cause if isinstance(getattr(error, "cause", None), Exception) else error
-            raise cause from None
+        data = _fetched(reference)
         return Tensor.from_bytes(data, self.keys.context, trust_certificate=True)
 
     def map(self, function: Callable[..., Tensor], *batches: Iterable[Any], progress: Progress = None) -> list[Tensor]:
@@ -143,3 +158,51 @@ def matmul(
     count = _numbers.whole(blocks, "blocks", 0, 1 << 20) or int(_ray().cluster_resources().get("CPU", 1))
     parts: Sequence[Any] = [rows for rows in np.array_split(array, min(count, len(array))) if len(rows)]
     return concatenate(pool.map(_product, parts, [vector] * len(parts), progress=progress))
+
+
+def _block(plan: str, public: Any, keys: Any, digest: str, threads: int, block: bytes) -> bytes:
+    setup = _setups.get(digest)
+    if setup is None:
+        setup = _native.TripleSetup(plan, public, keys)
+        _setups[digest] = setup
+    return setup.multiply_block(block, threads)
+
+
+class TripleWorkers:
+    """Computes the products of a party's triples on the workers of a Ray cluster: give it to :func:`synchromesh.triples.party`.
+
+    ``setup`` is the directory of plan and public keys, which go to the object store once. Blocks are made of public
+    ciphertexts; one whose worker is lost is computed again. Shares of decryptions stay with the party. The cluster must be the
+    party's own: what its workers send back is decrypted.
+    """
+
+    def __init__(self, setup: str | os.PathLike[str], *, threads: int = 1, retries: int = RETRIES) -> None:
+        limit = _numbers.whole(retries, "retries", 0, 1000)
+        self._threads = _numbers.whole(threads, "threads", 1, 256)
+        directory = os.fspath(setup)
+        plan = _native.read_file(os.path.join(directory, "plan.json")).decode("utf-8", "replace")
+        names = ("public.key", "eval.keys")
+        public, keys = (
+            np.frombuffer(_native.read_file(os.path.join(directory, name)), dtype=np.uint8) for name in names
+        )
+        digest = _native.TripleSetup(plan, public, keys).digest
+        ray = _connected()
+        self._setup = [plan, ray.put(public), ray.put(keys), digest, self._threads]
+        self._run = ray.remote(max_retries=limit, num_cpus=self._threads)(_block)
+        self._pending: dict[int, Reference] = {}
+
+    def __repr__(self) -> str:
+        return f"TripleWorkers({self.count} at a time, {self._threads} threads each)"
+
+    @property
+    def count(self) -> int:
+        """Blocks computed at one time."""
+        return max(1, int(_ray().cluster_resources().get("CPU", 1)) // self._threads)
+
+    def begin(self, number: int, block: bytes) -> None:
+        """Sends a block to a worker."""
+        self._pending[number] = self._run.remote(*self._setup, block)
+
+    def finish(self, number: int) -> bytes:
+        """Waits for a block."""
+        return bytes(_fetched(self._pending.pop(number)))

@@ -1,0 +1,227 @@
+//! Matrix triples: dealing keys, one party's run, and blocks of products for the workers of a party.
+//!
+//! A run has a thread of its own, which never calls Python. What it wants from Python, a report of progress or a block from workers,
+//! it asks of the thread that waits for it, so that Ctrl-C ends the wait at once and workers are asked where they were made.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use synchromesh::rlwe::Security;
+use synchromesh_triples::generation::{GenerationPlan, Phase, Progress, Request, Setup, Workers, deal};
+use synchromesh_triples::party::{Format, Made, Party};
+use synchromesh_triples::tls::Identity;
+use synchromesh_triples::{Error, Field, field, hosts};
+
+use crate::context::bytes_of;
+use crate::fault::Fault;
+use crate::run::{SLICE, detached, guarded, interruptible};
+
+/// Plan and public keys of a session, for the workers of a party.
+#[pyclass(frozen, module = "synchromesh._native")]
+pub(crate) struct TripleSetup {
+    setup: Setup,
+}
+
+#[pymethods]
+impl TripleSetup {
+    /// From the contents of `plan.json`, `public.key` and `eval.keys`.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        plan: String,
+        public: &Bound<'_, PyArray1<u8>>,
+        keys: &Bound<'_, PyArray1<u8>>,
+    ) -> PyResult<Self> {
+        let (public, keys) = (bytes_of(public)?, bytes_of(keys)?);
+        interruptible(py, move || Ok(Self { setup: Setup::from_bytes(&plan, &public, &keys)? }))
+    }
+
+    /// Which setup it is: the hash of all of it.
+    #[getter]
+    fn digest(&self) -> String {
+        self.setup.digest().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The products of a block.
+    fn multiply_block<'py>(&self, py: Python<'py>, block: &Bound<'py, PyBytes>, threads: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let block = block.as_bytes();
+        let made = detached(py, || Ok(self.setup.multiply_block(block, threads)?))?;
+        Ok(PyBytes::new(py, &made))
+    }
+}
+
+/// Chooses parameters and deals keys into a directory.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "each is an argument of Python's function")]
+pub(crate) fn deal_triples(
+    py: Python<'_>,
+    directory: PathBuf,
+    parties: usize,
+    shape: String,
+    count: usize,
+    security: u32,
+    prime: Option<String>,
+    decryptions: u32,
+    log_n: Option<u32>,
+    insecure: bool,
+) -> PyResult<()> {
+    interruptible(py, move || {
+        let field: Field = prime.as_deref().unwrap_or(field::DEFAULT_PRIME).parse()?;
+        let request = Request {
+            count,
+            statistical_security: security,
+            log2_decryptions: decryptions,
+            log_n,
+            security: if insecure { Security::Insecure } else { Security::Bits128 },
+            ..Request::new(&field, parties, shape.parse()?)
+        };
+        let (setup, keys) = deal(GenerationPlan::find(&request)?)?;
+        std::fs::create_dir_all(&directory)
+            .map_err(|e| Fault::own("file_system", format!("{}: {e}", directory.display()), "choose another directory"))?;
+        setup.write(&directory)?;
+        keys.iter().try_for_each(|key| key.write(&directory, &setup).map(drop))?;
+        Ok(())
+    })
+}
+
+/// Makes a party's certificate; the fingerprint that the others need.
+#[pyfunction]
+pub(crate) fn triples_identity(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    detached(py, || {
+        let identity = Identity::new()?;
+        identity.write(&path)?;
+        Ok(hosts::fingerprint_text(&identity.fingerprint()))
+    })
+}
+
+/// What a run asks of the thread that waits for it.
+enum Event {
+    Progress(Progress),
+    Begin(u64, Vec<u8>),
+    Finish(u64),
+    Done(Result<Made, Fault>),
+}
+
+/// Workers behind the thread that waits.
+struct Asked {
+    count: usize,
+    events: Sender<Event>,
+    replies: Receiver<Option<Vec<u8>>>,
+}
+
+impl Asked {
+    fn ask(&self, event: Event) -> synchromesh_triples::Result<Vec<u8>> {
+        let reply = self.events.send(event).ok().and_then(|()| self.replies.recv().ok()).flatten();
+        reply.ok_or_else(|| Error::Workers { reason: "no worker computed a block".into() })
+    }
+}
+
+impl Workers for Asked {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn begin(&mut self, number: u64, block: Vec<u8>) -> synchromesh_triples::Result<()> {
+        self.ask(Event::Begin(number, block)).map(drop)
+    }
+
+    fn finish(&mut self, number: u64) -> synchromesh_triples::Result<Vec<u8>> {
+        self.ask(Event::Finish(number))
+    }
+}
+
+/// A phase: name, seconds, bytes sent, rounds.
+type Measured = (&'static str, f64, u64, u64);
+
+fn measured(phase: &Phase) -> Measured {
+    (phase.name, phase.seconds, phase.bytes_sent, phase.rounds)
+}
+
+/// Runs one party: the files it wrote, and its phases. `workers` has `count`, `begin(number, block)` and `finish(number)`.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "each is an argument of Python's function")]
+pub(crate) fn run_triples_party(
+    py: Python<'_>,
+    id: usize,
+    hosts: PathBuf,
+    setup: PathBuf,
+    key: Option<PathBuf>,
+    identity: PathBuf,
+    out: PathBuf,
+    count: usize,
+    plain: bool,
+    threads: usize,
+    timeout: f64,
+    workers: Option<Py<PyAny>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(Vec<PathBuf>, Vec<Measured>)> {
+    let format = if plain { Format::Plain } else { Format::MpSpdz };
+    let timeout = Duration::try_from_secs_f64(timeout)
+        .map_err(|_| Fault::own("operation", format!("a timeout of {timeout} seconds"), "give seconds, at least 0"))?;
+    let party = Party { id, hosts, setup, key, identity, out, count, threads, format, timeout };
+    let workers_count = workers.as_ref().map(|workers| workers.bind(py).getattr("count")?.extract::<usize>());
+    let workers_count = workers_count.transpose()?;
+    let (events, asked) = channel();
+    let (answers, replies) = channel();
+    let run = move || {
+        let watching = events.clone();
+        // Nobody wants to know any more if this fails.
+        let mut observer = move |progress| drop(watching.send(Event::Progress(progress)));
+        let asked = workers_count.map(|count| Asked { count, events: events.clone(), replies });
+        let made = guarded(|| {
+            let workers = asked.map(|asked| Box::new(asked) as Box<dyn Workers>);
+            Ok(party.make(&mut observer, workers)?)
+        });
+        drop(events.send(Event::Done(made)));
+    };
+    let spawned = std::thread::Builder::new().name("synchromesh".into()).spawn(run);
+    spawned.map_err(|e| Fault::own("thread", format!("no thread could be started: {e}"), "end other threads"))?;
+    let made = attend(py, asked, &answers, workers.as_ref(), progress.as_ref())?;
+    let phases = made.phases().iter().map(measured).collect();
+    let files = detached(py, || Ok(made.write()?))?;
+    Ok((files, phases))
+}
+
+/// Answers what a run asks for, until it is done.
+fn attend(
+    py: Python<'_>,
+    mut events: Receiver<Event>,
+    answers: &Sender<Option<Vec<u8>>>,
+    workers: Option<&Py<PyAny>>,
+    progress: Option<&Py<PyAny>>,
+) -> PyResult<Made> {
+    loop {
+        let waited = py.detach(move || {
+            let event = events.recv_timeout(SLICE);
+            (events, event)
+        });
+        events = waited.0;
+        let reply = match (waited.1, workers) {
+            (Ok(Event::Done(made)), _) => return Ok(made?),
+            (Ok(Event::Progress(at)), _) => {
+                if let Some(progress) = progress {
+                    progress.call1(py, (at.phase, at.done, at.of))?;
+                }
+                continue;
+            }
+            (Err(RecvTimeoutError::Timeout), _) => {
+                py.check_signals()?;
+                continue;
+            }
+            (Ok(Event::Begin(number, block)), Some(workers)) => {
+                workers.call_method1(py, "begin", (number, PyBytes::new(py, &block)))?;
+                Vec::new()
+            }
+            (Ok(Event::Finish(number)), Some(workers)) => {
+                workers.call_method1(py, "finish", (number,))?.bind(py).cast::<PyBytes>()?.as_bytes().to_vec()
+            }
+            _ => return Err(crate::run::internal().into()),
+        };
+        // A run that is gone says so by the event that follows.
+        drop(answers.send(Some(reply)));
+    }
+}
