@@ -11,7 +11,8 @@ use synchromesh_bench::memory;
 use synchromesh_rlwe::Security;
 use synchromesh_rlwe::file::{self, Access, Existing, FileError};
 use synchromesh_triples::generation::{
-    DecryptionJournal, GenerationPlan, Generator, PartyKey, Phase, Progress, Proofs, Request, Setup, deal,
+    DecryptionJournal, GeneratedKeys, GenerationPlan, Generator, Keys, PartyKey, Phase, Progress, Proofs, Request,
+    Setup, deal, generate_keys,
 };
 use synchromesh_triples::hosts;
 use synchromesh_triples::journal::TripleStore;
@@ -32,6 +33,22 @@ pub enum Format {
     Plain,
 }
 
+/// Where keys come from.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A dealer whom all parties trust.
+    Dealer,
+    /// The parties, with proofs.
+    Generate,
+}
+
+/// Rotations made from one decomposition, and as many keys for each factor, where keys come from a dealer: one makes them
+/// in no time.
+const DEALT_WINDOW: usize = 8;
+
+/// And where parties make them: every key is in their proofs.
+const GENERATED_WINDOW: usize = 1;
+
 /// What is to be made.
 #[derive(Debug, Clone)]
 pub struct Wanted {
@@ -51,6 +68,10 @@ pub struct Wanted {
     pub log_n: Option<u32>,
     /// Whether less than 128 bits of computational security are allowed.
     pub insecure: bool,
+    /// Where keys come from.
+    pub keys: Origin,
+    /// Rotations made from one decomposition, if it is not to be chosen.
+    pub window: Option<usize>,
 }
 
 impl Wanted {
@@ -63,11 +84,19 @@ impl Wanted {
             log2_decryptions: self.decryptions,
             log_n: self.log_n,
             security: if self.insecure { Security::Insecure } else { Security::Bits128 },
+            keys: match self.keys {
+                Origin::Dealer => Keys::Dealt,
+                Origin::Generate => Keys::Generated,
+            },
+            window: self.window.unwrap_or(match self.keys {
+                Origin::Dealer => DEALT_WINDOW,
+                Origin::Generate => GENERATED_WINDOW,
+            }),
             ..base
         })
     }
 
-    /// Chooses parameters and deals keys into a directory.
+    /// Chooses parameters, and deals keys into a directory unless the parties make them: then it has the plan alone.
     ///
     /// # Errors
     /// What the planner refuses, and files that are there already.
@@ -76,16 +105,23 @@ impl Wanted {
         let plan = GenerationPlan::find(&self.request()?)?;
         let planned = start.elapsed();
         std::fs::create_dir_all(directory).map_err(|source| io(directory, source))?;
-        let (setup, keys) = deal(plan)?;
-        setup.write(directory)?;
-        let mut files: Vec<PathBuf> = ["plan.json", "public.key", "eval.keys"].map(|name| directory.join(name)).into();
-        for key in &keys {
-            files.push(key.write(directory, &setup)?);
-        }
-        let dealt = start.elapsed() - planned;
         let phase = |name, time: Duration| json!({"name": name, "seconds": time.as_secs_f64(), "bytes_sent": 0, "rounds": 0, "peak_bytes": memory::peak_bytes()});
-        let mut report = describe(setup.plan(), self.count);
-        report.insert("phases".into(), json!([phase("plan", planned), phase("keys", dealt)]));
+        let mut report = describe(&plan, self.count);
+        let mut phases = vec![phase("plan", planned)];
+        let mut files = vec![directory.join("plan.json")];
+        match self.keys {
+            Origin::Generate => plan.write(directory)?,
+            Origin::Dealer => {
+                let (setup, keys) = deal(plan)?;
+                setup.write(directory)?;
+                files.extend(["public.key", "eval.keys", "mac.ct"].map(|name| directory.join(name)));
+                for key in &keys {
+                    files.push(key.write(directory, &setup)?);
+                }
+                phases.push(phase("keys", start.elapsed() - planned));
+            }
+        }
+        report.insert("phases".into(), phases.into());
         report.insert("files".into(), names(&files));
         Ok(report)
     }
@@ -99,7 +135,12 @@ fn describe(plan: &GenerationPlan, count: usize) -> Map<String, Value> {
         "shape": plan.shape().to_string(),
         "count": count,
         "statistical_security": plan.statistical_security(),
-        "security_model": model(plan.proofs()),
+        "security_model": model(plan),
+        "keys": match plan.keys() {
+            Keys::Dealt => "dealer",
+            Keys::Generated => "generate",
+        },
+        "window": plan.window(),
         "security_bits": rlwe.security_bits(),
         "log_n": plan.params().log_n(),
         "log_q": rlwe.ring().log2(rlwe.q()).ceil(),
@@ -114,10 +155,12 @@ fn describe(plan: &GenerationPlan, count: usize) -> Map<String, Value> {
 }
 
 /// Against whom the triples are safe.
-const fn model(proofs: Proofs) -> &'static str {
-    match proofs {
-        Proofs::Knowledge => "dealer",
-        Proofs::Nothing => "dealer, honest encryptions",
+fn model(plan: &GenerationPlan) -> &'static str {
+    match (plan.keys(), plan.proofs()) {
+        (Keys::Dealt, Proofs::Knowledge) => "dealer",
+        (Keys::Dealt, Proofs::Nothing) => "dealer, honest encryptions",
+        (Keys::Generated, Proofs::Knowledge) => "dishonest majority, ring-LWE with hints",
+        (Keys::Generated, Proofs::Nothing) => "dishonest majority, honest encryptions, ring-LWE with hints",
     }
 }
 
@@ -125,7 +168,7 @@ fn names(files: &[PathBuf]) -> Value {
     files.iter().map(|path| Value::from(path.display().to_string())).collect()
 }
 
-fn io(path: &Path, source: std::io::Error) -> Error {
+pub(crate) fn io(path: &Path, source: std::io::Error) -> Error {
     Error::Io { path: path.display().to_string(), source }
 }
 
@@ -136,7 +179,7 @@ pub struct Party {
     pub id: usize,
     /// The list of parties.
     pub hosts: PathBuf,
-    /// Where the dealer's files are.
+    /// Where the dealer's files are, or the plan alone and later this party's own: then each party has its own directory.
     pub setup: PathBuf,
     /// The party's key; none: in the directory of the setup.
     pub key: Option<PathBuf>,
@@ -229,16 +272,29 @@ impl Party {
         let Some(own) = peers.get(self.id) else {
             return Err(synchromesh_triples::Error::Parties { party: self.id, parties: peers.len(), most: 64 }.into());
         };
-        let setup = Setup::read(&self.setup)?;
         let path = self.key.clone().unwrap_or_else(|| PartyKey::path(&self.setup, self.id));
-        let key = PartyKey::read(&path, &setup, self.id)?;
-        let output = Output::new(self, &setup)?;
-        let journal = DecryptionJournal::open(&path.with_extension("journal"), setup.plan().most_decryptions())?;
+        let plan = GenerationPlan::read(&self.setup)?;
+        let output = Output::new(self, &plan)?;
+        let there = Setup::exists(&self.setup) || plan.keys() == Keys::Dealt;
+        let found = there.then(|| self.read_keys(&path, plan.clone())).transpose()?;
         let identity = Identity::read(&self.identity)?;
         let listener = TcpListener::bind(&own.address).map_err(|source| io(Path::new(&own.address), source))?;
         let transport = Tls::connect(self.id, &identity, &listener, &peers, self.timeout)?;
         let watch = std::cell::RefCell::new(Watch::new(self.progress));
-        let observer = Box::new(|progress: Progress| watch.borrow_mut().see(progress));
+        let observer = || Box::new(|progress: Progress| watch.borrow_mut().see(progress));
+        let mut before = Vec::new();
+        let (setup, key, transport) = match found {
+            Some((setup, key)) => (setup, key, transport),
+            None => {
+                let GeneratedKeys { setup, key, phases, transport } = generate_keys(transport, plan, observer())?;
+                key.write_to(&path, &setup)?;
+                setup.write_keys(&self.setup)?;
+                before = phases;
+                (setup, key, transport)
+            }
+        };
+        let journal = DecryptionJournal::open(&path.with_extension("journal"), setup.plan().most_decryptions())?;
+        let observer = observer();
         let mut generator = Generator::new(transport, &setup, &key, journal, observer)?.with_threads(self.threads);
         let mut triples: Vec<MatrixTriple> = Vec::with_capacity(self.count);
         while triples.len() < self.count {
@@ -246,26 +302,34 @@ impl Party {
             triples.extend(generator.generate(next)?);
         }
         let files = output.write(&key, triples)?;
-        let phases = watch.borrow().measured(generator.phases());
+        before.extend_from_slice(generator.phases());
+        let phases = watch.borrow().measured(&before);
         let mut report = describe(setup.plan(), self.count);
         report.insert("party".into(), self.id.into());
         report.insert("phases".into(), serde_json::to_value(phases).unwrap_or_default());
         report.insert("files".into(), names(&files));
         Ok(report)
     }
+
+    fn read_keys(&self, path: &Path, plan: GenerationPlan) -> Result<(Setup, PartyKey), Error> {
+        let setup = Setup::read_keys(plan, &self.setup)?;
+        let key = PartyKey::read(path, &setup, self.id)?;
+        Ok((setup, key))
+    }
 }
 
 /// Where a party's triples go; that nothing is there is known before they are made.
 struct Output<'a> {
     party: &'a Party,
-    setup: &'a Setup,
+    parties: usize,
+    shape: Shape,
+    field: Field,
     spdz: Preprocessing,
     path: PathBuf,
 }
 
 impl<'a> Output<'a> {
-    fn new(party: &'a Party, setup: &'a Setup) -> Result<Self, Error> {
-        let plan = setup.plan();
+    fn new(party: &'a Party, plan: &GenerationPlan) -> Result<Self, Error> {
         let spdz = Preprocessing::new(&party.out.join("Player-Data"), plan.field(), party.id, plan.parties())?;
         let path = match party.format {
             Format::MpSpdz => spdz.triples_path(plan.shape()),
@@ -274,17 +338,17 @@ impl<'a> Output<'a> {
         if path.exists() {
             return Err(FileError::Exists { path }.into());
         }
-        Ok(Self { party, setup, spdz, path })
+        let (parties, shape, field) = (plan.parties(), plan.shape(), plan.field().clone());
+        Ok(Self { party, parties, shape, field, spdz, path })
     }
 
     fn write(&self, key: &PartyKey, triples: Vec<MatrixTriple>) -> Result<Vec<PathBuf>, Error> {
-        let plan = self.setup.plan();
         self.spdz.write_key(key.mac())?;
         let path = match self.party.format {
-            Format::MpSpdz => self.spdz.write_triples(key.mac(), plan.shape(), triples)?,
+            Format::MpSpdz => self.spdz.write_triples(key.mac(), self.shape, triples)?,
             Format::Plain => {
-                let parties = (self.party.id, plan.parties());
-                TripleStore::create(&self.party.out, plan.field(), parties, plan.shape(), triples)?
+                let parties = (self.party.id, self.parties);
+                TripleStore::create(&self.party.out, &self.field, parties, self.shape, triples)?
             }
         };
         debug_assert_eq!(path, self.path);
@@ -337,7 +401,7 @@ impl Drop for Children {
 }
 
 impl Local {
-    /// Deals keys, runs a process for each party over TLS on the loopback, and opens what they wrote to check it.
+    /// Deals keys or lets parties make them, runs a process for each party over TLS on the loopback, and opens what they wrote to check it.
     ///
     /// # Errors
     /// What dealing fails with, or [`Error::Party`] for the first party that failed.
@@ -345,6 +409,9 @@ impl Local {
         let setup = self.out.join("setup");
         let mut report = self.wanted.deal(&setup)?;
         self.meet(&setup)?;
+        if self.wanted.keys == Origin::Generate {
+            self.share_plan(&setup)?;
+        }
         let reports = self.parties(&setup)?;
         let mut phases = match report.remove("phases") {
             Some(Value::Array(phases)) => phases,
@@ -385,11 +452,30 @@ impl Local {
         Ok(file::write(&setup.join("hosts"), lines.as_bytes(), Access::Public, Existing::Replace)?)
     }
 
+    /// Where a party's keys are: with the others' where a dealer made them, else in its own directory.
+    fn place(&self, setup: &Path, party: usize) -> PathBuf {
+        match self.wanted.keys {
+            Origin::Dealer => setup.to_owned(),
+            Origin::Generate => setup.join(format!("party-{party}")),
+        }
+    }
+
+    /// Gives each party the plan.
+    fn share_plan(&self, setup: &Path) -> Result<(), Error> {
+        let plan = GenerationPlan::read(setup)?;
+        for party in 0..self.wanted.parties {
+            let directory = self.place(setup, party);
+            std::fs::create_dir_all(&directory).map_err(|source| io(&directory, source))?;
+            plan.write(&directory)?;
+        }
+        Ok(())
+    }
+
     fn command(&self, setup: &Path, party: usize) -> Result<Command, Error> {
         let program = std::env::current_exe().map_err(|source| io(Path::new("this program"), source))?;
         let mut command = Command::new(program);
         command.args(["triples", "party", "--json", "--id"]).arg(party.to_string());
-        command.arg("--hosts").arg(setup.join("hosts")).arg("--setup").arg(setup);
+        command.arg("--hosts").arg(setup.join("hosts")).arg("--setup").arg(self.place(setup, party));
         command.arg("--identity").arg(identity_path(setup, party)).arg("--out").arg(&self.out);
         command.arg("--count").arg(self.wanted.count.to_string());
         command.arg("--threads").arg(self.threads.to_string());
