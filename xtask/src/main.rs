@@ -25,7 +25,7 @@ usage: cargo xtask COMMAND
   demo --python    build the Python package and run its quickstart
   test [--fast]    everything continuous integration runs; --fast leaves out the slow repeats
   verify [PART]    the long tests, in release mode; writes docs/verify.md. PART is tests, cost-model,
-                   noise (goes on where it was interrupted) or plans; none: all
+                   noise (goes on where it was interrupted), plans or triples; none: all
   cost-model       measure this machine (minutes, idle), then how well predictions and choices of plans do
   compare [GROUP]  time this library and its peers in turn; GROUP is ntt, key-switch, scheme or
                    circuits; `plans` compares parameters and times nothing

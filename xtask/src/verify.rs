@@ -41,10 +41,11 @@ enum Part {
     CostModel,
     Noise,
     Plans,
+    Triples,
 }
 
 impl Part {
-    const ALL: [Self; 4] = [Self::Tests, Self::CostModel, Self::Noise, Self::Plans];
+    const ALL: [Self; 5] = [Self::Tests, Self::CostModel, Self::Noise, Self::Plans, Self::Triples];
 
     const fn name(self) -> &'static str {
         match self {
@@ -52,6 +53,7 @@ impl Part {
             Self::CostModel => "cost-model",
             Self::Noise => "noise",
             Self::Plans => "plans",
+            Self::Triples => "triples",
         }
     }
 
@@ -69,6 +71,7 @@ impl Part {
                 )]
             }
             Self::Plans => vec![program("random circuits at their plans", "plan_suite -- docs/planner")],
+            Self::Triples => adversary(root),
         })
     }
 }
@@ -92,9 +95,34 @@ fn tests(root: &Path) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
+/// What became of parties that cheat: a line for each deed.
+const ADVERSARY: &str = "docs/triples-adversary.csv";
+
+/// Parties that cheat, fall silent or are killed while triples and keys are made: hundreds of runs.
+fn adversary(root: &Path) -> Vec<Step> {
+    let tests = |name: &str, of: &str| {
+        let all = format!("test --release {of} -- --include-ignored --nocapture --test-threads 2");
+        let record = root.join(ADVERSARY).display().to_string();
+        Step::run(name.to_owned(), Invocation::cargo(&all).env("SYNCHROMESH_RECORD", &record))
+    };
+    vec![
+        Step::check("a new record", begin_adversary, "cargo xtask verify triples"),
+        tests("a cheater at every frame", "-p synchromesh-triples --lib generation"),
+        tests("the online phase", "-p synchromesh-triples --test online"),
+        tests("processes that are killed, and files of 128 x 128 x 128", "-p synchromesh-cli --test triples"),
+    ]
+}
+
+fn begin_adversary(root: &Path) -> Result<String> {
+    let head = "protocol,deed,runs,unharmed,aborts_of_honest_parties,blamed_on_the_cheater\n";
+    fs::write(root.join(ADVERSARY), head).with_context(|| format!("cannot write {ADVERSARY}"))?;
+    Ok(ADVERSARY.to_owned())
+}
+
 /// Runs the parts named, or all: every test on every instruction set; the cost model (`docs/planner`); the errors of every
 /// operation (`docs/noise`), which goes on where an interrupted run stopped; random circuits at planned parameters
-/// (`docs/planner`). Each writes its section of `docs/verify.md`.
+/// (`docs/planner`); cheaters in the protocol that makes triples
+/// (`docs/triples-adversary.csv`). Each writes its section of `docs/verify.md`.
 ///
 /// # Errors
 /// On a part that there is not, or when the record cannot be written.

@@ -15,6 +15,7 @@ pub mod ntt;
 pub mod reproduce;
 pub mod revisiting;
 pub mod scheme;
+pub mod slicing;
 pub mod timing;
 pub mod tune;
 

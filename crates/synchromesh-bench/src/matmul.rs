@@ -119,7 +119,7 @@ fn measure_on<B: Open>(request: &Request) -> Result<Report, Error> {
     let packing = packing(request, slots)?;
     let [packed, size] = [packing.copies(), request.size];
     let plan = MatrixPlan::new(packing, [size; 3], packed, [1, 1])?;
-    let (left, right) = (matrices(packed, size, 1, &t)?, matrices(packed, size, 2, &t)?);
+    let (left, right) = (matrices(packed, [size; 2], 1, &t)?, matrices(packed, [size; 2], 2, &t)?);
     let start = Instant::now();
     let mut encrypt = |side, matrices: &[Matrix<BigInt>]| {
         let one = |slots: &Vec<BigInt>| context.encrypt(&public, &context.encode(slots)?, &mut randomness);
@@ -199,7 +199,7 @@ fn tensor_seconds<B: Open>(
 }
 
 /// The paper's bits in primes of the width asked for, a level for each prime from the least that holds t on.
-fn literal(request: &Request, t: &str) -> Result<ParamsLiteral, Error> {
+pub(crate) fn literal(request: &Request, t: &str) -> Result<ParamsLiteral, Error> {
     let width = request.width.clamp(30, 60);
     let [q_bits, p_bits] = PAPER.map(|bits| vec![width; bits.div_ceil(width) as usize]);
     let least = (request.t_bits + 20).div_ceil(width) as usize;
@@ -220,7 +220,12 @@ fn literal(request: &Request, t: &str) -> Result<ParamsLiteral, Error> {
 }
 
 /// Pseudo-random matrices modulo t.
-fn matrices(count: usize, size: usize, seed: u64, t: &str) -> Result<Vec<Matrix<BigInt>>, Error> {
+pub(crate) fn matrices(
+    count: usize,
+    [rows, columns]: [usize; 2],
+    seed: u64,
+    t: &str,
+) -> Result<Vec<Matrix<BigInt>>, Error> {
     let t = BigInt::from(t.parse::<PlainModulus>().map_err(synchromesh::Error::from)?.value().clone());
     let mut state = seed;
     let mut word = || {
@@ -229,11 +234,11 @@ fn matrices(count: usize, size: usize, seed: u64, t: &str) -> Result<Vec<Matrix<
         (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
     };
     let mut entry = || (BigInt::from(word()) * BigInt::from(word()) * BigInt::from(word())) % &t;
-    (0..count).map(|_| Ok(Matrix::from_fn(size, size, |_, _| entry())?)).collect()
+    (0..count).map(|_| Ok(Matrix::from_fn(rows, columns, |_, _| entry())?)).collect()
 }
 
 /// The plaintext modulus asked for.
-fn modulus(request: &Request) -> Result<String, Error> {
+pub(crate) fn modulus(request: &Request) -> Result<String, Error> {
     Ok(match request.t_bits {
         128 => T128.to_owned(),
         bits => PlainModulus::next_slot_prime(bits, request.log_n + 1).map_err(synchromesh::Error::from)?.to_string(),

@@ -3,25 +3,19 @@
 use crate::error::Error;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::cell::RefCell;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use synchromesh_bench::memory;
 use synchromesh_rlwe::Security;
-use synchromesh_rlwe::file::{self, Access, Existing, FileError};
-use synchromesh_triples::generation::{
-    DecryptionJournal, GenerationPlan, Generator, PartyKey, Phase, Progress, Proofs, Request, Setup, deal,
-};
-use synchromesh_triples::hosts;
-use synchromesh_triples::journal::TripleStore;
+use synchromesh_rlwe::file::{self, Access, Existing};
+use synchromesh_triples::generation::{GenerationPlan, Keys, Phase, Progress, Proofs, Request, deal};
 use synchromesh_triples::mp_spdz::Preprocessing;
 use synchromesh_triples::share::check_opened;
-use synchromesh_triples::tls::{Identity, Tls};
-use synchromesh_triples::{Field, MatrixTriple, Shape};
-
-/// Products whose ciphertexts are sent and proven together.
-const TOGETHER: usize = 8;
+use synchromesh_triples::tls::Identity;
+use synchromesh_triples::{Field, Shape, hosts, party};
 
 /// In which form triples are written.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +24,24 @@ pub enum Format {
     MpSpdz,
     /// Plain residues after one line of JSON, each triple given out once.
     Plain,
+}
+
+impl From<Format> for party::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::MpSpdz => Self::MpSpdz,
+            Format::Plain => Self::Plain,
+        }
+    }
+}
+
+/// Where keys come from.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A dealer whom all parties trust.
+    Dealer,
+    /// The parties, with proofs.
+    Generate,
 }
 
 /// What is to be made.
@@ -51,23 +63,33 @@ pub struct Wanted {
     pub log_n: Option<u32>,
     /// Whether less than 128 bits of computational security are allowed.
     pub insecure: bool,
+    /// Where keys come from.
+    pub keys: Origin,
+    /// Rotations made from one decomposition, if it is not to be chosen.
+    pub window: Option<usize>,
 }
 
 impl Wanted {
     fn request(&self) -> Result<Request, Error> {
         let field: Field = self.prime.as_deref().unwrap_or(synchromesh_triples::field::DEFAULT_PRIME).parse()?;
         let base = Request::new(&field, self.parties, self.shape.parse::<Shape>()?);
+        let keys = match self.keys {
+            Origin::Dealer => Keys::Dealt,
+            Origin::Generate => Keys::Generated,
+        };
         Ok(Request {
             count: self.count,
             statistical_security: self.security,
             log2_decryptions: self.decryptions,
             log_n: self.log_n,
             security: if self.insecure { Security::Insecure } else { Security::Bits128 },
+            keys,
+            window: self.window.unwrap_or(keys.window()),
             ..base
         })
     }
 
-    /// Chooses parameters and deals keys into a directory.
+    /// Chooses parameters, and deals keys into a directory unless the parties make them: then it has the plan alone.
     ///
     /// # Errors
     /// What the planner refuses, and files that are there already.
@@ -76,16 +98,23 @@ impl Wanted {
         let plan = GenerationPlan::find(&self.request()?)?;
         let planned = start.elapsed();
         std::fs::create_dir_all(directory).map_err(|source| io(directory, source))?;
-        let (setup, keys) = deal(plan)?;
-        setup.write(directory)?;
-        let mut files: Vec<PathBuf> = ["plan.json", "public.key", "eval.keys"].map(|name| directory.join(name)).into();
-        for key in &keys {
-            files.push(key.write(directory, &setup)?);
-        }
-        let dealt = start.elapsed() - planned;
         let phase = |name, time: Duration| json!({"name": name, "seconds": time.as_secs_f64(), "bytes_sent": 0, "rounds": 0, "peak_bytes": memory::peak_bytes()});
-        let mut report = describe(setup.plan(), self.count);
-        report.insert("phases".into(), json!([phase("plan", planned), phase("keys", dealt)]));
+        let mut report = describe(&plan, self.count);
+        let mut phases = vec![phase("plan", planned)];
+        let mut files = vec![directory.join("plan.json")];
+        match self.keys {
+            Origin::Generate => plan.write(directory)?,
+            Origin::Dealer => {
+                let (setup, keys) = deal(plan)?;
+                setup.write(directory)?;
+                files.extend(["public.key", "eval.keys", "mac.ct"].map(|name| directory.join(name)));
+                for key in &keys {
+                    files.push(key.write(directory, &setup)?);
+                }
+                phases.push(phase("keys", start.elapsed() - planned));
+            }
+        }
+        report.insert("phases".into(), phases.into());
         report.insert("files".into(), names(&files));
         Ok(report)
     }
@@ -99,7 +128,12 @@ fn describe(plan: &GenerationPlan, count: usize) -> Map<String, Value> {
         "shape": plan.shape().to_string(),
         "count": count,
         "statistical_security": plan.statistical_security(),
-        "security_model": model(plan.proofs()),
+        "security_model": model(plan),
+        "keys": match plan.keys() {
+            Keys::Dealt => "dealer",
+            Keys::Generated => "generate",
+        },
+        "window": plan.window(),
         "security_bits": rlwe.security_bits(),
         "log_n": plan.params().log_n(),
         "log_q": rlwe.ring().log2(rlwe.q()).ceil(),
@@ -114,10 +148,12 @@ fn describe(plan: &GenerationPlan, count: usize) -> Map<String, Value> {
 }
 
 /// Against whom the triples are safe.
-const fn model(proofs: Proofs) -> &'static str {
-    match proofs {
-        Proofs::Knowledge => "dealer",
-        Proofs::Nothing => "dealer, honest encryptions",
+fn model(plan: &GenerationPlan) -> &'static str {
+    match (plan.keys(), plan.proofs()) {
+        (Keys::Dealt, Proofs::Knowledge) => "dealer",
+        (Keys::Dealt, Proofs::Nothing) => "dealer, honest encryptions",
+        (Keys::Generated, Proofs::Knowledge) => "dishonest majority, ring-LWE with hints",
+        (Keys::Generated, Proofs::Nothing) => "dishonest majority, honest encryptions, ring-LWE with hints",
     }
 }
 
@@ -125,34 +161,16 @@ fn names(files: &[PathBuf]) -> Value {
     files.iter().map(|path| Value::from(path.display().to_string())).collect()
 }
 
-fn io(path: &Path, source: std::io::Error) -> Error {
+pub(crate) fn io(path: &Path, source: std::io::Error) -> Error {
     Error::Io { path: path.display().to_string(), source }
 }
 
 /// One party's run.
 #[derive(Debug, Clone)]
 pub struct Party {
-    /// Its number.
-    pub id: usize,
-    /// The list of parties.
-    pub hosts: PathBuf,
-    /// Where the dealer's files are.
-    pub setup: PathBuf,
-    /// The party's key; none: in the directory of the setup.
-    pub key: Option<PathBuf>,
-    /// Its certificate.
-    pub identity: PathBuf,
-    /// Where triples go.
-    pub out: PathBuf,
-    /// Triples.
-    pub count: usize,
-    /// Threads.
-    pub threads: usize,
-    /// How they are written.
-    pub format: Format,
-    /// How long to wait for others.
-    pub timeout: Duration,
-    /// Whether to say on standard error where the run is.
+    /// The run.
+    pub run: party::Party,
+    /// Whether to say on standard error where it is.
     pub progress: bool,
 }
 
@@ -225,72 +243,14 @@ impl Party {
     /// # Errors
     /// [`Error::Triples`], among others an abort with its blame: nothing is written then.
     pub fn run(&self) -> Result<Map<String, Value>, Error> {
-        let peers = hosts::read(&self.hosts)?;
-        let Some(own) = peers.get(self.id) else {
-            return Err(synchromesh_triples::Error::Parties { party: self.id, parties: peers.len(), most: 64 }.into());
-        };
-        let setup = Setup::read(&self.setup)?;
-        let path = self.key.clone().unwrap_or_else(|| PartyKey::path(&self.setup, self.id));
-        let key = PartyKey::read(&path, &setup, self.id)?;
-        let output = Output::new(self, &setup)?;
-        let journal = DecryptionJournal::open(&path.with_extension("journal"), setup.plan().most_decryptions())?;
-        let identity = Identity::read(&self.identity)?;
-        let listener = TcpListener::bind(&own.address).map_err(|source| io(Path::new(&own.address), source))?;
-        let transport = Tls::connect(self.id, &identity, &listener, &peers, self.timeout)?;
-        let watch = std::cell::RefCell::new(Watch::new(self.progress));
-        let observer = Box::new(|progress: Progress| watch.borrow_mut().see(progress));
-        let mut generator = Generator::new(transport, &setup, &key, journal, observer)?.with_threads(self.threads);
-        let mut triples: Vec<MatrixTriple> = Vec::with_capacity(self.count);
-        while triples.len() < self.count {
-            let next = (self.count - triples.len()).min(TOGETHER * setup.plan().batch());
-            triples.extend(generator.generate(next)?);
-        }
-        let files = output.write(&key, triples)?;
-        let phases = watch.borrow().measured(generator.phases());
-        let mut report = describe(setup.plan(), self.count);
-        report.insert("party".into(), self.id.into());
+        let watch = RefCell::new(Watch::new(self.progress));
+        let made = self.run.make(&|progress| watch.borrow_mut().see(progress), None)?;
+        let mut report = describe(made.plan(), self.run.count);
+        let phases = watch.borrow().measured(made.phases());
+        report.insert("party".into(), self.run.id.into());
         report.insert("phases".into(), serde_json::to_value(phases).unwrap_or_default());
-        report.insert("files".into(), names(&files));
+        report.insert("files".into(), names(&made.write()?));
         Ok(report)
-    }
-}
-
-/// Where a party's triples go; that nothing is there is known before they are made.
-struct Output<'a> {
-    party: &'a Party,
-    setup: &'a Setup,
-    spdz: Preprocessing,
-    path: PathBuf,
-}
-
-impl<'a> Output<'a> {
-    fn new(party: &'a Party, setup: &'a Setup) -> Result<Self, Error> {
-        let plan = setup.plan();
-        let spdz = Preprocessing::new(&party.out.join("Player-Data"), plan.field(), party.id, plan.parties())?;
-        let path = match party.format {
-            Format::MpSpdz => spdz.triples_path(plan.shape()),
-            Format::Plain => party.out.join(format!("triples-{}-P{}.bin", plan.shape(), party.id)),
-        };
-        if path.exists() {
-            return Err(FileError::Exists { path }.into());
-        }
-        Ok(Self { party, setup, spdz, path })
-    }
-
-    fn write(&self, key: &PartyKey, triples: Vec<MatrixTriple>) -> Result<Vec<PathBuf>, Error> {
-        let plan = self.setup.plan();
-        self.spdz.write_key(key.mac())?;
-        let path = match self.party.format {
-            Format::MpSpdz => self.spdz.write_triples(key.mac(), plan.shape(), triples)?,
-            Format::Plain => {
-                let parties = (self.party.id, plan.parties());
-                TripleStore::create(&self.party.out, plan.field(), parties, plan.shape(), triples)?
-            }
-        };
-        debug_assert_eq!(path, self.path);
-        let directory = self.spdz.directory();
-        let key_file = directory.join(format!("Player-MAC-Keys-p-P{}", self.party.id));
-        Ok(vec![directory.join("Params-Data"), key_file, path])
     }
 }
 
@@ -337,7 +297,7 @@ impl Drop for Children {
 }
 
 impl Local {
-    /// Deals keys, runs a process for each party over TLS on the loopback, and opens what they wrote to check it.
+    /// Deals keys or lets parties make them, runs a process for each party over TLS on the loopback, and opens what they wrote to check it.
     ///
     /// # Errors
     /// What dealing fails with, or [`Error::Party`] for the first party that failed.
@@ -345,6 +305,9 @@ impl Local {
         let setup = self.out.join("setup");
         let mut report = self.wanted.deal(&setup)?;
         self.meet(&setup)?;
+        if self.wanted.keys == Origin::Generate {
+            self.share_plan(&setup)?;
+        }
         let reports = self.parties(&setup)?;
         let mut phases = match report.remove("phases") {
             Some(Value::Array(phases)) => phases,
@@ -385,11 +348,30 @@ impl Local {
         Ok(file::write(&setup.join("hosts"), lines.as_bytes(), Access::Public, Existing::Replace)?)
     }
 
+    /// Where a party's keys are: with the others' where a dealer made them, else in its own directory.
+    fn place(&self, setup: &Path, party: usize) -> PathBuf {
+        match self.wanted.keys {
+            Origin::Dealer => setup.to_owned(),
+            Origin::Generate => setup.join(format!("party-{party}")),
+        }
+    }
+
+    /// Gives each party the plan.
+    fn share_plan(&self, setup: &Path) -> Result<(), Error> {
+        let plan = GenerationPlan::read(setup)?;
+        for party in 0..self.wanted.parties {
+            let directory = self.place(setup, party);
+            std::fs::create_dir_all(&directory).map_err(|source| io(&directory, source))?;
+            plan.write(&directory)?;
+        }
+        Ok(())
+    }
+
     fn command(&self, setup: &Path, party: usize) -> Result<Command, Error> {
         let program = std::env::current_exe().map_err(|source| io(Path::new("this program"), source))?;
         let mut command = Command::new(program);
         command.args(["triples", "party", "--json", "--id"]).arg(party.to_string());
-        command.arg("--hosts").arg(setup.join("hosts")).arg("--setup").arg(setup);
+        command.arg("--hosts").arg(setup.join("hosts")).arg("--setup").arg(self.place(setup, party));
         command.arg("--identity").arg(identity_path(setup, party)).arg("--out").arg(&self.out);
         command.arg("--count").arg(self.wanted.count.to_string());
         command.arg("--threads").arg(self.threads.to_string());

@@ -11,7 +11,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use synchromesh::rlwe::Security;
-use synchromesh_triples::generation::{GenerationPlan, Phase, Progress, Request, Setup, Workers, deal};
+use synchromesh_triples::generation::{GenerationPlan, Keys, Phase, Progress, Request, Setup, Workers, deal};
 use synchromesh_triples::party::{Format, Made, Party};
 use synchromesh_triples::tls::Identity;
 use synchromesh_triples::{Error, Field, field, hosts};
@@ -28,16 +28,21 @@ pub(crate) struct TripleSetup {
 
 #[pymethods]
 impl TripleSetup {
-    /// From the contents of `plan.json`, `public.key` and `eval.keys`.
+    /// From the contents of `plan.json`, `public.key`, `eval.keys` and, from a dealer, `mac.ct`.
     #[new]
+    #[pyo3(signature = (plan, public, keys, mac=None))]
     fn new(
         py: Python<'_>,
         plan: String,
         public: &Bound<'_, PyArray1<u8>>,
         keys: &Bound<'_, PyArray1<u8>>,
+        mac: Option<&Bound<'_, PyArray1<u8>>>,
     ) -> PyResult<Self> {
-        let (public, keys) = (bytes_of(public)?, bytes_of(keys)?);
-        interruptible(py, move || Ok(Self { setup: Setup::from_bytes(&plan, &public, &keys)? }))
+        let (public, keys, mac) = (bytes_of(public)?, bytes_of(keys)?, mac.map(bytes_of).transpose()?);
+        interruptible(py, move || {
+            let plan = GenerationPlan::from_json(&plan)?;
+            Ok(Self { setup: Setup::from_bytes(plan, &public, &keys, mac)? })
+        })
     }
 
     /// Which setup it is: the hash of all of it.
@@ -47,7 +52,12 @@ impl TripleSetup {
     }
 
     /// The products of a block.
-    fn multiply_block<'py>(&self, py: Python<'py>, block: &Bound<'py, PyBytes>, threads: usize) -> PyResult<Bound<'py, PyBytes>> {
+    fn multiply_block<'py>(
+        &self,
+        py: Python<'py>,
+        block: &Bound<'py, PyBytes>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let block = block.as_bytes();
         let made = detached(py, || Ok(self.setup.multiply_block(block, threads)?))?;
         Ok(PyBytes::new(py, &made))
@@ -67,21 +77,30 @@ pub(crate) fn deal_triples(
     prime: Option<String>,
     decryptions: u32,
     log_n: Option<u32>,
+    generate: bool,
     insecure: bool,
 ) -> PyResult<()> {
     interruptible(py, move || {
         let field: Field = prime.as_deref().unwrap_or(field::DEFAULT_PRIME).parse()?;
+        let keys = if generate { Keys::Generated } else { Keys::Dealt };
         let request = Request {
             count,
             statistical_security: security,
             log2_decryptions: decryptions,
             log_n,
+            keys,
+            window: keys.window(),
             security: if insecure { Security::Insecure } else { Security::Bits128 },
             ..Request::new(&field, parties, shape.parse()?)
         };
-        let (setup, keys) = deal(GenerationPlan::find(&request)?)?;
-        std::fs::create_dir_all(&directory)
-            .map_err(|e| Fault::own("file_system", format!("{}: {e}", directory.display()), "choose another directory"))?;
+        let plan = GenerationPlan::find(&request)?;
+        std::fs::create_dir_all(&directory).map_err(|e| {
+            Fault::own("file_system", format!("{}: {e}", directory.display()), "choose another directory")
+        })?;
+        if generate {
+            return Ok(plan.write(&directory)?);
+        }
+        let (setup, keys) = deal(plan)?;
         setup.write(&directory)?;
         keys.iter().try_for_each(|key| key.write(&directory, &setup).map(drop))?;
         Ok(())
@@ -103,7 +122,7 @@ enum Event {
     Progress(Progress),
     Begin(u64, Vec<u8>),
     Finish(u64),
-    Done(Result<Made, Fault>),
+    Done(Box<Result<Made, Fault>>),
 }
 
 /// Workers behind the thread that waits.
@@ -170,13 +189,13 @@ pub(crate) fn run_triples_party(
     let run = move || {
         let watching = events.clone();
         // Nobody wants to know any more if this fails.
-        let mut observer = move |progress| drop(watching.send(Event::Progress(progress)));
+        let observer = move |progress| drop(watching.send(Event::Progress(progress)));
         let asked = workers_count.map(|count| Asked { count, events: events.clone(), replies });
         let made = guarded(|| {
             let workers = asked.map(|asked| Box::new(asked) as Box<dyn Workers>);
-            Ok(party.make(&mut observer, workers)?)
+            Ok(party.make(&observer, workers)?)
         });
-        drop(events.send(Event::Done(made)));
+        drop(events.send(Event::Done(Box::new(made))));
     };
     let spawned = std::thread::Builder::new().name("synchromesh".into()).spawn(run);
     spawned.map_err(|e| Fault::own("thread", format!("no thread could be started: {e}"), "end other threads"))?;
@@ -201,7 +220,7 @@ fn attend(
         });
         events = waited.0;
         let reply = match (waited.1, workers) {
-            (Ok(Event::Done(made)), _) => return Ok(made?),
+            (Ok(Event::Done(made)), _) => return Ok((*made)?),
             (Ok(Event::Progress(at)), _) => {
                 if let Some(progress) = progress {
                     progress.call1(py, (at.phase, at.done, at.of))?;

@@ -114,7 +114,7 @@ class Here:
         read = lambda name: np.fromfile(os.path.join(setup, name), dtype=np.uint8)  # noqa: E731
         from synchromesh._native import TripleSetup
 
-        self.setup = TripleSetup((setup / "plan.json").read_text(), read("public.key"), read("eval.keys"))
+        self.setup = TripleSetup((setup / "plan.json").read_text(), read("public.key"), read("eval.keys"), read("mac.ct"))
         self.blocks: dict[int, bytes] = {}
 
     def begin(self, number, block):

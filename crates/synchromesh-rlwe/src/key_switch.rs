@@ -24,7 +24,7 @@ use synchromesh_ring::{Backend, Coeff, ConvertMode, Error as RingError, IndexSet
 use crate::context::Context;
 use crate::domain::{MixedPoly, Operand};
 use crate::error::Error;
-use crate::noise::{self, DigitSize, Noise};
+use crate::noise::{DigitSize, Noise};
 use crate::params::Params;
 use crate::prepared_key::PreparedKey;
 use crate::switch_plan::{ProductRing, SwitchPlan};
@@ -590,8 +590,7 @@ fn switch_noise(params: &Params, plan: &SwitchPlan, active: &IndexSet, target: &
     let ring = params.ring();
     let digits: Vec<DigitSize> = plan.rows(params, active).iter().map(|row| row.size(params)).collect();
     let out = ring.log2(&plan.special) + ring.log2(active) - ring.log2(target);
-    let sigma = params.error().variance().sqrt();
-    let gadget = noise::gadget(params.n(), sigma, &digits, out, plan.digit_overflow);
+    let gadget = params.gadget_noise(&digits, out, plan.digit_overflow);
     let nothing_leaves = plan.special.is_empty() && active == target;
-    if nothing_leaves { gadget } else { gadget.plus(noise::rounding(params.n(), 2)) }
+    if nothing_leaves { gadget } else { gadget.plus(params.rounding_noise(2)) }
 }

@@ -52,6 +52,6 @@ pub use randomness::Randomness;
 pub use rotation_sum::{Giant, RotationSum};
 pub use schedule::{PrimeSwitching, Schedule, SecondKey, SwitchedChain};
 pub use secret_key::{KeyId, SecretKey};
-pub use switch_key::{EvaluationKeys, Source, SwitchKey};
+pub use switch_key::{EvaluationKeys, Source, SwitchKey, UniformHalves};
 pub use switch_plan::{AuxBound, DigitSizes, ExtendedRing, Folding, Gadget, KeyShape, ProductRing, SwitchPlan};
 pub use synchromesh_ring as ring;

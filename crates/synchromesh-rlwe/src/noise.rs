@@ -19,6 +19,7 @@
 //! independent of the keys, and the secret is the one the parameters name, drawn by this library.
 
 mod average;
+mod key_bound;
 mod limit;
 mod origins;
 mod reference;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use synchromesh_ring::rns::Overflow;
 
 pub use average::Average;
+pub use key_bound::KeyBound;
 pub use limit::{FailureLimit, Model};
 pub use origins::Origins;
 pub use reference::Reference;

@@ -10,7 +10,7 @@ use synchromesh_ring::sampler::{ErrorDistribution, SecretDistribution};
 use synchromesh_ring::{IndexSet, Ring};
 
 use crate::error::Error;
-use crate::noise::FailureLimit;
+use crate::noise::{FailureLimit, KeyBound};
 use crate::schedule::{Schedule, SecondSet};
 use crate::security::{self, CostModel, SecurityError, SecurityLevel};
 
@@ -137,7 +137,7 @@ struct Inner {
 
 /// Checked, immutable parameters; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Params(Arc<Inner>, FailureLimit);
+pub struct Params(Arc<Inner>, FailureLimit, Option<KeyBound>);
 
 impl PartialEq for Params {
     fn eq(&self, other: &Self) -> bool {
@@ -188,6 +188,7 @@ impl Params {
                 literal,
             }),
             FailureLimit::default(),
+            None,
         ))
     }
 
@@ -300,6 +301,21 @@ impl Params {
     #[must_use]
     pub const fn failure_limit(&self) -> FailureLimit {
         self.1
+    }
+
+    /// The same parameters for keys of which only these norms are known: shares that others made go into them. It decides
+    /// what [`Self::rounding_noise`] and [`Self::gadget_noise`] say, and with them certificates of BGV, and is no part of the
+    /// digest.
+    #[must_use]
+    pub const fn with_key_bound(mut self, bound: KeyBound) -> Self {
+        self.2 = Some(bound);
+        self
+    }
+
+    /// What is known of the keys; none: they are drawn by this library.
+    #[must_use]
+    pub const fn key_bound(&self) -> Option<KeyBound> {
+        self.2
     }
 
     /// Bits of the product of all primes a key uses.

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::params::Params;
 use crate::secret_key::{KeyId, uniform};
-use crate::switch_key::{Source, SwitchKey};
+use crate::switch_key::{Source, SwitchKey, UniformHalves};
 use crate::switch_plan::{ProductRing, SwitchPlan};
 
 /// A key on the device: two columns, each \[row\]\[limb of QP\]\[N\] in slots; in an extended ring \[row\]\[digit of the
@@ -286,8 +286,16 @@ impl<B: Backend> SwitchKey<B> {
         let views: Vec<_> = parts.zip(&from).map(|(p, rows)| View::new(p.buffer(), rows)).collect();
         backend.sum_into(primes.as_slice(), &views, factors, ViewMut::new(b, at)).map_err(ring)?;
         let all: Vec<usize> = (0..primes.len()).collect();
+        let seed = match self.uniform() {
+            UniformHalves::Seed(seed) => seed,
+            UniformHalves::Given(given) => {
+                let views: Vec<_> =
+                    own.iter().zip(&from).map(|(&i, rows)| View::new(given[i].buffer(), rows)).collect();
+                return Ok(backend.sum_into(primes.as_slice(), &views, factors, ViewMut::new(a, at)).map_err(ring)?);
+            }
+        };
         for (k, &i) in stored.iter().enumerate() {
-            let (seed, purpose, i) = (self.seed(), Purpose::SwitchKeyUniform, i as u32);
+            let (purpose, i) = (Purpose::SwitchKeyUniform, i as u32);
             if k == 0 {
                 backend.uniform(primes.as_slice(), seed, purpose, i, ViewMut::new(a, at)).map_err(ring)?;
                 continue;

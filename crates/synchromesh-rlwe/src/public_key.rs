@@ -132,11 +132,11 @@ impl<B: Backend> PublicKey<B> {
 
 /// The certificate of a ciphertext fresh from a public key: (e u + e_0 + e_1 s) / P and its rounding.
 fn fresh_noise(params: &Params, special: &IndexSet) -> Noise {
-    let public = noise::public(params.n(), params.error().variance().sqrt());
+    let public = params.public_noise();
     if special.is_empty() {
         return public;
     }
-    public.times(-params.ring().log2(special)).plus(noise::rounding(params.n(), 2))
+    public.times(-params.ring().log2(special)).plus(params.rounding_noise(2))
 }
 
 /// u times the rows of `column` that `u` has.

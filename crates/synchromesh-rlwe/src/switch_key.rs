@@ -43,6 +43,14 @@ impl fmt::Debug for Source {
     }
 }
 
+/// The halves a_j of a switch key, which errors do not enter.
+pub enum UniformHalves<B: Backend = Cpu> {
+    /// Expanded from a public seed.
+    Seed(Seed),
+    /// Themselves, one for each row of the part: of a key that was made in shares, whose a_j nobody chose.
+    Given(Vec<Poly<B, Ntt>>),
+}
+
 /// The wire form: for each row j, b_j = -a_j s + t e_j + P g_j s' modulo QP, with a_j expanded from a seed and g_j
 /// the CRT idempotent of the row's digit (ePrint 2023/1642, section 2.8), times 2^(w i) for radix digit i.
 pub struct SwitchKey<B: Backend = Cpu> {
@@ -50,7 +58,7 @@ pub struct SwitchKey<B: Backend = Cpu> {
     target: KeyId,
     params_digest: [u8; 32],
     part: KeyPart,
-    seed: Seed,
+    uniform: UniformHalves<B>,
     b: Vec<Poly<B, Ntt>>,
 }
 
@@ -111,10 +119,11 @@ impl<B: Backend> SwitchKey<B> {
             .map(|&i| row_body(context, &under, &from, (&rows[i], part), [&seed, &errors]))
             .collect::<Result<_, _>>()?;
         let params_digest = *context.params().digest();
-        Ok(Self { source, target: secret.id(), params_digest, part: part.clone(), seed, b })
+        let uniform = UniformHalves::Seed(seed);
+        Ok(Self { source, target: secret.id(), params_digest, part: part.clone(), uniform, b })
     }
 
-    /// The key with these parts, as read from a file: b of the rows of `part`, in their order.
+    /// The key with these parts, as read from a file: b, and a if it is given, of the rows of `part`, in their order.
     ///
     /// # Errors
     /// [`Error::Params`] when the number of digits does not fit, [`Error::Ring`] for a digit on other primes than those
@@ -124,16 +133,23 @@ impl<B: Backend> SwitchKey<B> {
         source: Source,
         target: KeyId,
         part: KeyPart,
-        seed: Seed,
+        uniform: UniformHalves<B>,
         b: Vec<Poly<B, Ntt>>,
     ) -> Result<Self, Error> {
         let params = context.params();
-        if b.len() != part.rows().len() {
-            return Err(Error::params(format!("a key of {} rows has {} polynomials", part.rows().len(), b.len())));
+        let given = match &uniform {
+            UniformHalves::Seed(_) => None,
+            UniformHalves::Given(a) => Some(a),
+        };
+        for list in [Some(&b), given].into_iter().flatten() {
+            if list.len() != part.rows().len() {
+                let (rows, have) = (part.rows().len(), list.len());
+                return Err(Error::params(format!("a key of {rows} rows has {have} polynomials")));
+            }
+            list.iter().try_for_each(|p| p.require(part.primes()))?;
         }
         params.require_secure(part.primes())?;
-        b.iter().try_for_each(|p| p.require(part.primes()))?;
-        Ok(Self { source, target, params_digest: *params.digest(), part, seed, b })
+        Ok(Self { source, target, params_digest: *params.digest(), part, uniform, b })
     }
 
     /// The part of this key that `part` names.
@@ -151,10 +167,14 @@ impl<B: Backend> SwitchKey<B> {
             return Err(self.lacks(&part.usable().without(self.part.usable()).union(&lost)));
         }
         let cut = |b: &Poly<B, Ntt>| Ok(b.restrict(context.backend(), part.primes())?);
-        let b = part.rows().iter().filter_map(row).map(|i| cut(&self.b[i])).collect::<Result<_, Error>>()?;
-        let seed = Seed::from_bytes(*self.seed.as_bytes());
+        let rows =
+            |of: &[Poly<B, Ntt>]| part.rows().iter().filter_map(row).map(|i| cut(&of[i])).collect::<Result<_, Error>>();
+        let uniform = match &self.uniform {
+            UniformHalves::Seed(seed) => UniformHalves::Seed(Seed::from_bytes(*seed.as_bytes())),
+            UniformHalves::Given(a) => UniformHalves::Given(rows(a)?),
+        };
         let (source, target, params_digest) = (self.source, self.target, self.params_digest);
-        Ok(Self { source, target, params_digest, part: part.clone(), seed, b })
+        Ok(Self { source, target, params_digest, part: part.clone(), uniform, b: rows(&self.b)? })
     }
 
     /// The error that says which primes this key has lost.
@@ -214,10 +234,10 @@ impl<B: Backend> SwitchKey<B> {
         &self.part
     }
 
-    /// The public seed of all a_j.
+    /// All a_j, or their seed.
     #[must_use]
-    pub const fn seed(&self) -> &Seed {
-        &self.seed
+    pub const fn uniform(&self) -> &UniformHalves<B> {
+        &self.uniform
     }
 
     /// b of the rows of the part, in slots over its primes.

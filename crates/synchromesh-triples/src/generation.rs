@@ -4,8 +4,10 @@
 //! alpha B and alpha C on ciphertexts (ePrint 2020/451), decrypt them to shares with masks that hide the noise
 //! (the widths are those that a cheater's encryptions need), and check everything before a triple leaves.
 //!
-//! [`GenerationPlan`] chooses parameters, [`deal`] makes the keys, [`Generator`] is a party's run.
+//! [`GenerationPlan`] chooses parameters, [`generate_keys`] or [`deal`] makes the keys, [`Generator`] is a party's run.
 
+#[cfg(test)]
+mod adversary_tests;
 mod blocks;
 mod check;
 mod circuit;
@@ -14,8 +16,13 @@ mod decryptions;
 mod encryption;
 mod flood;
 mod generator;
+mod keys;
+#[cfg(test)]
+mod keys_tests;
 mod layout;
+mod phases;
 mod plan;
+mod residues;
 mod setup;
 #[cfg(test)]
 mod tests;
@@ -23,6 +30,8 @@ mod tests;
 pub use blocks::Workers;
 pub use decryptions::DecryptionJournal;
 pub use encryption::Proofs;
-pub use generator::{Generator, Observer, Phase, Progress};
-pub use plan::{GenerationPlan, Request};
+pub use generator::Generator;
+pub use keys::{GeneratedKeys, generate_keys};
+pub use phases::{Observer, Phase, Progress};
+pub use plan::{GenerationPlan, Keys, Request};
 pub use setup::{PartyKey, Setup, deal};

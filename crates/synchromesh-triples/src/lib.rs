@@ -12,6 +12,7 @@ pub mod matrix;
 pub mod mp_spdz;
 pub mod online;
 pub mod opening;
+pub mod party;
 pub mod proofs;
 pub mod session;
 pub mod share;

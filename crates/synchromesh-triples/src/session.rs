@@ -186,17 +186,39 @@ impl<T: Transport> Session<T> {
     /// # Errors
     /// As [`commit_and_open`](Self::commit_and_open).
     pub fn toss(&mut self, count: usize) -> Result<Vec<Element>> {
-        let seeds = self.commit_and_open(&entropy::random_bytes::<32>()?)?;
-        let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 triples, common randomness");
-        hasher.update(&self.id);
-        hasher.update(&seeds.concat());
-        let mut stream = hasher.finalize_xof();
+        let mut stream = self.common_stream()?;
         let draw = |_| {
             let mut bytes = [0; 48];
             stream.fill(&mut bytes);
             self.field.reduce_bytes(&bytes)
         };
         Ok((0..count).map(draw).collect())
+    }
+
+    /// 32 uniform bytes that no party could influence or foresee.
+    ///
+    /// # Errors
+    /// As [`commit_and_open`](Self::commit_and_open).
+    pub fn coin(&mut self) -> Result<[u8; 32]> {
+        let mut bytes = [0; 32];
+        self.common_stream()?.fill(&mut bytes);
+        Ok(bytes)
+    }
+
+    fn common_stream(&mut self) -> Result<blake3::OutputReader> {
+        let seeds = self.commit_and_open(&entropy::random_bytes::<32>()?)?;
+        let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 triples, common randomness");
+        hasher.update(&self.id);
+        hasher.update(&seeds.concat());
+        Ok(hasher.finalize_xof())
+    }
+
+    /// Ends the session in peace; its channels are free for another.
+    ///
+    /// # Errors
+    /// [`Error::Aborted`] if it did not end so.
+    pub fn into_transport(self) -> Result<T> {
+        if self.aborted { Err(Error::Aborted) } else { Ok(self.transport) }
     }
 
     /// Ends the session and returns the error that says why.

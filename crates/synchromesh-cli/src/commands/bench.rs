@@ -2,7 +2,9 @@
 
 mod circuit;
 mod matmul;
+mod slicing;
 mod switching;
+mod triples;
 
 use super::place::{Place, name, unavailable};
 use super::plan::Scheme;
@@ -32,6 +34,10 @@ pub(super) enum Bench {
     Circuit(circuit::CircuitBench),
     /// The product of encrypted square matrices, at the parameters of ePrint 2023/593.
     Matmul(matmul::MatmulBench),
+    /// Block sizes chosen for products of matrices beside the best measured.
+    Slicing(slicing::SlicingBench),
+    /// Whole runs of the protocol that makes matrix triples, by size, parties and threads.
+    Triples(triples::TriplesBench),
 }
 
 impl Bench {
@@ -43,6 +49,8 @@ impl Bench {
             Self::Scheme(scheme) => scheme.run(),
             Self::Circuit(circuit) => circuit.run(),
             Self::Matmul(matmul) => matmul.run(),
+            Self::Slicing(slicing) => slicing.run(),
+            Self::Triples(triples) => triples.run(),
         }
     }
 }

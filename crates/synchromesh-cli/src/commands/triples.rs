@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::output::Report;
-use crate::triples::{Format, Local, Party, Wanted, identity};
+use crate::triples::{Format, Local, Origin, Party, Wanted, identity};
 use clap::{Args, Subcommand};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub(super) enum Triples {
     Local(LocalRun),
     /// Run one party.
     Party(PartyRun),
-    /// Choose parameters and deal all keys, as somebody whom all parties trust.
+    /// Choose parameters and deal all keys, as somebody whom all parties trust; with --keys generate, parameters only.
     Deal(Dealing),
     /// Make a party's certificate and print the fingerprint that the others need.
     Identity {
@@ -48,6 +48,12 @@ pub(super) struct What {
     /// log2 of the ring degree [default: the smallest that works].
     #[arg(long, value_parser = clap::value_parser!(u32).range(10..=17))]
     log_n: Option<u32>,
+    /// Where keys come from: dealer, whom all parties trust; generate: the parties make them, with proofs.
+    #[arg(long, value_enum, default_value = "dealer")]
+    keys: Origin,
+    /// Rotations made from one decomposition, and as many keys for each factor [default: 8 from a dealer, else 1].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    window: Option<u32>,
     /// Allow less than 128 bits of computational security.
     #[arg(long)]
     insecure: bool,
@@ -64,6 +70,8 @@ impl What {
             decryptions: self.decryptions,
             log_n: self.log_n,
             insecure: self.insecure,
+            keys: self.keys,
+            window: self.window.map(|window| window as usize),
         }
     }
 }
@@ -118,7 +126,8 @@ pub(super) struct PartyRun {
     /// The list of parties: a line for each, host:port and fingerprint.
     #[arg(long, value_name = "FILE")]
     hosts: PathBuf,
-    /// Where plan.json, public.key and eval.keys are.
+    /// Where plan.json, public.key, eval.keys and mac.ct are; with a plan of --keys generate alone, a directory of this party's
+    /// own, where it puts the keys that it makes with the others first.
     #[arg(long, value_name = "DIR")]
     setup: PathBuf,
     /// This party's key [default: party-ID.key in the directory of the setup]. Beside it goes the journal of decryptions.
@@ -141,7 +150,7 @@ impl Triples {
             Self::Identity { out } => Report::new(&identity(out)?),
             Self::Deal(deal) => Report::new(&deal.what.wanted().deal(&deal.out)?),
             Self::Party(run) => {
-                let party = Party {
+                let party = synchromesh_triples::party::Party {
                     id: run.id,
                     hosts: run.hosts.clone(),
                     setup: run.setup.clone(),
@@ -150,11 +159,10 @@ impl Triples {
                     out: run.how.out.clone(),
                     count: run.count as usize,
                     threads: run.how.threads as usize,
-                    format: run.how.format,
+                    format: run.how.format.into(),
                     timeout: Duration::from_secs(run.how.timeout),
-                    progress: run.how.speaks(),
                 };
-                Report::new(&party.run()?)
+                Report::new(&Party { run: party, progress: run.how.speaks() }.run()?)
             }
             Self::Local(run) => {
                 let local = Local {

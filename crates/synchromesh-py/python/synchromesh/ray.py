@@ -160,34 +160,29 @@ def matmul(
     return concatenate(pool.map(_product, parts, [vector] * len(parts), progress=progress))
 
 
-def _block(plan: str, public: Any, keys: Any, digest: str, threads: int, block: bytes) -> bytes:
+def _block(plan: str, files: list[Reference], digest: str, threads: int, block: bytes) -> bytes:
     setup = _setups.get(digest)
     if setup is None:
-        setup = _native.TripleSetup(plan, public, keys)
+        setup = _native.TripleSetup(plan, *_ray().get(files))
         _setups[digest] = setup
     return setup.multiply_block(block, threads)
 
 
 class TripleWorkers:
-    """Computes the products of a party's triples on the workers of a Ray cluster: give it to :func:`synchromesh.triples.party`.
+    """Computes the products of a party's triples on a Ray cluster: give it to :func:`synchromesh.triples.party`.
 
-    ``setup`` is the directory of plan and public keys, which go to the object store once. Blocks are made of public
-    ciphertexts; one whose worker is lost is computed again. Shares of decryptions stay with the party. The cluster must be the
-    party's own: what its workers send back is decrypted.
+    ``setup`` is the directory of the plan and the public keys, which go to the object store once. Blocks are made of
+    public ciphertexts; one whose worker is lost is computed again. Shares of decryptions stay with the party. The cluster must
+    be the party's own: what its workers send back is decrypted.
     """
 
     def __init__(self, setup: str | os.PathLike[str], *, threads: int = 1, retries: int = RETRIES) -> None:
         limit = _numbers.whole(retries, "retries", 0, 1000)
         self._threads = _numbers.whole(threads, "threads", 1, 256)
-        directory = os.fspath(setup)
-        plan = _native.read_file(os.path.join(directory, "plan.json")).decode("utf-8", "replace")
-        names = ("public.key", "eval.keys")
-        public, keys = (
-            np.frombuffer(_native.read_file(os.path.join(directory, name)), dtype=np.uint8) for name in names
-        )
-        digest = _native.TripleSetup(plan, public, keys).digest
+        plan, files = _setup_files(setup)
+        digest = _native.TripleSetup(plan, *files).digest
         ray = _connected()
-        self._setup = [plan, ray.put(public), ray.put(keys), digest, self._threads]
+        self._setup = [plan, [ray.put(file) for file in files], digest, self._threads]
         self._run = ray.remote(max_retries=limit, num_cpus=self._threads)(_block)
         self._pending: dict[int, Reference] = {}
 
@@ -206,3 +201,14 @@ class TripleWorkers:
     def finish(self, number: int) -> bytes:
         """Waits for a block."""
         return bytes(_fetched(self._pending.pop(number)))
+
+
+def _setup_files(setup: str | os.PathLike[str]) -> tuple[str, list[Any]]:
+    """The plan of a setup, and its other public files."""
+    directory = os.fspath(setup)
+    plan = _native.read_file(os.path.join(directory, "plan.json")).decode("utf-8", "replace")
+    names = ["public.key", "eval.keys"]
+    # From a dealer, the MAC key under encryption.
+    names += ["mac.ct"] if os.path.exists(os.path.join(directory, "mac.ct")) else []
+    read = [_native.read_file(os.path.join(directory, name)) for name in names]
+    return plan, [np.frombuffer(data, dtype=np.uint8) for data in read]

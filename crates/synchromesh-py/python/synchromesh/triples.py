@@ -71,13 +71,18 @@ def deal(
     prime: int | None = None,
     decryptions: int = 20,
     log_n: int | None = None,
+    keys: Literal["dealer", "generate"] = "dealer",
     insecure: bool = False,
 ) -> None:
     """Chooses parameters for triples of ``shape`` (rows of A, columns of A, columns of B) and deals keys into a directory.
 
+    With ``keys="generate"`` the parties make keys themselves, and the directory gets the plan alone: give each party a
+    directory of its own with this file.
     ``security`` are bits of statistical security, ``decryptions`` the log2 of how many ciphertexts may be decrypted under one key.
     ``insecure`` allows less than 128 bits of computational security, as a small ``log_n`` does.
     """
+    if keys not in ("dealer", "generate"):
+        raise InputError(f"keys from {keys!r}", kind="operation", remedy="say dealer or generate")
     try:
         sides = [_numbers.whole(side, "a side", 1, 1 << 20) for side in shape]
     except TypeError:
@@ -95,6 +100,7 @@ def deal(
         None if prime is None else str(prime),
         _numbers.whole(decryptions, "decryptions", 4, 40),
         None if log_n is None else _numbers.whole(log_n, "log_n", 10, 17),
+        keys == "generate",
         bool(insecure),
     )
 

@@ -12,7 +12,7 @@ use crate::params::Params;
 use crate::public_key::PublicKey;
 use crate::second_key::second_id;
 use crate::secret_key::SecretKey;
-use crate::switch_key::{EvaluationKeys, Source, SwitchKey};
+use crate::switch_key::{EvaluationKeys, Source, SwitchKey, UniformHalves};
 use crate::switch_plan::{DigitSizes, KeyShape};
 use crate::wire::{
     EnvelopeKey, HEADER_BYTES, Header, KeyId, ObjectType, Reader, TRAILER_BYTES, WireError, Writer, limb_bytes,
@@ -23,6 +23,9 @@ const GALOIS: u8 = 1;
 const OTHER_KEY: u8 = 2;
 /// Added to the tag of a key that was trimmed.
 const TRIMMED: u8 = 0x20;
+
+/// Added to the tag of a key whose halves a_j follow instead of their seed.
+const GIVEN: u8 = 0x10;
 
 /// Beside the source: a byte with the radix follows.
 const RADIX: u8 = 0x80;
@@ -52,7 +55,8 @@ pub(super) fn largest_key_set_bytes(params: &Params) -> u64 {
         let row = poly_bytes(params, &keyed) as u64;
         let lists = 8 + 2 * (61 * l + keyed.len());
         let head = (1 + 16 + 1 + 2 + 4 + SEED_BYTES + 2 * (l + special.len()) + lists) as u64;
-        let key = head.saturating_add(row.saturating_mul(61 * l as u64));
+        // Twice where the halves are given.
+        let key = head.saturating_add(row.saturating_mul(2 * 61 * l as u64));
         key.saturating_mul(largest_key_count(params) as u64).saturating_add(4)
     };
     let first = largest([params.q(), params.p()], params.keyed());
@@ -60,7 +64,7 @@ pub(super) fn largest_key_set_bytes(params: &Params) -> u64 {
     first.saturating_add(second)
 }
 
-/// Bytes of one switch key inside its container, exact; saturates.
+/// Bytes of one switch key inside its container, with its seed, exact; saturates.
 #[must_use]
 pub fn switch_key_bytes(params: &Params, source: Source, part: &KeyPart) -> u64 {
     let argument = match source {
@@ -153,7 +157,14 @@ impl<B: Backend> EvaluationKeys<B> {
     #[must_use]
     pub fn wire_bytes(&self, params: &Params) -> u64 {
         let keys = self.iter().chain(self.second().into_iter().flat_map(Self::iter));
-        let keys = keys.map(|key| switch_key_bytes(params, key.source(), key.part()));
+        let keys = keys.map(|key| {
+            let seeded = switch_key_bytes(params, key.source(), key.part());
+            let halves = (poly_bytes(params, key.part().primes()) as u64).saturating_mul(key.b().len() as u64);
+            match key.uniform() {
+                UniformHalves::Seed(_) => seeded,
+                UniformHalves::Given(_) => (seeded - SEED_BYTES as u64).saturating_add(halves),
+            }
+        });
         let counts = 4 + 4 * usize::from(params.second().is_some());
         keys.fold((HEADER_BYTES + TRAILER_BYTES + counts) as u64, u64::saturating_add)
     }
@@ -265,7 +276,9 @@ fn write_switch_key<B: Backend>(writer: &mut Writer, context: &Context<B>, key: 
     let (shape, part) = (key.shape(), key.part());
     let (all_of_p, whole) = (&shape.special == params.p(), part.is_whole(params));
     let flag = |flag, set| if set { flag } else { 0 };
+    let given = matches!(key.uniform(), UniformHalves::Given(_));
     let flags = flag(RADIX, shape.radix_bits.is_some()) | flag(SPECIAL, !all_of_p) | flag(TRIMMED, !whole);
+    let flags = flags | flag(GIVEN, given);
     match key.source() {
         Source::Square => writer.u8(flags | SQUARE),
         Source::Galois(g) => {
@@ -291,7 +304,10 @@ fn write_switch_key<B: Backend>(writer: &mut Writer, context: &Context<B>, key: 
         write_list(writer, "rows", "row", part.rows())?;
         write_list(writer, "primes", "prime", part.primes().as_slice())?;
     }
-    writer.raw(key.seed().as_bytes());
+    match key.uniform() {
+        UniformHalves::Seed(seed) => writer.raw(seed.as_bytes()),
+        UniformHalves::Given(a) => a.iter().try_for_each(|a| write_poly(writer, context, a))?,
+    }
     key.b().iter().try_for_each(|b| write_poly(writer, context, b))
 }
 
@@ -353,11 +369,17 @@ fn read_switch_key<B: Backend>(
 ) -> Result<SwitchKey<B>, Error> {
     let params = context.params();
     let tag = reader.u8()?;
-    let source = read_source(reader, params, tag & !(RADIX | SPECIAL | TRIMMED))?;
+    let source = read_source(reader, params, tag & !(RADIX | SPECIAL | TRIMMED | GIVEN))?;
     let part = read_part(reader, params, tag, primes)?;
-    let seed = Seed::from_bytes(reader.array()?);
-    let b = part.rows().iter().map(|_| read_poly(reader, context, part.primes())).collect::<Result<_, _>>()?;
-    SwitchKey::from_parts(context, source, target, part, seed, b)
+    let rows = |reader: &mut Reader<'_>| {
+        part.rows().iter().map(|_| read_poly(reader, context, part.primes())).collect::<Result<_, Error>>()
+    };
+    let uniform = match tag & GIVEN {
+        0 => UniformHalves::Seed(Seed::from_bytes(reader.array()?)),
+        _ => UniformHalves::Given(rows(reader)?),
+    };
+    let b = rows(reader)?;
+    SwitchKey::from_parts(context, source, target, part, uniform, b)
 }
 
 /// Special primes other than all of P: some of those of the secret key, in their order.

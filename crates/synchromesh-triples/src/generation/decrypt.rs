@@ -13,6 +13,7 @@ use zeroize::{Zeroize, Zeroizing};
 use super::flood::Mask;
 use super::layout::slots_of;
 use super::plan::log2_value;
+use super::residues::{poly_bytes, read_poly, write_poly};
 use super::setup::{PartyKey, Setup};
 use crate::error::{Error, Result};
 use crate::field::Element;
@@ -59,7 +60,8 @@ impl Pending {
         let mut share = share.into_coeff(backend)?;
         let mask = key.flood().mask(session, &self.hash, setup.plan().mask_bits(), params.n());
         mask.add_to(backend, params.rlwe().ring(), &mut share)?;
-        let bytes = write(setup, &share)?;
+        let mut bytes = Vec::with_capacity(share_bytes(setup)?);
+        write_poly(setup.context().rlwe(), &share, &mut bytes)?;
         share.zeroize();
         Ok((bytes, mask))
     }
@@ -87,7 +89,8 @@ impl Pending {
         // Everybody reads all messages: whose is malformed is known to all.
         let mut sum: Option<Poly<Cpu, Coeff>> = None;
         for (party, message) in messages.iter().enumerate() {
-            let poly = read(setup, message).map_err(|error| (Some(party), error))?;
+            let primes = primes(setup).map_err(own)?;
+            let poly = read_poly(context.rlwe(), primes, message).map_err(|error| (Some(party), error))?;
             match &mut sum {
                 Some(sum) => sum.add_assign(context.backend(), &poly).map_err(|e| own(e.into()))?,
                 None => sum = Some(poly),
@@ -106,50 +109,7 @@ fn primes(setup: &Setup) -> Result<&IndexSet> {
     Ok(setup.plan().params().rlwe().level(setup.plan().placement().decryption)?)
 }
 
-/// Bytes of a residue modulo q.
-const fn residue_bytes(q: u64) -> usize {
-    (64 - q.leading_zeros()).div_ceil(8) as usize
-}
-
 /// Bytes of a masked share.
 pub(crate) fn share_bytes(setup: &Setup) -> Result<usize> {
-    let params = setup.plan().params();
-    let ring = params.rlwe().ring();
-    Ok(primes(setup)?.iter().map(|prime| params.n() * residue_bytes(ring.modulus(prime).value())).sum())
-}
-
-/// Residues limb by limb, each in as few whole bytes as its prime takes, little-endian.
-fn write(setup: &Setup, poly: &Poly<Cpu, Coeff>) -> Result<Vec<u8>> {
-    let params = setup.plan().params();
-    let words = poly.to_words(setup.context().backend())?;
-    let mut bytes = Vec::with_capacity(share_bytes(setup)?);
-    for (prime, limb) in primes(setup)?.iter().zip(words.chunks_exact(params.n())) {
-        let width = residue_bytes(params.rlwe().ring().modulus(prime).value());
-        limb.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()[..width]));
-    }
-    Ok(bytes)
-}
-
-/// The polynomial that [`write`] wrote so.
-fn read(setup: &Setup, mut bytes: &[u8]) -> Result<Poly<Cpu, Coeff>> {
-    let (params, primes) = (setup.plan().params(), primes(setup)?);
-    let wrong = |bits: usize| Error::NotAnElement { bits: bits as u64, prime_bits: 0 };
-    if bytes.len() != share_bytes(setup)? {
-        return Err(wrong(8 * bytes.len()));
-    }
-    let mut words = Vec::with_capacity(params.n() * primes.len());
-    for prime in primes.iter() {
-        let q = params.rlwe().ring().modulus(prime).value();
-        let width = residue_bytes(q);
-        let (limb, rest) = bytes.split_at(params.n() * width);
-        bytes = rest;
-        for residue in limb.chunks_exact(width) {
-            let word = residue.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
-            if word >= q {
-                return Err(wrong(8 * width));
-            }
-            words.push(word);
-        }
-    }
-    Ok(Poly::from_words(setup.context().backend(), primes, &words)?)
+    Ok(poly_bytes(setup.context().rlwe(), primes(setup)?))
 }

@@ -2,25 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 use synchromesh::batch::PlainPoly;
-use synchromesh::bgv::{Ciphertext, Context};
+use synchromesh::bgv::{Ciphertext, Context, Factor, Params};
 use synchromesh::exact::Plaintext;
 use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::noise;
 use synchromesh::rlwe::ring::Backend;
-use synchromesh::rlwe::{PublicKey, Randomness};
+use synchromesh::rlwe::{KeyId, PublicKey, Randomness};
 
 use super::circuit::believed;
 use super::setup::Setup;
 use crate::error::{Error, Result};
 pub(crate) use crate::proofs::encryption::Content;
-use crate::proofs::encryption::{EncryptionProofs, KeyBound};
+use crate::proofs::encryption::{Bound, EncryptionProofs, KeyBound};
 use crate::proofs::{Parameters, Transcript};
 
 /// Most ciphertexts of one proof.
 const TOGETHER: usize = 32;
-
-/// Honest shares that the secret key is a sum of: the dealer draws one.
-const SHARES: usize = 1;
 
 /// What parties prove of their encryptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +65,9 @@ impl<'a, B: Backend> Encryptions<'a, B> {
             Proofs::Knowledge => Some(EncryptionProofs::new(context, public, top, content, parameters(content))?),
             Proofs::Nothing => None,
         };
-        let key = KeyBound::honest(context.params().rlwe(), SHARES);
+        // A dealer draws one honest key.
+        let params = context.params().rlwe();
+        let key = params.key_bound().unwrap_or_else(|| KeyBound::honest(params, 1));
         Ok(Self { context, public, content, proofs, key })
     }
 
@@ -77,12 +76,20 @@ impl<'a, B: Backend> Encryptions<'a, B> {
         let params = self.context.params();
         match &self.proofs {
             Some(proofs) => Ok(proofs.bound(TOGETHER)?.noise_log2(params.rlwe(), &self.key)),
-            None => {
-                let fresh = noise::public(params.n(), params.rlwe().error().variance().sqrt());
-                Ok(fresh.bound(params.log_n(), noise::DEFAULT_LOG2_FAILURE))
+            None if params.rlwe().key_bound().is_some() => {
+                let (message, u) = (params.t().value() >> 1u32, params.rlwe().secret().bound().into());
+                let honest = Bound { multiple: 1, message, u, error: params.rlwe().error().bound().into() };
+                Ok(honest.noise_log2(params.rlwe(), &self.key))
             }
+            None => Ok(dealt_log2_noise(params)),
         }
     }
+}
+
+/// log2 of a bound on the error of a dealer's encryption.
+pub(crate) fn dealt_log2_noise(params: &Params) -> f64 {
+    let fresh = noise::public(params.n(), params.rlwe().error().variance().sqrt());
+    fresh.bound(params.log_n(), noise::DEFAULT_LOG2_FAILURE)
 }
 
 /// The transcript of the proof that begins with a ciphertext.
@@ -176,19 +183,22 @@ impl Encryptions<'_, synchromesh::rlwe::ring::Cpu> {
         Ok(usable)
     }
 
-    /// A ciphertext as fresh ones are: of this key, at the top level, with the factor of that level.
     fn read(&self, setup: &Setup, bytes: &[u8]) -> Result<Ciphertext> {
-        let context = self.context;
-        let read = Ciphertext::from_bytes(context, bytes, Some(setup.key()), Trust::Nothing)?;
-        read.inner().require_components(2)?;
-        let (top, level) = (context.params().top_level(), read.level());
-        if level != top {
-            return Err(synchromesh::rlwe::Error::Level { needed: top, have: level, top }.into());
-        }
-        if read.header() != setup.fresh_header() {
-            let reason = "it is not that of a fresh ciphertext".into();
-            return Err(synchromesh::Error::Header { field: "correction factor", reason }.into());
-        }
-        Ok(read)
+        read_fresh(self.context, (setup.key(), setup.fresh_header()), bytes)
     }
+}
+
+/// A ciphertext as fresh ones are: of this key, at the top level, with the factor of that level.
+pub(crate) fn read_fresh(context: &Context, (key, fresh): (KeyId, &Factor), bytes: &[u8]) -> Result<Ciphertext> {
+    let read = Ciphertext::from_bytes(context, bytes, Some(key), Trust::Nothing)?;
+    read.inner().require_components(2)?;
+    let (top, level) = (context.params().top_level(), read.level());
+    if level != top {
+        return Err(synchromesh::rlwe::Error::Level { needed: top, have: level, top }.into());
+    }
+    if read.header() != fresh {
+        let reason = "it is not that of a fresh ciphertext".into();
+        return Err(synchromesh::Error::Header { field: "correction factor", reason }.into());
+    }
+    Ok(read)
 }

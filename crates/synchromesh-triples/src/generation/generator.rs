@@ -1,7 +1,5 @@
 //! One party's run of the protocol that makes matrix triples (ePrint 2020/451; ePrint 2023/593, section 2.5).
 
-use std::time::Instant;
-
 use synchromesh::batch::{PlainPoly, Residues};
 use synchromesh::bgv::{Ciphertext, Evaluator};
 use synchromesh::circuits::Side;
@@ -14,6 +12,7 @@ use super::circuit::{Factors, Products, multiply};
 use super::decrypt::{Pending, share_bytes};
 use super::decryptions::DecryptionJournal;
 use super::encryption::{Content, Encryptions};
+use super::phases::{Observer, Phase, Recorder};
 use super::setup::{PartyKey, Setup};
 use crate::error::{Blame, Error, Result};
 use crate::field::Element;
@@ -21,37 +20,6 @@ use crate::matrix::Matrix;
 use crate::session::{Kind, Session};
 use crate::share::{MatrixTriple, Shared};
 use crate::transport::Transport;
-
-/// What one phase took.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Phase {
-    /// Its name: `session`, `mac_key`, `encrypt`, `exchange`, `multiply`, `decrypt`, `check`.
-    pub name: &'static str,
-    /// Seconds.
-    pub seconds: f64,
-    /// Bytes this party sent.
-    pub bytes_sent: u64,
-    /// Rounds.
-    pub rounds: u64,
-}
-
-/// Where a run is: a phase begins, or a part of it is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// The phase.
-    pub phase: &'static str,
-    /// Parts done.
-    pub done: usize,
-    /// Parts in all.
-    pub of: usize,
-    /// Bytes sent so far.
-    pub bytes_sent: u64,
-    /// Rounds so far.
-    pub rounds: u64,
-}
-
-/// Whoever wants to know where a run is.
-pub type Observer<'a> = dyn FnMut(Progress) + 'a;
 
 /// One party of a session that makes triples.
 ///
@@ -66,15 +34,13 @@ pub struct Generator<'a, T> {
     workers: Option<Box<dyn Workers + 'a>>,
     blocks: u64,
     alpha: Option<Ciphertext>,
-    phases: Vec<Phase>,
-    began: (&'static str, Instant, (u64, u64)),
-    observer: Box<Observer<'a>>,
+    recorder: Recorder<'a>,
     #[cfg(test)]
     pub(crate) conduct: super::tests::Conduct,
 }
 
 impl<'a, T: Transport> Generator<'a, T> {
-    /// Begins a session with the others: agreement on what is to be done, and encryptions of the shares of the MAC key.
+    /// Begins a session with the others: agreement on what is to be done.
     ///
     /// # Errors
     /// [`Error::Parties`] for a key that is not this party's, and as [`Session::new`]; [`Error::Abort`] with the blame for a party
@@ -86,7 +52,7 @@ impl<'a, T: Transport> Generator<'a, T> {
         journal: DecryptionJournal,
         observer: Box<Observer<'a>>,
     ) -> Result<Self> {
-        let began = ("session", Instant::now(), (0, 0));
+        let recorder = Recorder::new("session", observer);
         let plan = setup.plan();
         let (party, parties) = (transport.party(), transport.parties());
         if party != key.party() || parties != plan.parties() {
@@ -103,9 +69,7 @@ impl<'a, T: Transport> Generator<'a, T> {
             workers: None,
             blocks: 0,
             alpha: None,
-            phases: Vec::new(),
-            began,
-            observer,
+            recorder,
             #[cfg(test)]
             conduct: super::tests::Conduct::Honest,
         })
@@ -126,7 +90,7 @@ impl<'a, T: Transport> Generator<'a, T> {
     /// What the phases took so far, each name once.
     #[must_use]
     pub fn phases(&self) -> &[Phase] {
-        &self.phases
+        self.recorder.phases()
     }
 
     /// The session, for what the parties do next.
@@ -135,27 +99,12 @@ impl<'a, T: Transport> Generator<'a, T> {
         self.session
     }
 
-    /// Ends a phase and begins another.
     fn enter(&mut self, name: &'static str, of: usize) {
-        let (last, since, (rounds, bytes)) = self.began;
-        let now = self.session.traffic();
-        let (seconds, rounds, bytes_sent) = (since.elapsed().as_secs_f64(), now.0 - rounds, now.1 - bytes);
-        match self.phases.iter_mut().find(|phase| phase.name == last) {
-            Some(phase) => {
-                phase.seconds += seconds;
-                phase.rounds += rounds;
-                phase.bytes_sent += bytes_sent;
-            }
-            None => self.phases.push(Phase { name: last, seconds, bytes_sent, rounds }),
-        }
-        self.began = (name, Instant::now(), now);
-        self.session.enter(name);
-        self.tell(0, of);
+        self.recorder.enter(&mut self.session, name, of);
     }
 
     fn tell(&mut self, done: usize, of: usize) {
-        let (rounds, bytes_sent) = self.session.traffic();
-        (self.observer)(Progress { phase: self.began.0, done, of, bytes_sent, rounds });
+        self.recorder.tell(&self.session, done, of);
     }
 
     /// Makes `count` triples, at least one. They are checked: C = A B and all MACs hold, or an error is returned.
@@ -164,9 +113,10 @@ impl<'a, T: Transport> Generator<'a, T> {
     /// [`Error::Abort`] with the blame, [`Error::DecryptedBefore`] or [`Error::KeySpent`] from the journal; no triple of the batch
     /// may be used then, and none is returned.
     pub fn generate(&mut self, count: usize) -> Result<Vec<MatrixTriple>> {
-        let alpha = match self.alpha.take() {
-            Some(alpha) => alpha,
-            None => self.mac_key()?,
+        let alpha = match (self.alpha.take(), self.setup.alpha()) {
+            (Some(alpha), _) => alpha,
+            (None, Some(dealt)) => dealt.duplicate(self.setup.context())?,
+            (None, None) => self.mac_key()?,
         };
         let made = self.batches(count.max(1), &alpha);
         self.alpha = Some(alpha);
@@ -258,6 +208,8 @@ impl<'a, T: Transport> Generator<'a, T> {
             candidates.extend(self.decrypt(&made, a, b)?);
         }
         self.enter("check", 1);
+        #[cfg(test)]
+        self.conduct.candidates(&mut candidates, plan.field());
         let triples = check(&mut self.session, self.key, candidates)?;
         self.enter("done", 1);
         Ok(triples)

@@ -3,19 +3,22 @@
 //! Every certificate in such a run is that of ciphertexts of which only what their makers had to prove is known, and
 //! a set of parameters is taken if all of them hold, the masks of all parties fit on top, and no smaller one does.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use synchromesh::bgv::{Ciphertext, Context, Evaluator, Params, ParamsLiteral};
 use synchromesh::circuits::{Arithmetic, MatrixChoices, MatrixPacking, MatrixPlan, Slicing, SlotShape};
+use synchromesh::rlwe::file::{self, Access, Existing};
 use synchromesh::rlwe::noise::log2_add;
 use synchromesh::rlwe::ring::{Backend, Dry};
 use synchromesh::rlwe::{Randomness, Security};
 
 use super::circuit::{Factors, Products, believed, multiply, product_level};
-use super::encryption::{Content, Encryptions, Proofs};
+use super::encryption::{Content, Encryptions, Proofs, dealt_log2_noise};
 use crate::error::{Error, Result};
 use crate::field::Field;
+use crate::proofs::keys::ShareBound;
 use crate::share::{MOST_PARTIES, Shape};
 
 /// Bits of the primes that are tried first.
@@ -29,6 +32,29 @@ const MOST_PRIMES: usize = 40;
 
 /// Degrees tried, as log2.
 const DEGREES: std::ops::RangeInclusive<u32> = 13..=16;
+
+/// Where keys come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keys {
+    /// From a dealer, whom all parties trust.
+    #[default]
+    Dealt,
+    /// From the parties, each of which proves that its shares are right: every bound holds for shares of cheaters.
+    Generated,
+}
+
+impl Keys {
+    /// The [`Request::window`] that serves them: a dealer makes the keys of 8 in no time; where parties make keys, every one is in
+    /// their proofs.
+    #[must_use]
+    pub const fn window(self) -> usize {
+        match self {
+            Self::Dealt => 8,
+            Self::Generated => 1,
+        }
+    }
+}
 
 /// What is to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +75,8 @@ pub struct Request {
     pub window: usize,
     /// What parties prove of their encryptions.
     pub proofs: Proofs,
+    /// Where keys come from.
+    pub keys: Keys,
     /// Computational security.
     pub security: Security,
     /// log2 of the degree N; none: the smallest that works.
@@ -66,8 +94,9 @@ impl Request {
             count: 1,
             statistical_security: 80,
             log2_decryptions: 20,
-            window: 8,
+            window: Keys::default().window(),
             proofs: Proofs::default(),
+            keys: Keys::default(),
             security: Security::Bits128,
             log_n: None,
         }
@@ -85,6 +114,7 @@ struct Agreed {
     statistical_security: u32,
     log2_decryptions: u32,
     proofs: Proofs,
+    keys: Keys,
     /// Rows, inner side, columns and line of a block.
     packing: [usize; 4],
     grid: [usize; 2],
@@ -95,6 +125,12 @@ struct Agreed {
 
 /// The name of the format of plans.
 const FORMAT: &str = "synchromesh triple generation 1";
+
+/// The name of their files.
+const NAME: &str = "plan.json";
+
+/// Largest plan read, in bytes.
+const LARGEST: u64 = 1 << 20;
 
 /// What a run without data says of the levels.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -151,6 +187,7 @@ impl GenerationPlan {
             statistical_security: request.statistical_security,
             log2_decryptions: request.log2_decryptions,
             proofs: request.proofs,
+            keys: request.keys,
             packing: [p.rows(), p.inner(), p.columns(), p.window()],
             grid: matrices.grid(),
             batch: matrices.batch(),
@@ -167,6 +204,24 @@ impl GenerationPlan {
         serde_json::to_string_pretty(&self.agreed).unwrap_or_default()
     }
 
+    /// Writes `plan.json`.
+    ///
+    /// # Errors
+    /// [`Error::File`] if it is there already or cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<()> {
+        Ok(file::write(&directory.join(NAME), self.to_json().as_bytes(), Access::Public, Existing::Keep)?)
+    }
+
+    /// Reads what [`Self::write`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::File`], and as [`Self::from_json`].
+    pub fn read(directory: &Path) -> Result<Self> {
+        let path = directory.join(NAME);
+        let text = String::from_utf8(file::read(&path, LARGEST)?);
+        Self::from_json(&text.map_err(|_| Error::Format { path, reason: "it is not text".into() })?)
+    }
+
     /// The plan in a JSON file, checked as if it had been found here: security, and every certificate.
     ///
     /// # Errors
@@ -181,7 +236,7 @@ impl GenerationPlan {
             return Err(refused("the plan is of another format".into()));
         }
         let (field, shape): (Field, Shape) = (agreed.prime.parse()?, shape.parse()?);
-        let params = Params::new(agreed.params.clone())?;
+        let params = parameters(agreed.keys, *parties, agreed.params.clone())?;
         if params.t().value() != field.prime() {
             return Err(refused("its parameters are for another prime".into()));
         }
@@ -197,6 +252,7 @@ impl GenerationPlan {
             log2_decryptions: agreed.log2_decryptions,
             window: agreed.window,
             proofs: agreed.proofs,
+            keys: agreed.keys,
             security: agreed.params.security,
             log_n: Some(params.log_n()),
         };
@@ -234,6 +290,18 @@ impl GenerationPlan {
     #[must_use]
     pub fn proofs(&self) -> Proofs {
         self.agreed.proofs
+    }
+
+    /// Where keys come from.
+    #[must_use]
+    pub fn keys(&self) -> Keys {
+        self.agreed.keys
+    }
+
+    /// Rotations made from one decomposition.
+    #[must_use]
+    pub fn window(&self) -> usize {
+        self.agreed.window
     }
 
     /// Most ciphertexts decrypted under one key.
@@ -312,11 +380,24 @@ fn packing(request: &Request, log_n: u32) -> Result<MatrixPlan> {
     best.map(|(_, plan)| plan).ok_or_else(|| none().into())
 }
 
+/// The parameters, for keys that come from there: certificates of keys made in shares hold for the worst that is proven.
+fn parameters(keys: Keys, parties: usize, literal: ParamsLiteral) -> Result<Params> {
+    let params = Params::new(literal)?;
+    Ok(match keys {
+        Keys::Dealt => params,
+        Keys::Generated => {
+            let share = ShareBound::proven(params.rlwe());
+            // More are refused before anything is done with the plan.
+            params.with_key_bound(ShareBound::joint(&vec![share; parties.min(MOST_PARTIES)], params.n()))
+        }
+    })
+}
+
 fn literal(
     request: &Request,
     log_n: u32,
     (width, count): (u32, usize),
-    omega: usize,
+    (omega, special): (usize, usize),
     security: Security,
 ) -> ParamsLiteral {
     // Below this no masks fit.
@@ -326,7 +407,7 @@ fn literal(
         log_n,
         t: request.field.prime().to_string(),
         q_bits: vec![width; count],
-        p_bits: vec![width.max(WIDTH); count.div_ceil(omega)],
+        p_bits: vec![width.max(WIDTH); special],
         level_limbs: (least..=count).collect(),
         schedule: Default::default(),
         omega,
@@ -338,8 +419,11 @@ fn literal(
 /// The smallest parameters at a degree; none if what fits is not secure.
 fn find_at(request: &Request, log_n: u32) -> Result<Option<GenerationPlan>> {
     let matrices = packing(request, log_n)?;
-    let works = |width, count| -> Result<bool> {
-        let params = Params::new(literal(request, log_n, (width, count), 3, Security::Insecure))?;
+    let works = |width: u32, count: usize| -> Result<bool> {
+        // Room for the key switch, whatever its digits: they are chosen last.
+        let (omega, special) = (3, count.div_ceil(3) + usize::from(request.keys == Keys::Generated));
+        let literal = literal(request, log_n, (width, count), (omega, special), Security::Insecure);
+        let params = parameters(request.keys, request.parties, literal)?;
         Ok(rehearse(request, &matrices, &params)?.is_some())
     };
     // A MAC of a product has a message of two primes, and as much room is taken by masks.
@@ -357,8 +441,14 @@ fn find_at(request: &Request, log_n: u32) -> Result<Option<GenerationPlan>> {
         let middle = (narrow + wide) / 2;
         if works(middle, count)? { wide = middle } else { narrow = middle + 1 }
     }
-    for omega in 1..=count {
-        let Ok(params) = Params::new(literal(request, log_n, (wide, count), omega, request.security)) else { continue };
+    // A prime more than the widest digit has, where the errors of keys are large.
+    let spare = match request.keys {
+        Keys::Dealt => 0,
+        Keys::Generated => 1,
+    };
+    for (omega, extra) in (1..=count).flat_map(|omega| (0..=spare).map(move |extra| (omega, extra))) {
+        let literal = literal(request, log_n, (wide, count), (omega, extra + count.div_ceil(omega)), request.security);
+        let Ok(params) = parameters(request.keys, request.parties, literal) else { continue };
         if let Some(placement) = rehearse(request, &matrices, &params)? {
             return Ok(Some(GenerationPlan::new(request, &matrices, &params, placement)));
         }
@@ -410,7 +500,14 @@ fn rehearse_on<B: Backend>(
         }
         Ok(sum)
     };
-    let (sum, alpha) = (sum_of(Content::Any)?, sum_of(Content::Constant)?);
+    let sum = sum_of(Content::Any)?;
+    let alpha = match request.keys {
+        Keys::Generated => sum_of(Content::Constant)?,
+        Keys::Dealt => {
+            let fresh = context.encrypt(&public, &zero, &mut Randomness::insecure_from_number(1))?;
+            believed(context, &fresh, dealt_log2_noise(context.params()))?
+        }
+    };
     let product = product_level(context, &narrow, secret.id(), [&sum, &sum])?;
     let keys = narrow.generate_keys(context, &secret, &choices, product, &mut randomness)?;
     let evaluator = Evaluator::new(context, Some(Arc::new(keys)));

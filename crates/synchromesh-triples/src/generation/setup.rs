@@ -1,13 +1,14 @@
-//! Keys for one plan: the public ones, and each party's share of the secret key, from a dealer.
+//! Keys for one plan: the public ones, and each party's share of the secret key; and how a dealer makes them.
 //!
-//! The dealer draws the secret key, makes all public material, splits s into uniform shares modulo the level of decryptions,
-//! and the MAC key into shares mod p. He knows everything; that he forgets it is what `security_model` "dealer" means.
+//! He draws the secret key, makes all public material, splits s into uniform shares modulo the level of decryptions,
+//! and the MAC key into shares mod p, which he encrypts too. He knows everything; that he forgets it is what `security_model` "dealer" means.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use synchromesh::bgv::{Bgv, Context, Evaluator, Factor};
-use synchromesh::exact::Scheme;
+use synchromesh::batch::{PlainPoly, Residues};
+use synchromesh::bgv::{Bgv, Ciphertext, Context, Evaluator, Factor};
+use synchromesh::exact::{Plaintext, Scheme};
 use synchromesh::rlwe::file::{self, Access, Existing};
 use synchromesh::rlwe::ring::sampler::{Purpose, uniform_into};
 use synchromesh::rlwe::ring::{IndexSet, Ntt, Poly};
@@ -16,14 +17,14 @@ use synchromesh::rlwe::wire::ObjectType;
 use synchromesh::rlwe::{EvaluationKeys, KeyId, PublicKey, Randomness, codec, entropy};
 use zeroize::Zeroizing;
 
+use super::circuit::believed;
+use super::encryption::{dealt_log2_noise, read_fresh};
 use super::flood::FloodKey;
 use super::layout::Layout;
-use super::plan::GenerationPlan;
+use super::plan::{GenerationPlan, Keys};
 use crate::error::{Error, Result};
+use crate::field::Element;
 use crate::share::MacKeyShare;
-
-/// Largest plan read, in bytes.
-const LARGEST_PLAN: u64 = 1 << 20;
 
 /// First bytes of a party's key file.
 const MAGIC: &[u8; 24] = b"synchromesh party key 1\n";
@@ -42,6 +43,7 @@ pub struct Setup {
     digest: [u8; 32],
     fresh: Factor,
     ciphertext_bytes: usize,
+    alpha: Option<Ciphertext>,
 }
 
 /// What one party knows alone.
@@ -77,7 +79,7 @@ pub fn deal(plan: GenerationPlan) -> Result<(Setup, Vec<PartyKey>)> {
     let keys = plan.matrices().generate_keys(&context, &secret, &plan.choices(), level, &mut randomness)?;
     let primes = decryption_primes(&plan)?;
     let mut rest = SecretPoly::new(secret.slots().poly().restrict(context.backend(), &primes)?);
-    let mut parties = Vec::with_capacity(plan.parties());
+    let mut parties: Vec<PartyKey> = Vec::with_capacity(plan.parties());
     for party in 0..plan.parties() {
         let share = if party + 1 < plan.parties() {
             let share = SecretPoly::new(uniform(&context, &primes)?);
@@ -88,15 +90,33 @@ pub fn deal(plan: GenerationPlan) -> Result<(Setup, Vec<PartyKey>)> {
         } else {
             SecretPoly::new(rest.poly().duplicate(context.backend())?)
         };
-        let flood = FloodKey::new(Zeroizing::new(entropy::random_bytes::<32>()?));
-        let mac = MacKeyShare::random(plan.field())?;
-        parties.push(PartyKey { party, key: secret.id(), share, flood, mac });
+        parties.push(PartyKey::with_share(&plan, party, secret.id(), share)?);
     }
-    Ok((Setup::new(plan, context, public, keys)?, parties))
+    let alpha = match plan.keys() {
+        Keys::Dealt => Some(encrypted_mac_key(&plan, &context, &public, &parties)?.to_bytes(&context)?),
+        Keys::Generated => None,
+    };
+    Ok((Setup::new(plan, context, public, keys, alpha)?, parties))
+}
+
+/// The sum of the parties' shares of the MAC key in every slot, encrypted by whoever knows them all.
+fn encrypted_mac_key(
+    plan: &GenerationPlan,
+    context: &Context,
+    public: &PublicKey,
+    parties: &[PartyKey],
+) -> Result<Ciphertext> {
+    let mut coefficients = Zeroizing::new(vec![Element::ZERO; plan.params().n()]);
+    for party in parties {
+        coefficients[0] = plan.field().add(coefficients[0], party.mac.secret());
+    }
+    let residues = Residues::Wide(coefficients.iter().map(|x| x.0).collect());
+    let plaintext = Plaintext::from(PlainPoly::new(context.params().t(), residues)?);
+    Ok(context.encrypt(public, &plaintext, &mut Randomness::from_os())?)
 }
 
 /// The primes of the level at which ciphertexts are decrypted.
-fn decryption_primes(plan: &GenerationPlan) -> Result<IndexSet> {
+pub(super) fn decryption_primes(plan: &GenerationPlan) -> Result<IndexSet> {
     Ok(plan.params().rlwe().level(plan.placement().decryption)?.clone())
 }
 
@@ -114,10 +134,28 @@ fn uniform(context: &Context, primes: &IndexSet) -> Result<Poly<synchromesh::rlw
 }
 
 impl Setup {
-    fn new(plan: GenerationPlan, context: Arc<Context>, public: PublicKey, keys: EvaluationKeys) -> Result<Self> {
+    pub(super) fn new(
+        plan: GenerationPlan,
+        context: Arc<Context>,
+        public: PublicKey,
+        keys: EvaluationKeys,
+        alpha: Option<Vec<u8>>,
+    ) -> Result<Self> {
+        let fresh = Bgv::fresh_header(&context, context.params().top_level())?;
+        let read = |bytes: Vec<u8>| {
+            let read = read_fresh(&context, (public.id(), &fresh), &bytes)?;
+            believed(&context, &read, dealt_log2_noise(context.params()))
+        };
+        let alpha = alpha.map(read).transpose()?;
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 triples, setup");
-        let parts =
-            [plan.to_json().into_bytes(), public.to_bytes(context.rlwe(), None)?, keys.to_bytes(context.rlwe(), None)?];
+        let mut parts = vec![
+            plan.to_json().into_bytes(),
+            public.to_bytes(context.rlwe(), None)?,
+            keys.to_bytes(context.rlwe(), None)?,
+        ];
+        if let Some(alpha) = &alpha {
+            parts.push(alpha.to_bytes(&context)?);
+        }
         for part in parts {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(&part);
@@ -126,12 +164,11 @@ impl Setup {
         let keys = Arc::new(keys);
         let evaluator = Evaluator::new(&context, Some(Arc::clone(&keys)));
         let layout = Layout::new(plan.matrices())?;
-        let fresh = Bgv::fresh_header(&context, context.params().top_level())?;
         let zero = context.encode_coefficients(&[0i64][..])?;
         let sample = context.encrypt(&public, &zero, &mut Randomness::from_os())?;
         let ciphertext_bytes = sample.to_bytes(&context)?.len();
         let digest = *hasher.finalize().as_bytes();
-        Ok(Self { plan, context, public, keys, evaluator, layout, digest, fresh, ciphertext_bytes })
+        Ok(Self { plan, context, public, keys, evaluator, layout, digest, fresh, ciphertext_bytes, alpha })
     }
 
     /// The plan.
@@ -170,23 +207,43 @@ impl Setup {
         &self.fresh
     }
 
+    /// The encryption of the MAC key that came with the keys, if it did; else the parties make one in each session.
+    pub(crate) fn alpha(&self) -> Option<&Ciphertext> {
+        self.alpha.as_ref()
+    }
+
     /// Bytes of a fresh ciphertext as it travels.
     pub(crate) fn ciphertext_bytes(&self) -> usize {
         self.ciphertext_bytes
     }
 
-    /// Writes `plan.json`, `public.key` and `eval.keys`.
+    /// Writes `plan.json`, `public.key`, `eval.keys`, and `mac.ct` if a dealer made the keys.
     ///
     /// # Errors
     /// [`Error::File`] if one is there already or cannot be written.
     pub fn write(&self, directory: &Path) -> Result<()> {
+        self.write_keys(directory)?;
+        self.plan.write(directory)
+    }
+
+    /// Writes all of them but the plan, `public.key` last.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_keys(&self, directory: &Path) -> Result<()> {
         let rlwe = self.context.rlwe();
-        let keys = self.keys.to_bytes(rlwe, None)?;
-        let public = self.public.to_bytes(rlwe, None)?;
         let put = |name: &str, bytes: &[u8]| file::write(&directory.join(name), bytes, Access::Public, Existing::Keep);
-        put("eval.keys", &keys)?;
-        put("public.key", &public)?;
-        Ok(put("plan.json", self.plan.to_json().as_bytes())?)
+        if let Some(alpha) = &self.alpha {
+            put("mac.ct", &alpha.to_bytes(&self.context)?)?;
+        }
+        put("eval.keys", &self.keys.to_bytes(rlwe, None)?)?;
+        Ok(put("public.key", &self.public.to_bytes(rlwe, None)?)?)
+    }
+
+    /// Whether there are keys beside the plan in this directory.
+    #[must_use]
+    pub fn exists(directory: &Path) -> bool {
+        directory.join("public.key").exists()
     }
 
     /// Reads what [`Self::write`] wrote, and checks the plan's certificates again.
@@ -194,33 +251,48 @@ impl Setup {
     /// # Errors
     /// [`Error::File`], [`Error::NoParameters`] for a plan that does not hold, [`Error::Library`] for damaged keys.
     pub fn read(directory: &Path) -> Result<Self> {
-        let path = directory.join("plan.json");
-        let text = String::from_utf8(file::read(&path, LARGEST_PLAN)?);
-        let text = text.map_err(|_| Error::Format { path, reason: "it is not text".into() })?;
-        let plan = GenerationPlan::from_json(&text)?;
-        let limit = |object| codec::largest_container(plan.params().rlwe(), object);
-        let public = file::read(&directory.join("public.key"), limit(ObjectType::PublicKey))?;
-        let keys = file::read(&directory.join("eval.keys"), limit(ObjectType::SwitchKeySet))?;
-        Self::of_files(plan, &public, &keys)
+        Self::read_keys(GenerationPlan::read(directory)?, directory)
     }
 
-    /// The setup of these three files' contents: `plan.json`, `public.key`, `eval.keys`.
+    /// Reads the keys that belong to a plan.
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn from_bytes(plan: &str, public: &[u8], keys: &[u8]) -> Result<Self> {
-        Self::of_files(GenerationPlan::from_json(plan)?, public, keys)
+    pub fn read_keys(plan: GenerationPlan, directory: &Path) -> Result<Self> {
+        let limit = |object| codec::largest_container(plan.params().rlwe(), object);
+        let public = file::read(&directory.join("public.key"), limit(ObjectType::PublicKey))?;
+        let keys = file::read(&directory.join("eval.keys"), limit(ObjectType::SwitchKeySet))?;
+        let alpha = match plan.keys() {
+            Keys::Dealt => Some(file::read(&directory.join("mac.ct"), limit(ObjectType::Ciphertext))?),
+            Keys::Generated => None,
+        };
+        Self::from_bytes(plan, &public, &keys, alpha)
     }
 
-    fn of_files(plan: GenerationPlan, public: &[u8], keys: &[u8]) -> Result<Self> {
+    /// The setup of the contents of these files: `public.key`, `eval.keys` and, from a dealer, `mac.ct`.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn from_bytes(plan: GenerationPlan, public: &[u8], keys: &[u8], alpha: Option<Vec<u8>>) -> Result<Self> {
         let context = Context::new(plan.params().clone())?;
         let public = PublicKey::from_bytes(context.rlwe(), public, None, None)?;
         let keys = EvaluationKeys::from_bytes(context.rlwe(), keys, Some(public.id()), None)?;
-        Self::new(plan, context, public, keys)
+        Self::new(plan, context, public, keys, alpha)
     }
 }
 
 impl PartyKey {
+    /// The key of a party with this share of s, on the primes of the level of decryptions; the rest is drawn.
+    pub(super) fn with_share(
+        plan: &GenerationPlan,
+        party: usize,
+        key: KeyId,
+        share: SecretPoly<synchromesh::rlwe::ring::Cpu>,
+    ) -> Result<Self> {
+        let flood = FloodKey::new(Zeroizing::new(entropy::random_bytes::<32>()?));
+        Ok(Self { party, key, share, flood, mac: MacKeyShare::random(plan.field())? })
+    }
+
     /// Number of the party, from 0.
     #[must_use]
     pub fn party(&self) -> usize {
@@ -253,6 +325,16 @@ impl PartyKey {
     /// # Errors
     /// [`Error::File`] if it is there already or cannot be written.
     pub fn write(&self, directory: &Path, setup: &Setup) -> Result<PathBuf> {
+        let path = Self::path(directory, self.party);
+        self.write_to(&path, setup)?;
+        Ok(path)
+    }
+
+    /// As [`Self::write`], to this file.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_to(&self, path: &Path, setup: &Setup) -> Result<()> {
         let words = Zeroizing::new(self.share.poly().to_words(setup.context.backend())?);
         let mut bytes = Zeroizing::new(Vec::with_capacity(MAGIC.len() + 128 + 8 * words.len()));
         bytes.extend_from_slice(MAGIC);
@@ -262,9 +344,7 @@ impl PartyKey {
         bytes.extend_from_slice(self.flood.bytes());
         setup.plan.field().write(self.mac.secret(), &mut bytes);
         words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-        let path = Self::path(directory, self.party);
-        file::write(&path, &bytes, Access::Secret, Existing::Keep)?;
-        Ok(path)
+        Ok(file::write(path, &bytes, Access::Secret, Existing::Keep)?)
     }
 
     /// Reads a party's key.

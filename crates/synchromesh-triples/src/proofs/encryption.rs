@@ -8,6 +8,7 @@ use num_bigint::BigUint;
 use synchromesh::bgv::{Bgv, Ciphertext, Context, Factor as Correction};
 use synchromesh::exact::{Plaintext, Scheme, log2_biguint};
 use synchromesh::plain_modulus::{Arithmetic, PlainModulus, U256, from_biguint};
+pub use synchromesh::rlwe::noise::KeyBound;
 use synchromesh::rlwe::noise::{Noise, Origins, log2_add};
 use synchromesh::rlwe::ring::sampler::{Purpose, Seed};
 use synchromesh::rlwe::ring::{Backend, IndexSet, Ntt, Poly, ViewMut};
@@ -56,25 +57,6 @@ pub struct Bound {
     pub u: BigUint,
     /// Bound on the coefficients of its e_0 and e_1.
     pub error: BigUint,
-}
-
-/// What is known of the public key that ciphertexts are under: log2 of the 2-norms of its error e and its secret s, where
-/// b = -a s + t e.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct KeyBound {
-    /// log2 of |e|.
-    pub error: f64,
-    /// log2 of |s|.
-    pub secret: f64,
-}
-
-impl KeyBound {
-    /// A key that is the sum of `parties` honest ones, in the worst case.
-    #[must_use]
-    pub fn honest(params: &Params, parties: usize) -> Self {
-        let norm = |bound: u64| (bound as f64 * parties as f64).log2() + f64::from(params.ring().log_n()) / 2.0;
-        Self { error: norm(params.error().bound()), secret: norm(params.secret().bound()) }
-    }
 }
 
 impl Bound {

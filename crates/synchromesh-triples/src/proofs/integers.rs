@@ -73,6 +73,11 @@ impl Integers {
         out
     }
 
+    /// A copy, wiped like this one.
+    pub(super) fn duplicate(&self) -> Self {
+        Self { words: self.words.clone(), width: self.width }
+    }
+
     /// Number of coefficients.
     pub(super) fn len(&self) -> usize {
         self.words.len() / self.width

@@ -15,7 +15,7 @@ use super::Parameters;
 use super::encryption::{KeyBound, uniform};
 use super::error::{ProofError, Result};
 use super::integers::Integers;
-use super::linear::{Linear, Plan};
+use super::linear::{Linear, Plan, column_plan};
 use super::relation::{Column, Factor, Relation, Term};
 use super::transcript::Transcript;
 
@@ -57,6 +57,16 @@ impl std::fmt::Debug for ShareWitness {
     }
 }
 
+#[cfg(test)]
+impl ShareWitness {
+    /// The same with every coefficient of one polynomial at `value`.
+    pub(crate) fn with(mut self, polynomial: usize, value: i64) -> Self {
+        let coefficients = vec![value; self.0[polynomial].len()];
+        self.0[polynomial] = Integers::from_signed(coefficients.iter(), 1);
+        self
+    }
+}
+
 /// What may be assumed of a share whose proof was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareBound {
@@ -67,6 +77,15 @@ pub struct ShareBound {
 }
 
 impl ShareBound {
+    /// What every accepted proof by [`Parameters::keys`] says of a share under these parameters.
+    #[must_use]
+    pub fn proven(params: &synchromesh::rlwe::Params) -> Self {
+        let parameters = Parameters::keys();
+        let rows = parameters.challenges().rows(parameters.soundness());
+        let extracted = |column: &Column| column_plan(parameters, column, [params.n(), 1, rows, 1]).extracted;
+        Self { secret: extracted(&secret_column(params, "s")), error: extracted(&error_column(params)) }
+    }
+
     /// The joint key of shares within these bounds, N coefficients each.
     #[must_use]
     pub fn joint(shares: &[Self], n: usize) -> KeyBound {
@@ -125,6 +144,12 @@ impl<'a, B: Backend> ShareProofs<'a, B> {
         &self.relation
     }
 
+    /// N, of the ring that shares are in.
+    #[cfg(test)]
+    pub(crate) fn degree(&self) -> usize {
+        self.context.params().n()
+    }
+
     fn linear(&self) -> Result<Linear<'_, B>> {
         Linear::new(self.context, &self.relation, self.parameters)
     }
@@ -142,11 +167,40 @@ impl<'a, B: Backend> ShareProofs<'a, B> {
     /// # Errors
     /// [`rlwe::Error::Entropy`](synchromesh::rlwe::Error::Entropy) without randomness; [`ProofError::Count`] unless there are N coefficients.
     pub fn share(&self, secret: &SmallPoly, randomness: &mut Randomness) -> Result<(Vec<Poly<B, Ntt>>, ShareWitness)> {
-        let params = self.context.params();
-        let n = params.n();
+        let n = self.context.params().n();
         if secret.len() != n {
             return Err(ProofError::Count { what: "coefficients of the secret", expected: n, got: secret.len() });
         }
+        self.completed(vec![Integers::from_signed(secret.as_slice().iter(), 1)], randomness)
+    }
+
+    /// As [`Self::share`], with the secret and the first errors of another share: `columns` polynomials of its witness in
+    /// all. Both relations must begin with the same parts.
+    ///
+    /// # Errors
+    /// As [`Self::share`]; [`ProofError::Count`] for more polynomials than either has.
+    pub fn share_again(
+        &self,
+        witness: &ShareWitness,
+        columns: usize,
+        randomness: &mut Randomness,
+    ) -> Result<(Vec<Poly<B, Ntt>>, ShareWitness)> {
+        let most = witness.0.len().min(self.relation.columns().len());
+        if !(1..=most).contains(&columns) {
+            let what = "polynomials that two shares have in common";
+            return Err(ProofError::Count { what, expected: most, got: columns });
+        }
+        self.completed(witness.0[..columns].iter().map(Integers::duplicate).collect(), randomness)
+    }
+
+    /// The share with this beginning of its witness, and fresh polynomials for the rest.
+    fn completed(
+        &self,
+        mut witness: Vec<Integers>,
+        randomness: &mut Randomness,
+    ) -> Result<(Vec<Poly<B, Ntt>>, ShareWitness)> {
+        let params = self.context.params();
+        let n = params.n();
         let seed = randomness.next_seed()?;
         let fresh = |(j, column): (usize, &Column)| {
             let (secrets, errors) = (params.secret(), params.error());
@@ -157,8 +211,8 @@ impl<'a, B: Backend> ShareProofs<'a, B> {
             };
             Integers::from_signed(sample.as_slice().iter(), 1)
         };
-        let mut witness = vec![Integers::from_signed(secret.as_slice().iter(), 1)];
-        witness.extend(self.relation.columns().iter().enumerate().skip(1).map(fresh));
+        let known = witness.len();
+        witness.extend(self.relation.columns().iter().enumerate().skip(known).map(fresh));
         let image = self.relation.image(self.context, &witness)?;
         let copy = |part: &SecretPoly<B>| Ok(part.poly().duplicate(self.context.backend())?);
         Ok((image.iter().map(copy).collect::<Result<_>>()?, ShareWitness(witness)))
@@ -179,6 +233,18 @@ impl<'a, B: Backend> ShareProofs<'a, B> {
         self.linear()?.prove(&[&target], &[&witness.0], transcript, &randomness.next_seed()?)
     }
 
+    /// A proof by somebody who does not look whether its secrets are short, nor whether its responses are.
+    #[cfg(test)]
+    pub(crate) fn prove_anything(
+        &self,
+        share: &[Poly<B, Ntt>],
+        witness: &ShareWitness,
+        transcript: &Transcript,
+    ) -> Result<Vec<u8>> {
+        let target: Vec<&Poly<B, Ntt>> = share.iter().collect();
+        Ok(super::tests::careless(&self.linear()?, &[&target], &[&witness.0], (transcript, 1)))
+    }
+
     /// Checks a proof for this share, and says what it proves.
     ///
     /// # Errors
@@ -196,21 +262,29 @@ impl<'a, B: Backend> ShareProofs<'a, B> {
     }
 }
 
+fn secret_column(params: &synchromesh::rlwe::Params, name: &'static str) -> Column {
+    let secret = params.secret();
+    Column { name, bound: secret.bound().into(), deviation: secret.variance().sqrt(), constant: false }
+}
+
+fn error_column(params: &synchromesh::rlwe::Params) -> Column {
+    let error = params.error();
+    Column { name: "e", bound: error.bound().into(), deviation: error.variance().sqrt(), constant: false }
+}
+
 impl<B: Backend> Builder<'_, B> {
-    fn column(&mut self, name: &'static str, bound: u64, variance: f64) -> usize {
-        self.columns.push(Column { name, bound: bound.into(), deviation: variance.sqrt(), constant: false });
+    fn column(&mut self, column: Column) -> usize {
+        self.columns.push(column);
         self.columns.len() - 1
     }
 
     fn small_secret(&mut self, name: &'static str) -> usize {
-        let secret = self.context.params().secret();
-        self.column(name, secret.bound(), secret.variance())
+        self.column(secret_column(self.context.params(), name))
     }
 
     /// t e for an error of its own.
     fn error(&mut self) -> Term<B> {
-        let error = self.context.params().error();
-        let column = self.column("e", error.bound(), error.variance());
+        let column = self.column(error_column(self.context.params()));
         let t = self.context.params().ring().residues(self.primes, self.context.params().error_multiple());
         Term { column, galois: 1, factor: Factor::Integer(t) }
     }

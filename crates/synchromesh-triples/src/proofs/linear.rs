@@ -12,7 +12,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::error::{ProofError, Result};
 use super::integers::{Integers, width_of};
-use super::relation::Relation;
+use super::relation::{Column, Relation};
 use super::transcript::{Challenge, Challenges, Transcript};
 use super::{Masking, Parameters};
 
@@ -125,8 +125,9 @@ impl<'a, B: Backend> Linear<'a, B> {
         }
         let challenges = self.parameters.challenges;
         let rows = challenges.rows(self.parameters.soundness);
+        let (n, all) = (self.context.params().n(), self.relation.columns());
         let columns: Vec<ColumnPlan> =
-            (0..self.relation.columns().len()).map(|j| self.column_plan(rows, statements, j)).collect();
+            all.iter().map(|column| column_plan(self.parameters, column, [n, all.len(), rows, statements])).collect();
         let modulus = self.context.params().ring().product(self.relation.primes());
         if let Some((j, plan)) = columns.iter().enumerate().find(|(_, plan)| &plan.extracted * 4u32 > modulus) {
             let (name, bits) = (self.relation.columns()[j].name, plan.extracted.bits());
@@ -135,28 +136,6 @@ impl<'a, B: Backend> Linear<'a, B> {
             return Err(ProofError::Parameters { rule });
         }
         Ok(Plan { rows, statements, multiple: challenges.multiple(), columns })
-    }
-
-    fn column_plan(&self, rows: usize, statements: usize, j: usize) -> ColumnPlan {
-        let (n, columns) = (self.context.params().n(), self.relation.columns());
-        let count = if columns[j].constant { 1 } else { n };
-        let hidden = &columns[j].bound * statements;
-        let (log2_mask, response) = match self.parameters.masking {
-            // A coefficient is thrown away with probability (hidden + 1/2) / 2^k; all of them with 1/2 at most.
-            Masking::Rejection => {
-                let least = (&hidden + 1u32) * (2 * columns.len() * count * rows);
-                let log2 = (least - 1u32).bits();
-                (log2, (BigUint::from(1u32) << log2) - 1u32 - hidden)
-            }
-            Masking::Hints => {
-                let least = HIDING * ((rows * statements) as f64).sqrt() * columns[j].deviation;
-                let log2 = least.log2().ceil().max(0.0) as u64;
-                (log2, (BigUint::from(TAIL) << log2) + hidden)
-            }
-        };
-        let extracted = &response * 2u32 * self.parameters.challenges.growth();
-        let bits = response.bits() + 1;
-        ColumnPlan { log2_mask, response, extracted, bits, count }
     }
 
     /// A proof that the prover knows `witnesses` with A `witnesses[i]` = `targets[i]`, within the bounds of the columns.
@@ -391,6 +370,32 @@ impl<'a, B: Backend> Linear<'a, B> {
         }
         Ok(Poly::<B, Coeff>::from_words(backend, primes, &sum)?.into_ntt(backend)?)
     }
+}
+
+/// The sizes of a column among `columns`, for N = `n`, V = `rows` and U = `statements`.
+pub(super) fn column_plan(
+    parameters: Parameters,
+    column: &Column,
+    [n, columns, rows, statements]: [usize; 4],
+) -> ColumnPlan {
+    let count = if column.constant { 1 } else { n };
+    let hidden = &column.bound * statements;
+    let (log2_mask, response) = match parameters.masking {
+        // A coefficient is thrown away with probability (hidden + 1/2) / 2^k; all of them with 1/2 at most.
+        Masking::Rejection => {
+            let least = (&hidden + 1u32) * (2 * columns * count * rows);
+            let log2 = (least - 1u32).bits();
+            (log2, (BigUint::from(1u32) << log2) - 1u32 - hidden)
+        }
+        Masking::Hints => {
+            let least = HIDING * ((rows * statements) as f64).sqrt() * column.deviation;
+            let log2 = least.log2().ceil().max(0.0) as u64;
+            (log2, (BigUint::from(TAIL) << log2) + hidden)
+        }
+    };
+    let extracted = &response * 2u32 * parameters.challenges.growth();
+    let bits = response.bits() + 1;
+    ColumnPlan { log2_mask, response, extracted, bits, count }
 }
 
 /// The proof with this challenge and these responses.

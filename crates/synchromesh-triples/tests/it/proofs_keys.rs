@@ -8,7 +8,7 @@ use synchromesh::rlwe::ring::rns::compose_vartime;
 use synchromesh::rlwe::ring::sampler::{Purpose, Seed, SmallPoly, ternary};
 use synchromesh::rlwe::ring::{Cpu, IndexSet, Ntt, Poly};
 use synchromesh::rlwe::{
-    EvaluationKeys, KeyId, KeyPart, PublicKey, Randomness, SecretKey, Security, Source, SwitchKey,
+    EvaluationKeys, KeyId, KeyPart, PublicKey, Randomness, SecretKey, Security, Source, SwitchKey, UniformHalves,
 };
 use synchromesh_triples::proofs::keys::{Part, ShareBound, ShareProofs};
 use synchromesh_triples::proofs::{Challenges, Masking, Parameters, ProofError, Transcript};
@@ -95,8 +95,15 @@ fn sums_of_proven_shares_are_keys() {
     let id = KeyId([7; 16]);
     let public = PublicKey::from_parts(context.rlwe(), id, seeds[0].clone(), sum(&context, &shares, 0)).unwrap();
     let b = (1..=digits).map(|i| sum(&context, &shares, i)).collect();
-    let rotation =
-        SwitchKey::from_parts(context.rlwe(), Source::Galois(g), id, part.clone(), seeds[1].clone(), b).unwrap();
+    let rotation = SwitchKey::from_parts(
+        context.rlwe(),
+        Source::Galois(g),
+        id,
+        part.clone(),
+        UniformHalves::Seed(seeds[1].clone()),
+        b,
+    )
+    .unwrap();
     let joint = ternary(&seed(1), Purpose::SecretKey, 0, N);
     let secret = SecretKey::from_small(context.rlwe(), id, joint.clone()).unwrap();
     let mut keys = EvaluationKeys::new(id);

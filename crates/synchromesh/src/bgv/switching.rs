@@ -44,7 +44,7 @@ impl Move {
         let mut factor = from.header().times(&crate::exact::residue(&constant, t), t);
         if level < from.level() {
             let dropped = params.log2_modulus(from.level())? - params.log2_modulus(level)?;
-            let rounding = rlwe_noise::rounding(params.n(), from.components());
+            let rounding = params.rlwe().rounding_noise(from.components());
             noise = noise.times(-dropped).plus(rounding).plus(noise::message_switch());
             factor = factor.over(&context.params().divisor_mod_t(from.level(), level)?, t);
         }

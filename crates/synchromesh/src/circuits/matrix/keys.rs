@@ -25,6 +25,23 @@ impl MatrixPlan {
         level: usize,
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>> {
+        let mut keys = EvaluationKeys::new(secret.id());
+        for (source, part) in self.key_parts(context, choices, level)? {
+            keys.insert(SwitchKey::generate_part(context.rlwe(), secret, source, None, &part, randomness)?)?;
+        }
+        Ok(keys)
+    }
+
+    /// Which keys those are, and which part of each.
+    ///
+    /// # Errors
+    /// As [`Self::generate_keys`].
+    pub fn key_parts<S: Scheme, B: Backend>(
+        &self,
+        context: &Context<S, B>,
+        choices: &MatrixChoices,
+        level: usize,
+    ) -> Result<Vec<(Source, KeyPart)>> {
         let params = context.params();
         let whole = KeyPart::whole(params.rlwe(), params.plan().shape())?;
         let trimmed = params.plans().needed(params.rlwe(), level)?;
@@ -35,14 +52,10 @@ impl MatrixPlan {
         let element = |k: &i64| context.galois_element(*k);
         let high = high.map(element).collect::<Result<BTreeSet<_>>>()?;
         let all = steps.iter().map(element).collect::<Result<BTreeSet<_>>>()?;
-        let mut keys = EvaluationKeys::new(secret.id());
-        for source in std::iter::once(Source::Square).chain(all.into_iter().map(Source::Galois)) {
-            let part = match source {
-                Source::Galois(g) if high.contains(&g) => &whole,
-                _ => &trimmed,
-            };
-            keys.insert(SwitchKey::generate_part(context.rlwe(), secret, source, None, part, randomness)?)?;
-        }
-        Ok(keys)
+        let part = |source| match source {
+            Source::Galois(g) if high.contains(&g) => (source, whole.clone()),
+            _ => (source, trimmed.clone()),
+        };
+        Ok(std::iter::once(Source::Square).chain(all.into_iter().map(Source::Galois)).map(part).collect())
     }
 }

@@ -1,0 +1,219 @@
+//! Keys that parties make themselves: triples made with them hold, and a share that is not proven ends in an abort with blame.
+
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use synchromesh::rlwe::Randomness;
+use synchromesh::rlwe::ring::sampler::{Purpose, SecretDistribution, Seed, SmallPoly};
+use synchromesh::rlwe::ring::{Cpu, Ntt, Poly};
+
+use super::keys::KeyMaker;
+use super::tests::{Tamper, Tampering, request};
+use super::*;
+use crate::error::{Blame, Error};
+use crate::proofs::keys::{ShareProofs, ShareWitness};
+use crate::proofs::{ProofError, Transcript};
+use crate::share::check_opened;
+use crate::transport::{InProcess, Transport};
+use crate::{MacKeyShare, MatrixTriple, Result};
+
+/// What a party does other than it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conduct {
+    Honest,
+    /// One bit of its share of this round is flipped before it commits to it.
+    WrongShare(&'static str),
+    /// One bit of its proof of this round.
+    WrongProof(&'static str),
+    /// A residue of its share is not below its prime.
+    NoResidue,
+    /// Its share of the second round is made from another secret, with a proof of that.
+    OtherSecret,
+    /// Every coefficient of its secret (0) or of its error of the public key (1) is this, and it does its best to prove that.
+    Long(usize, i64),
+}
+
+/// A share in polynomials, and what it is made from.
+type Made = (Vec<Poly<Cpu, Ntt>>, ShareWitness);
+
+const FIRST: &str = "keys, first round";
+const SECOND: &str = "keys, second round";
+
+impl Conduct {
+    pub(super) fn secret(self, honest: SmallPoly) -> SmallPoly {
+        match self {
+            Self::Long(0, value) => SmallPoly::from_vec(vec![value; honest.len()]),
+            _ => honest,
+        }
+    }
+
+    pub(super) fn first_share(
+        self,
+        proofs: &ShareProofs<'_, Cpu>,
+        (share, witness): Made,
+        randomness: &mut Randomness,
+    ) -> std::result::Result<Made, ProofError> {
+        match self {
+            Self::Long(1, value) => proofs.share_again(&witness.with(1, value), 2, randomness),
+            _ => Ok((share, witness)),
+        }
+    }
+
+    pub(super) fn proof(
+        self,
+        proofs: &ShareProofs<'_, Cpu>,
+        (share, witness): (&[Poly<Cpu, Ntt>], &ShareWitness),
+        transcript: &Transcript,
+        randomness: &mut Randomness,
+    ) -> std::result::Result<Vec<u8>, ProofError> {
+        match self {
+            Self::Long(..) => proofs.prove_anything(share, witness, transcript),
+            _ => proofs.prove(share, witness, transcript, randomness),
+        }
+    }
+
+    pub(super) fn second_share(
+        self,
+        proofs: &ShareProofs<'_, Cpu>,
+        (witness, columns): (&ShareWitness, usize),
+        randomness: &mut Randomness,
+    ) -> std::result::Result<Made, ProofError> {
+        if self != Self::OtherSecret {
+            return proofs.share_again(witness, columns, randomness);
+        }
+        let n = proofs.degree();
+        proofs.share(
+            &SecretDistribution::Ternary.sample(&Seed::from_bytes([9; 32]), Purpose::SecretKey, 0, n),
+            randomness,
+        )
+    }
+
+    pub(super) fn message(self, purpose: &str, split: usize, message: &mut [u8]) {
+        match self {
+            Self::WrongShare(round) if round == purpose => message[split / 2] ^= 1,
+            Self::WrongProof(round) if round == purpose => message[split + 100] ^= 1,
+            Self::NoResidue if purpose == FIRST => message[..8].fill(0xff),
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn plan(parties: usize, shape: &str) -> GenerationPlan {
+    let request = Request { keys: Keys::Generated, window: 1, ..request(parties, shape) };
+    let plan = GenerationPlan::find(&request).unwrap();
+    assert_eq!(GenerationPlan::from_json(&plan.to_json()).unwrap().mask_bits(), plan.mask_bits());
+    plan
+}
+
+/// Each party makes keys, the last one in its own way, and then two triples with them.
+pub(super) fn run(
+    plan: &GenerationPlan,
+    tamper: Option<Tamper>,
+    conduct: Conduct,
+) -> Vec<Result<(MacKeyShare, Vec<MatrixTriple>, [u8; 32])>> {
+    let last = plan.parties() - 1;
+    let tamper = Mutex::new(tamper);
+    let root = tempfile::tempdir().unwrap();
+    let party = |inner: InProcess| {
+        let number = inner.party();
+        let tamper = if number == last { tamper.lock().unwrap().take() } else { None };
+        let mut maker = KeyMaker::new(Tampering::new(inner, tamper), plan.clone(), Box::new(|_| ()))?;
+        maker.conduct = if number == last { conduct } else { Conduct::Honest };
+        let GeneratedKeys { setup, key, transport, phases } = maker.make()?;
+        let names: Vec<&str> = phases.iter().map(|phase| phase.name).collect();
+        assert_eq!(names, ["key_session", "key_shares", "relinearisation_key"]);
+        // Through the files.
+        let directory = root.path().join(number.to_string());
+        std::fs::create_dir(&directory).unwrap();
+        setup.write(&directory)?;
+        let key = PartyKey::read(&key.write(&directory, &setup)?, &setup, number)?;
+        let setup = Setup::read(&directory)?;
+        let journal = DecryptionJournal::open(&directory.join("journal"), plan.most_decryptions())?;
+        let mut generator = Generator::new(transport, &setup, &key, journal, Box::new(|_| ()))?;
+        Ok((key.mac().clone(), generator.generate(2)?, *setup.digest()))
+    };
+    thread::scope(|scope| {
+        let transports = InProcess::mesh(plan.parties(), Duration::from_secs(120));
+        let threads: Vec<_> = transports.into_iter().map(|transport| scope.spawn(|| party(transport))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// Runs whose triples must hold.
+fn holds(plan: &GenerationPlan, conduct: Conduct) {
+    let made: Vec<_> = run(plan, None, conduct).into_iter().map(|made| made.unwrap()).collect();
+    assert!(made.iter().all(|(_, _, digest)| *digest == made[0].2), "all have the same keys");
+    let keys: Vec<MacKeyShare> = made.iter().map(|(key, ..)| key.clone()).collect();
+    let triples: Vec<Vec<MatrixTriple>> = made.into_iter().map(|(_, triples, _)| triples).collect();
+    check_opened(plan.field(), &keys, &triples).unwrap();
+}
+
+#[test]
+fn keys_that_parties_make_give_triples_that_hold() {
+    holds(&plan(2, "5x7x3"), Conduct::Honest);
+}
+
+/// The last of two parties is found out, by the other, in the round to which its deed belongs.
+fn found_out(conducts: &[Conduct]) {
+    let plan = plan(2, "1x1x1");
+    for &conduct in conducts {
+        let error = run(&plan, None, conduct).remove(0).err().unwrap();
+        let Error::Abort { blame: Blame::Party(1), deed, phase } = &error else { panic!("{conduct:?}: {error}") };
+        assert!(deed.contains("did not prove"), "{deed}");
+        let second = conduct == Conduct::OtherSecret || format!("{conduct:?}").contains(SECOND);
+        assert_eq!(phase, if second { "relinearisation_key" } else { "key_shares" });
+    }
+}
+
+#[test]
+fn shares_that_are_not_proven_are_blamed_on_their_maker() {
+    found_out(&[Conduct::NoResidue, Conduct::WrongShare(SECOND), Conduct::OtherSecret, Conduct::Long(0, 2000)]);
+}
+
+#[test]
+#[ignore = "cargo xtask verify triples runs it"]
+fn more_shares_that_are_not_proven_are_blamed_on_their_maker() {
+    // Responses that can be written though they are too large, responses that cannot, and the same of an error.
+    let long =
+        [Conduct::Long(0, -2000), Conduct::Long(0, 1 << 40), Conduct::Long(1, 7000), Conduct::Long(1, -(1 << 40))];
+    let wrong = [Conduct::WrongShare(FIRST), Conduct::WrongProof(FIRST), Conduct::WrongProof(SECOND)];
+    found_out(&[&long[..], &wrong[..]].concat());
+    holds(&plan(3, "2x3x2"), Conduct::Long(1, 2500));
+}
+
+/// A share far from ternary that the proofs cannot tell from one: the certificates of the plan hold for it all the same.
+#[test]
+fn a_share_as_long_as_proofs_allow_gives_triples_that_hold() {
+    holds(&plan(3, "1x1x1"), Conduct::Long(0, 500));
+}
+
+/// Frames altered on their way: of the hello and the coin, of commitments, agreements and openings of both rounds.
+#[test]
+fn equivocation_and_silence_end_the_making_of_keys() {
+    let plan = plan(3, "1x1x1");
+    // Party 2 sends to 0, then to 1, in each round: hello, 3 of the coin (commit, agree, open) and 4 of each round of shares.
+    for (number, silent) in [(3, false), (7, true), (13, false), (21, true)] {
+        let equivocate: Tamper = Box::new(move |n, _, mut frame| {
+            let end = frame.len() - 1;
+            frame[end] ^= u8::from(n == number);
+            Some(frame)
+        });
+        let silence: Tamper = Box::new(move |n, _, frame| (n < number).then_some(frame));
+        let results = run(&plan, Some(if silent { silence } else { equivocate }), Conduct::Honest);
+        for result in &results[..2] {
+            assert!(matches!(result, Err(Error::Abort { .. })), "frame {number}: no abort");
+        }
+    }
+}
+
+#[test]
+fn plans_for_dealt_keys_are_not_for_parties_that_make_theirs() {
+    let dealt = GenerationPlan::find(&request(2, "1x1x1")).unwrap();
+    let generated = plan(2, "1x1x1");
+    let bound = |plan: &GenerationPlan| plan.params().rlwe().key_bound();
+    assert!(bound(&generated).is_some() && bound(&dealt).is_none());
+    let transport = InProcess::mesh(2, Duration::from_secs(1)).remove(0);
+    let refused = generate_keys(transport, dealt, Box::new(|_| ())).err().unwrap();
+    assert_eq!(refused.kind(), "no_parameters");
+}

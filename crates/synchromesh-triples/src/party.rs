@@ -1,0 +1,185 @@
+//! One party from its files to its files: keys, certificate and list of parties in, triples out.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use synchromesh::rlwe::file::FileError;
+
+use crate::error::{Error, Result};
+use crate::generation::{
+    DecryptionJournal, GeneratedKeys, GenerationPlan, Generator, Keys, PartyKey, Phase, Progress, Setup, Workers,
+    generate_keys,
+};
+use crate::hosts;
+use crate::journal::TripleStore;
+use crate::mp_spdz::Preprocessing;
+use crate::share::{MacKeyShare, MatrixTriple, Shape};
+use crate::tls::{Identity, Tls};
+
+/// Products whose ciphertexts are sent and proven together.
+const TOGETHER: usize = 8;
+
+/// In which form triples are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Files that MP-SPDZ reads: [`Preprocessing`].
+    MpSpdz,
+    /// Plain residues after one line of JSON, each triple given out once: [`TripleStore`].
+    Plain,
+}
+
+/// One party's run.
+#[derive(Debug, Clone)]
+pub struct Party {
+    /// Its number, from 0.
+    pub id: usize,
+    /// The list of parties.
+    pub hosts: PathBuf,
+    /// Where the dealer's files are, or the plan alone and later this party's own: then each party has its own directory.
+    pub setup: PathBuf,
+    /// The party's key, beside which its journal of decryptions goes; none: in the directory of the setup.
+    pub key: Option<PathBuf>,
+    /// Its certificate.
+    pub identity: PathBuf,
+    /// Where triples go.
+    pub out: PathBuf,
+    /// Triples.
+    pub count: usize,
+    /// Threads for products of matrices.
+    pub threads: usize,
+    /// How they are written.
+    pub format: Format,
+    /// How long to wait for others.
+    pub timeout: Duration,
+}
+
+/// Triples that passed all checks, and are not yet written.
+pub struct Made {
+    plan: GenerationPlan,
+    phases: Vec<Phase>,
+    triples: Vec<MatrixTriple>,
+    mac: MacKeyShare,
+    output: Output,
+}
+
+impl std::fmt::Debug for Made {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Made({} triples {}, secret)", self.triples.len(), self.plan.shape())
+    }
+}
+
+impl Party {
+    /// Meets the others and makes triples. Nothing is written but the party's own keys, if the parties make them, and the
+    /// journal of decryptions. Without `workers` products are computed here.
+    ///
+    /// # Errors
+    /// [`Error::Format`] and [`Error::File`] for files that are missing or do not belong together, and for triples that are there
+    /// already; [`Error::Tls`]; [`Error::Abort`] with its blame, and whatever else [`Generator::generate`] fails with.
+    pub fn make(&self, observer: &dyn Fn(Progress), workers: Option<Box<dyn Workers + '_>>) -> Result<Made> {
+        let peers = hosts::read(&self.hosts)?;
+        let Some(own) = peers.get(self.id) else {
+            return Err(Error::Parties { party: self.id, parties: peers.len(), most: 64 });
+        };
+        let path = self.key.clone().unwrap_or_else(|| PartyKey::path(&self.setup, self.id));
+        let plan = GenerationPlan::read(&self.setup)?;
+        let output = Output::new(self, &plan)?;
+        let there = Setup::exists(&self.setup) || plan.keys() == Keys::Dealt;
+        let found = there.then(|| self.read_keys(&path, plan.clone())).transpose()?;
+        let identity = Identity::read(&self.identity)?;
+        let bound = TcpListener::bind(&own.address);
+        let listener = bound.map_err(|error| Error::Tls { reason: format!("{}: {error}", own.address) })?;
+        let transport = Tls::connect(self.id, &identity, &listener, &peers, self.timeout)?;
+        let mut phases = Vec::new();
+        let (setup, key, transport) = match found {
+            Some((setup, key)) => (setup, key, transport),
+            None => {
+                let made = generate_keys(transport, plan.clone(), Box::new(observer))?;
+                let GeneratedKeys { setup, key, phases: of_keys, transport } = made;
+                key.write_to(&path, &setup)?;
+                setup.write_keys(&self.setup)?;
+                phases = of_keys;
+                (setup, key, transport)
+            }
+        };
+        let journal = DecryptionJournal::open(&path.with_extension("journal"), plan.most_decryptions())?;
+        let generator = Generator::new(transport, &setup, &key, journal, Box::new(observer))?;
+        let mut generator = generator.with_threads(self.threads);
+        if let Some(workers) = workers {
+            generator = generator.with_workers(workers);
+        }
+        let mut triples: Vec<MatrixTriple> = Vec::with_capacity(self.count);
+        while triples.len() < self.count {
+            let next = (self.count - triples.len()).min(TOGETHER * plan.batch());
+            triples.extend(generator.generate(next)?);
+        }
+        phases.extend_from_slice(generator.phases());
+        Ok(Made { plan, phases, triples, mac: key.mac().clone(), output })
+    }
+
+    fn read_keys(&self, path: &Path, plan: GenerationPlan) -> Result<(Setup, PartyKey)> {
+        let setup = Setup::read_keys(plan, &self.setup)?;
+        let key = PartyKey::read(path, &setup, self.id)?;
+        Ok((setup, key))
+    }
+}
+
+impl Made {
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &GenerationPlan {
+        &self.plan
+    }
+
+    /// What the phases took, those of keys first.
+    #[must_use]
+    pub fn phases(&self) -> &[Phase] {
+        &self.phases
+    }
+
+    /// Writes the triples and this party's share of the MAC key; the files.
+    ///
+    /// # Errors
+    /// [`Error::File`], [`Error::Format`] if the directory holds another prime or MAC key.
+    pub fn write(self) -> Result<Vec<PathBuf>> {
+        self.output.write(&self.plan, &self.mac, self.triples)
+    }
+}
+
+/// Where a party's triples go; that nothing is there is known before they are made.
+struct Output {
+    out: PathBuf,
+    party: usize,
+    format: Format,
+    spdz: Preprocessing,
+    path: PathBuf,
+}
+
+impl Output {
+    fn new(party: &Party, plan: &GenerationPlan) -> Result<Self> {
+        let spdz = Preprocessing::new(&party.out.join("Player-Data"), plan.field(), party.id, plan.parties())?;
+        let path = match party.format {
+            Format::MpSpdz => spdz.triples_path(plan.shape()),
+            Format::Plain => party.out.join(format!("triples-{}-P{}.bin", plan.shape(), party.id)),
+        };
+        if path.exists() {
+            return Err(FileError::Exists { path }.into());
+        }
+        Ok(Self { out: party.out.clone(), party: party.id, format: party.format, spdz, path })
+    }
+
+    fn write(&self, plan: &GenerationPlan, mac: &MacKeyShare, triples: Vec<MatrixTriple>) -> Result<Vec<PathBuf>> {
+        self.spdz.write_key(mac)?;
+        let shape: Shape = plan.shape();
+        let path = match self.format {
+            Format::MpSpdz => self.spdz.write_triples(mac, shape, triples)?,
+            Format::Plain => {
+                TripleStore::create(&self.out, plan.field(), (self.party, plan.parties()), shape, triples)?
+            }
+        };
+        debug_assert_eq!(path, self.path);
+        let directory = self.spdz.directory();
+        let key_file = directory.join(format!("Player-MAC-Keys-p-P{}", self.party));
+        Ok(vec![directory.join("Params-Data"), key_file, path])
+    }
+}
