@@ -188,8 +188,12 @@ pub(crate) fn run_triples_party(
     let (answers, replies) = channel();
     let run = move || {
         let watching = events.clone();
-        // Nobody wants to know any more if this fails.
-        let observer = move |progress| drop(watching.send(Event::Progress(progress)));
+        // Where nobody waits any more the run ends here: unwound up to `guarded`, its connections closed.
+        let observer = move |progress| {
+            if watching.send(Event::Progress(progress)).is_err() {
+                std::panic::resume_unwind(Box::new("nobody waits for this run"));
+            }
+        };
         let asked = workers_count.map(|count| Asked { count, events: events.clone(), replies });
         let made = guarded(|| {
             let workers = asked.map(|asked| Box::new(asked) as Box<dyn Workers>);
