@@ -83,6 +83,7 @@ pub(crate) fn test_steps(root: &Path) -> Vec<Step> {
         return skip("its test requirements cannot be installed");
     }
     let (tests, stubs) = (tool(root, "pytest"), tool(root, "stubtest"));
+    // The tests of the workspace, which run before, make it.
     let program = workspace::target(root).join("debug/synchromesh");
     let tests = Invocation::new(tests, &format!("{CRATE}/tests -p no:cacheprovider"));
     vec![
@@ -91,7 +92,6 @@ pub(crate) fn test_steps(root: &Path) -> Vec<Step> {
             |root| wheel_of(root, &[]).and_then(|wheel| install(root, &wheel)),
             "cargo xtask test",
         ),
-        Step::run("command line for it", Invocation::cargo("build --quiet --package synchromesh-cli")),
         Step::run("python tests", tests.env("SYNCHROMESH_CLI", &program.display().to_string())),
         Step::run("python stubs", Invocation::new(stubs, "synchromesh --ignore-missing-stub")),
     ]
