@@ -6,7 +6,7 @@ use synchromesh_ring::{Backend, BackendError};
 use crate::arguments::{DigitLimbs, Limbs, MAX_DIGIT_LIMBS, MAX_LIMBS, Pass};
 use crate::backend::Cuda;
 use crate::device::{Device, DeviceError};
-use crate::launch::{Place, groups};
+use crate::launch::{LAST_LAYERS, Place, groups};
 use crate::work::{Argument, Launch};
 
 /// Most digits of a fused product: as many products as a sum of 128 bits holds.
@@ -19,8 +19,6 @@ const IN_COEFFICIENTS: u16 = 0xffff;
 const LOG_POINTS: [u32; 2] = [12, 9];
 /// log2 of the slots of one thread, whose sums for both columns stay in registers; eight would spill.
 const LOG_SLOTS: u32 = 2;
-/// Layers of the last pass, at least: it keeps blocks of 64 slots whole.
-const LAST_LAYERS: u32 = 6;
 
 /// The two passes of a digit's transform.
 pub(crate) fn passes(log_n: u32) -> [Pass; 2] {
@@ -71,6 +69,7 @@ impl<D: Device> Cuda<D> {
             arguments.extend([Argument::new(&terms), Argument::new(&accumulate)]);
             let launch = Launch {
                 grid: [1 << (self.tables().log_n - points), range.len() as u32, 1],
+                cluster: 1,
                 threads: 1 << (points - LOG_SLOTS),
                 shared: 8 << points,
             };
@@ -102,7 +101,7 @@ impl<D: Device> Cuda<D> {
             let limbs = Limbs::new(&primes[range.clone()]);
             let rows = self.rows(x, 1, range.clone())?;
             // SAFETY: the kernel takes the arguments of a pass alone, and the rows exist.
-            unsafe { self.pass(c"ntt_forward_first", (&limbs, range.len(), 1), [&rows, &rows], pass, None)? };
+            unsafe { self.pass(c"ntt_forward_first", (&limbs, range.len(), 1), [&rows, &rows], (pass, 1), None)? };
         }
         Ok(())
     }
