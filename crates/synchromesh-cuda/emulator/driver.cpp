@@ -4,7 +4,7 @@
 //
 // SYNCHROMESH_STAND_IN says what kind of driver it is, in words NAME=NUMBER: version (1000 major + 10 minor), devices,
 // capabilityI (10 major + minor of device I), ratio (floats to doubles), memory (bytes that can be had), total (bytes that
-// it says it has), launches (how many succeed).
+// it says it has), cache (bytes), launches (how many succeed).
 #include <chrono>
 #include <cstdlib>
 #include <deque>
@@ -249,6 +249,7 @@ API cuDeviceTotalMem_v2(size_t* bytes, int) {
 
 API cuDeviceGetAttribute(int* value, int attribute, int device) {
     switch (attribute) {
+        case 38: *value = (int)word("cache", 64 << 10); return SUCCESS;
         case 75: *value = (int)(capability(device) / 10); return SUCCESS;
         case 76: *value = (int)(capability(device) % 10); return SUCCESS;
         case 87: *value = (int)word("ratio", 2); return SUCCESS;

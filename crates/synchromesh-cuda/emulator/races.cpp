@@ -1,7 +1,8 @@
-// Runs every kernel with barriers under a race detector, on arbitrary data; with an argument, without the barrier of that
-// number, which must show. Built with -fsanitize=thread and SYNCHROMESH_EMULATOR_THREADS by `cargo xtask races`.
+// Runs every kernel with barriers under a race detector, on arbitrary data; with arguments, without the barrier of that
+// number those whose names end in that word, which must show. Built with -fsanitize=thread and SYNCHROMESH_EMULATOR_THREADS by `cargo xtask races`.
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "kernels.cpp"
@@ -11,6 +12,7 @@ extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32*
                                    size_t skipped);
 
 static size_t skipped = 0;
+static std::string wanted;
 
 template <class T>
 static Pack<T> pack(T last) {
@@ -27,6 +29,10 @@ static u32 cluster = 1;
 // Launches a kernel by its arguments; ends the program if the emulator finds a fault.
 template <class... Arguments>
 static void launch(const char* name, u32 blocks, u32 threads, size_t shared, Arguments... arguments) {
+    std::string kernel = name;
+    if (kernel.size() < wanted.size() || kernel.compare(kernel.size() - wanted.size(), wanted.size(), wanted) != 0) {
+        return;
+    }
     Pack<Arguments...> list = pack(arguments...);
     size_t sizes[] = {sizeof(Arguments)...};
     u32 grid[] = {blocks, 1, 1}, block[] = {threads, 1, 1};
@@ -41,6 +47,7 @@ static void launch(const char* name, u32 blocks, u32 threads, size_t shared, Arg
 
 int main(int count, char** arguments) {
     skipped = count > 1 ? std::strtoul(arguments[1], nullptr, 10) : 0;
+    wanted = count > 2 ? arguments[2] : "";
     const u32 log_n = 10, n = 1u << log_n, terms = 3;
     const u64 q = (1ull << 50) - 27;
     Prime prime = {q, 16384, 0, 0, {1, 16384}, (double)q, 1 / (double)q, 0, 0};

@@ -172,6 +172,8 @@ pub struct Properties {
     pub memory_bytes: u64,
     /// Most bytes of shared memory of one block of threads.
     pub shared_bytes: u32,
+    /// Bytes of its second-level cache.
+    pub cache_bytes: u64,
     /// Most blocks of a cluster, which reach each other's shared memory; 1 where there are none.
     pub cluster_blocks: u32,
     /// Whether it multiplies doubles at half the rate of floats or faster: transforms modulo primes of at most 50 bits are

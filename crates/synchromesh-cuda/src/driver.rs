@@ -100,11 +100,14 @@ fn describe(ordinal: usize) -> Result<(sys::CUdevice, Properties), DeviceError> 
         return Err(DeviceError::Unsupported { device: model, have: words(have), need: words(CAPABILITY) });
     }
     let shared = get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+    let cache_bytes = u64::from(get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.unsigned_abs());
     let ratio = get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)?;
     let clusters = have >= CLUSTER_CAPABILITY && get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)? != 0;
     let (shared_bytes, fast_doubles) = (shared.unsigned_abs(), (1..=2).contains(&ratio));
     let cluster_blocks = if clusters { MAX_CLUSTER } else { 1 };
-    Ok((device, Properties { name, model, memory_bytes, shared_bytes, cluster_blocks, fast_doubles }))
+    let properties =
+        Properties { name, model, memory_bytes, shared_bytes, cache_bytes, cluster_blocks, fast_doubles };
+    Ok((device, properties))
 }
 
 /// The devices that the kernels can run on, with their numbers: at least one.

@@ -61,8 +61,15 @@ impl Emulated {
     pub fn new(order: Order) -> Self {
         let model = "an emulator of CUDA's execution model".to_owned();
         let name = "emulated".to_owned();
-        let (memory_bytes, shared_bytes) = (4 << 30, 160 << 10);
-        let properties = Properties { name, model, memory_bytes, shared_bytes, cluster_blocks: 1, fast_doubles: false };
+        let properties = Properties {
+            name,
+            model,
+            memory_bytes: 4 << 30,
+            shared_bytes: 160 << 10,
+            cache_bytes: 40 << 20,
+            cluster_blocks: 1,
+            fast_doubles: false,
+        };
         Self { properties, order, skipped: 0 }
     }
 
@@ -70,6 +77,13 @@ impl Emulated {
     #[must_use]
     pub const fn with_fast_doubles(mut self) -> Self {
         self.properties.fast_doubles = true;
+        self
+    }
+
+    /// The same with a second-level cache of so many bytes.
+    #[must_use]
+    pub const fn with_cache(mut self, bytes: u64) -> Self {
+        self.properties.cache_bytes = bytes;
         self
     }
 

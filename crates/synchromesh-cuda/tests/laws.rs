@@ -22,9 +22,10 @@ fn in_doubles(ring: &Arc<Ring>, order: Order) -> Cuda<Emulated> {
     Cuda::new(Arc::clone(ring), Emulated::new(order).with_fast_doubles(), None).expect("an emulated device")
 }
 
-/// The same in clusters of blocks, of N = 2^10 eight, with transforms in doubles where primes allow it.
+/// The same in clusters of blocks, of N = 2^10 eight, with transforms in doubles where primes allow it, and a cache that
+/// holds few limbs.
 fn in_clusters(ring: &Arc<Ring>, order: Order, log_points: u32) -> Cuda<Emulated> {
-    let device = Emulated::new(order).with_fast_doubles().with_clusters();
+    let device = Emulated::new(order).with_fast_doubles().with_clusters().with_cache(64 << 10);
     let device = Cuda::new(Arc::clone(ring), device, None).expect("an emulated device");
     device.with_transforms(Transforms::Clusters { log_points })
 }
