@@ -13,7 +13,7 @@ const PACKAGES: &[&str] = &["nvidia-cuda-nvrtc-cu12==12.8.93", "nvidia-cuda-nvcc
 /// Where they are installed, relative to the root of the workspace.
 const ENVIRONMENT: &str = "target/kernels";
 const SCRIPT: &str = "crates/synchromesh-cuda/kernels/compile.py";
-const PTX: &str = "crates/synchromesh-cuda/ptx/kernels.ptx";
+const PTX: &str = "crates/synchromesh-cuda/ptx";
 
 /// Compiles the kernels; `--check` compares with the PTX that is there instead of writing it.
 ///

@@ -200,7 +200,7 @@ mod launched {
 
     use std::sync::Arc;
 
-    use synchromesh_cuda::{Cuda, Device, DeviceError, Recording};
+    use synchromesh_cuda::{Cuda, Device, DeviceError, Recording, Stages, Transforms};
     use synchromesh_ring::{Backend, Ring};
     use synchromesh_rlwe::Context;
     use synchromesh_rlwe::domain::MixedPoly;
@@ -269,7 +269,10 @@ mod launched {
     }
 
     pub(super) fn open<D: Launches>(prepared: &Prepared) -> Result<Box<dyn Timed>, Error> {
-        let backend = <Cuda<D> as Open>::open(prepared.params().ring())?;
+        let mut backend = <Cuda<D> as Open>::open(prepared.params().ring())?;
+        if prepared.is_unfused() {
+            backend = backend.with_stages(Stages::Primitive).with_transforms(Transforms::TwoPasses);
+        }
         let context = Context::with_backend(prepared.params().clone(), backend);
         record(OneSwitch::new(&context, prepared.plan(), prepared.ends().each_ref(), prepared.shape())?)
     }

@@ -212,6 +212,7 @@ pub struct Prepared {
     ends: [IndexSet; 2],
     swap: Option<PrimeSwitching>,
     shape: Shape,
+    unfused: bool,
 }
 
 impl Prepared {
@@ -223,7 +224,20 @@ impl Prepared {
         let params = Params::new(literal(request)?)?;
         let ends = request.ends(&params)?;
         let plan = request.with_folding(methods::plan(request, &params)?, &ends);
-        Ok(Self { params, plan, ends, swap: request.swap, shape: request.shape })
+        Ok(Self { params, plan, ends, swap: request.swap, shape: request.shape, unfused: false })
+    }
+
+    /// The same, on a card by a launch for each primitive and transforms in two passes, or not so.
+    #[must_use]
+    pub fn unfused(mut self, unfused: bool) -> Self {
+        self.unfused = unfused;
+        self
+    }
+
+    /// Whether a card has a launch for each primitive.
+    #[must_use]
+    pub const fn is_unfused(&self) -> bool {
+        self.unfused
     }
 
     /// The parameters.

@@ -4,7 +4,7 @@
 //
 // SYNCHROMESH_STAND_IN says what kind of driver it is, in words NAME=NUMBER: version (1000 major + 10 minor), devices,
 // capabilityI (10 major + minor of device I), ratio (floats to doubles), memory (bytes that can be had), total (bytes that
-// it says it has), launches (how many succeed).
+// it says it has), cache (bytes), launches (how many succeed).
 #include <chrono>
 #include <cstdlib>
 #include <deque>
@@ -18,7 +18,7 @@
 
 #include "device.h"
 
-extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32* block, size_t shared,
+extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32* block, u32 cluster, size_t shared,
                                    const void* arguments, size_t bytes, const size_t* sizes, size_t count, u32 order,
                                    size_t skipped);
 
@@ -39,6 +39,7 @@ enum Result {
     NOT_FOUND = 500,
     NOT_READY = 600,
     LAUNCH_FAILED = 719,
+    NOT_SUPPORTED = 801,
     CAPTURE_UNSUPPORTED = 900,
 };
 
@@ -53,6 +54,9 @@ long word(const std::string& name, long otherwise) {
 }
 
 long capability(int device) { return word("capability" + std::to_string(device), 90); }
+
+// The least one that has clusters.
+const long CLUSTERS = 90;
 
 typedef std::function<int()> Step;
 typedef std::vector<Step> Graph;
@@ -168,7 +172,7 @@ bool parse(const std::string& ptx, Module& module) {
 }
 
 // A launch with its parameters copied, as the emulator takes them.
-int launch(const std::string& name, std::vector<u32> grid, std::vector<u32> block, u32 shared,
+int launch(const std::string& name, std::vector<u32> grid, std::vector<u32> block, u32 cluster, u32 shared,
            const std::vector<u64>& list, size_t bytes) {
     long most = word("launches", -1);
     if (most >= 0 && launches >= most) {
@@ -179,9 +183,33 @@ int launch(const std::string& name, std::vector<u32> grid, std::vector<u32> bloc
     if (kernel == nullptr || (kernel->bytes + 7) / 8 != (bytes + 7) / 8) {
         return LAUNCH_FAILED;
     }
-    int fault = synchromesh_emulate(name.c_str(), grid.data(), block.data(), shared, list.data(), kernel->bytes,
-                                    kernel->sizes, kernel->count, 0, 0);
+    int fault = synchromesh_emulate(name.c_str(), grid.data(), block.data(), cluster, shared, list.data(),
+                                    kernel->bytes, kernel->sizes, kernel->count, 0, 0);
     return fault == 0 ? SUCCESS : LAUNCH_FAILED;
+}
+
+// Queues a launch with its parameters copied, as long as the PTX says that they are.
+int queue_launch(Function* function, const u32* grid, const u32* block, u32 cluster, u32 shared, Stream* stream,
+                 void** parameters, void** extra) {
+    if (int wrong = usable()) {
+        return wrong;
+    }
+    if (shared > function->shared || parameters == nullptr || extra != nullptr) {
+        return INVALID_VALUE;
+    }
+    size_t end = 0;
+    std::vector<u64> list;
+    for (size_t i = 0; i < function->parameters.size(); i++) {
+        auto [size, alignment] = function->parameters[i];
+        size_t begin = (end + alignment - 1) / alignment * alignment;
+        end = begin + size;
+        list.resize((end + 7) / 8);
+        std::memcpy((char*)list.data() + begin, parameters[i], size);
+    }
+    auto step = [name = function->name, grid = std::vector<u32>(grid, grid + 3),
+                 block = std::vector<u32>(block, block + 3), cluster, shared, list,
+                 end] { return launch(name, grid, block, cluster, shared, list, end); };
+    return add(stream, step);
 }
 
 }  // namespace
@@ -221,10 +249,12 @@ API cuDeviceTotalMem_v2(size_t* bytes, int) {
 
 API cuDeviceGetAttribute(int* value, int attribute, int device) {
     switch (attribute) {
+        case 38: *value = (int)word("cache", 64 << 10); return SUCCESS;
         case 75: *value = (int)(capability(device) / 10); return SUCCESS;
         case 76: *value = (int)(capability(device) % 10); return SUCCESS;
         case 87: *value = (int)word("ratio", 2); return SUCCESS;
         case 97: *value = SHARED_MOST; return SUCCESS;
+        case 120: *value = capability(device) >= CLUSTERS ? 1 : 0; return SUCCESS;
         default: return INVALID_VALUE;
     }
 }
@@ -365,27 +395,45 @@ API cuFuncSetAttribute(Function* function, int attribute, int value) {
     return SUCCESS;
 }
 
+// CUDA's: one property of a launch, and a launch with its properties.
+struct LaunchAttribute {
+    int id;
+    char pad[4];
+    union {
+        u32 cluster[3];
+        char most[64];
+    } value;
+};
+struct LaunchConfig {
+    u32 grid[3], block[3], shared;
+    Stream* stream;
+    LaunchAttribute* attributes;
+    u32 count;
+};
+
+API cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** parameters, void** extra) {
+    const int cluster_dimension = 4;
+    Lock lock(mutex);
+    u32 cluster = 1;
+    for (u32 i = 0; i < config->count; i++) {
+        const LaunchAttribute& attribute = config->attributes[i];
+        const u32* shape = attribute.value.cluster;
+        if (attribute.id != cluster_dimension || shape[1] != 1 || shape[2] != 1) {
+            return INVALID_VALUE;
+        }
+        if (capability((int)(current - contexts)) < CLUSTERS) {
+            return NOT_SUPPORTED;
+        }
+        cluster = shape[0];
+    }
+    return queue_launch(function, config->grid, config->block, cluster, config->shared, config->stream, parameters, extra);
+}
+
 API cuLaunchKernel(Function* function, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 shared, Stream* stream,
                    void** parameters, void** extra) {
     Lock lock(mutex);
-    if (int wrong = usable()) {
-        return wrong;
-    }
-    if (shared > function->shared || parameters == nullptr || extra != nullptr) {
-        return INVALID_VALUE;
-    }
-    size_t end = 0;
-    std::vector<u64> list;
-    for (size_t i = 0; i < function->parameters.size(); i++) {
-        auto [size, alignment] = function->parameters[i];
-        size_t begin = (end + alignment - 1) / alignment * alignment;
-        end = begin + size;
-        list.resize((end + 7) / 8);
-        std::memcpy((char*)list.data() + begin, parameters[i], size);
-    }
-    auto step = [name = function->name, grid = std::vector<u32>{gx, gy, gz}, block = std::vector<u32>{bx, by, bz}, shared,
-                 list, end] { return launch(name, grid, block, shared, list, end); };
-    return add(stream, step);
+    const u32 grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
+    return queue_launch(function, grid, block, 1, shared, stream, parameters, extra);
 }
 
 API cuMemAlloc_v2(u64* address, size_t bytes) {

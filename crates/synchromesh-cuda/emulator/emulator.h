@@ -1,8 +1,9 @@
-// CUDA's execution model on a CPU, as far as the kernels use it: blocks of threads, barriers, shared memory.
+// CUDA's execution model on a CPU, as far as the kernels use it: clusters of blocks of threads, barriers, shared memory.
 //
 // A thread of a block is a fiber that runs until it reaches a barrier or its end; then the next one runs. Between two
-// barriers threads run in a chosen order, so that a result that depends on it shows. Shared memory is poisoned before
-// each block and guarded on both sides.
+// barriers threads run in a chosen order, and of the blocks of a cluster one runs ahead to the barrier of the cluster, in
+// a chosen order too, so that a result that depends on it shows. Shared memory is poisoned before each block, guarded on
+// both sides, and out of reach for other blocks of the cluster before its block runs and after it has ended.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -12,7 +13,8 @@
 #define DEV_METHOD inline
 #define DEV_ARG(type) const type&
 #define DEV_SHARED() u64* const shared = emulator::here.shared
-#define DEV_BARRIER() emulator::barrier()
+#define DEV_BARRIER() emulator::barrier(false)
+#define DEV_CLUSTER_BARRIER() emulator::barrier(true)
 #define DEV_UNROLL
 #define DEV_EXPORT(kernel, threads) \
     static const bool exported_##kernel = emulator::add<kernel##_body>(#kernel, #kernel "_merged", threads, false);
@@ -35,8 +37,11 @@ struct Here {
 };
 extern thread_local Here here;
 
-// Waits for all threads of the block.
-void barrier();
+// Waits for all threads of the block, or of the cluster.
+void barrier(bool of_cluster);
+
+// The word of block `rank` of the cluster at the place that `own` has in this block's shared memory.
+u64* shared_of(u64* own, u32 rank);
 
 // An entry point of a kernel: how to run a thread of it, and the sizes of its arguments in bytes.
 struct Kernel {
@@ -85,6 +90,7 @@ bool add(const char* name, const char* merged, u32 threads, bool flat) {
 #define blockDim (emulator::here.threads)
 #define gridDim (emulator::here.blocks)
 
+DEV_FN u64* cluster_shared(u64* own, u32 rank) { return emulator::shared_of(own, rank); }
 DEV_FN u64 mul_high(u64 a, u64 b) { return (u64)((unsigned __int128)a * b >> 64); }
 DEV_FN u32 reverse_bits(u32 x) {
     x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;

@@ -38,7 +38,27 @@ DEV_KERNEL(undeclared_barrier, u64* out, const u64* in) {
     out[threadIdx.x] = in[threadIdx.x];
 }
 
+// No fault in a cluster of all blocks: block b has in[i] + b from the block before it, through its shared memory.
+DEV_KERNEL(handed_on, u64* out, const u64* in) {
+    DEV_SHARED();
+    DEV_CLUSTER_BARRIER();
+    u32 next = (blockIdx.x + 1) % gridDim.x;
+    *cluster_shared(shared + threadIdx.x, next) = in[threadIdx.x] + next;
+    DEV_CLUSTER_BARRIER();
+    out[blockIdx.x * blockDim.x + threadIdx.x] = shared[threadIdx.x];
+}
+
+// Half of the blocks do not come to the barrier of the cluster.
+DEV_KERNEL(divergent_cluster, u64* out, const u64* in) {
+    if (blockIdx.x % 2 == 0) {
+        DEV_CLUSTER_BARRIER();
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = in[threadIdx.x];
+}
+
 DEV_EXPORT(faultless, 1024)
+DEV_EXPORT(handed_on, 1024)
+DEV_EXPORT(divergent_cluster, 1024)
 DEV_EXPORT(divergent_barrier, 1024)
 DEV_EXPORT(shared_overrun, 1024)
 DEV_EXPORT(uninitialised_shared, 1024)

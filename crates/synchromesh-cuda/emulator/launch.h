@@ -1,4 +1,4 @@
-// A launch in progress, and the order of its threads.
+// A launch in progress, and the order of its blocks and threads.
 #pragma once
 #include <algorithm>
 #include <numeric>
@@ -21,9 +21,12 @@ enum Fault {
     DIVERGED,
     OVERRUN,
     UNDECLARED_BARRIER,
+    CLUSTER_SHAPE,
+    NO_SUCH_BLOCK,
+    OUT_OF_REACH,
 };
 
-// The order of threads between barriers, and of blocks: 0 ascending, 1 descending, others drawn from a generator
+// The order of threads between barriers, of clusters, and of the blocks of a cluster: 0 ascending, 1 descending, others drawn from a generator
 // with that seed.
 class Order {
 public:
@@ -53,6 +56,12 @@ struct CurrentLaunch {
     Fault fault = NONE;
     // The barrier that every thread passes without waiting, to plant a fault; 0 for none.
     size_t skipped = 0;
+    // Blocks of a cluster, threads of a block, the shared memory of the first block, and how many words it is apart in
+    // neighbours.
+    u32 cluster = 1;
+    u32 threads = 0;
+    u64* shared = nullptr;
+    size_t stride = 0;
 };
 thread_local CurrentLaunch current_launch;
 

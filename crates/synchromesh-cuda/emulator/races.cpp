@@ -1,16 +1,18 @@
-// Runs every kernel with barriers under a race detector, on arbitrary data; with an argument, without the barrier of that
-// number, which must show. Built with -fsanitize=thread and SYNCHROMESH_EMULATOR_THREADS by `cargo xtask races`.
+// Runs every kernel with barriers under a race detector, on arbitrary data; with arguments, without the barrier of that
+// number those whose names end in that word, which must show. Built with -fsanitize=thread and SYNCHROMESH_EMULATOR_THREADS by `cargo xtask races`.
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "kernels.cpp"
 
-extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32* block, size_t shared,
+extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32* block, u32 cluster, size_t shared,
                                    const void* arguments, size_t bytes, const size_t* sizes, size_t count, u32 order,
                                    size_t skipped);
 
 static size_t skipped = 0;
+static std::string wanted;
 
 template <class T>
 static Pack<T> pack(T last) {
@@ -21,23 +23,31 @@ static Pack<T, U, Rest...> pack(T first, U second, Rest... rest) {
     return {first, pack(second, rest...)};
 }
 
+// Blocks of the clusters of the next launches.
+static u32 cluster = 1;
+
 // Launches a kernel by its arguments; ends the program if the emulator finds a fault.
 template <class... Arguments>
 static void launch(const char* name, u32 blocks, u32 threads, size_t shared, Arguments... arguments) {
+    std::string kernel = name;
+    if (kernel.size() < wanted.size() || kernel.compare(kernel.size() - wanted.size(), wanted.size(), wanted) != 0) {
+        return;
+    }
     Pack<Arguments...> list = pack(arguments...);
     size_t sizes[] = {sizeof(Arguments)...};
     u32 grid[] = {blocks, 1, 1}, block[] = {threads, 1, 1};
-    int fault = synchromesh_emulate(name, grid, block, shared, &list, sizeof list, sizes, sizeof...(Arguments), 0,
+    int fault = synchromesh_emulate(name, grid, block, cluster, shared, &list, sizeof list, sizes, sizeof...(Arguments), 0,
                                     skipped);
     if (fault != 0) {
         std::printf("%s: fault %d\n", name, fault);
         std::exit(2);
     }
-    std::printf("%s: %u blocks of %u threads\n", name, blocks, threads);
+    std::printf("%s: %u blocks of %u threads, %u in a cluster\n", name, blocks, threads, cluster);
 }
 
 int main(int count, char** arguments) {
     skipped = count > 1 ? std::strtoul(arguments[1], nullptr, 10) : 0;
+    wanted = count > 2 ? arguments[2] : "";
     const u32 log_n = 10, n = 1u << log_n, terms = 3;
     const u64 q = (1ull << 50) - 27;
     Prime prime = {q, 16384, 0, 0, {1, 16384}, (double)q, 1 / (double)q, 0, 0};
@@ -46,7 +56,7 @@ int main(int count, char** arguments) {
     Ring ring = {&prime, table.data(), table.data(), log_n, 0};
     Limbs limbs = {};
     Rows x = {data.data(), 1, 0, {0}}, y = {data.data(), 1, 0, {terms}}, out = {data.data(), 1, 0, {2 * terms}};
-    Pass whole = {0, 10, 0, 0}, first = {0, 4, 6, 0}, last = {4, 6, 3, 0};
+    Pass whole = {0, 10, 0, 0}, first = {0, 4, 6, 0}, last = {4, 6, 3, 0}, part = {2, 8, 0, 0};
     Addends addends = {{y, y, y}, 2, 5};
     DigitLimbs states = {{IN_COEFFICIENTS, IN_SLOTS, IN_COEFFICIENTS}};
     const u64* input = data.data();
@@ -61,5 +71,12 @@ int main(int count, char** arguments) {
     }
     auto list = pack(ring, limbs, x, out, whole);
     launch("ntt_forward_last_merged", 1, 128, 8 * n, (const void*)&list, 1u);
+    cluster = 4;
+    for (u64 in_doubles : {0, 1}) {
+        prime.in_doubles = in_doubles;
+        launch("ntt_forward_cluster", 4, 32, 2 * n, ring, limbs, x, x, part);
+        launch("ntt_forward_sum_cluster", 4, 32, 2 * n, ring, limbs, x, out, part, addends);
+        launch("ntt_inverse_cluster", 4, 32, 2 * n, ring, limbs, x, x, part);
+    }
     return 0;
 }

@@ -1,8 +1,8 @@
-# Compiles kernels.cu to PTX with NVRTC and that PTX with ptxas for several architectures; prints what each kernel takes.
-"""usage: compile.py PTX [--check]
+# Compiles the kernels to PTX with NVRTC and that PTX with ptxas for several architectures; prints what each kernel takes.
+"""usage: compile.py FOLDER [--check]
 
-Writes the PTX file, or with --check compares it with what the sources give. Fails if a kernel spills registers on an
-architecture of ARCHITECTURES. Needs the Python packages nvidia-cuda-nvrtc-cu12 and nvidia-cuda-nvcc-cu12 of one version;
+Writes the PTX files of UNITS, or with --check compares them with what the sources give. Fails if a kernel spills registers
+on an architecture of its unit. Needs the Python packages nvidia-cuda-nvrtc-cu12 and nvidia-cuda-nvcc-cu12 of one version;
 no card and no driver. Started by `cargo xtask kernels`.
 """
 
@@ -14,8 +14,9 @@ import sys
 import tempfile
 
 KERNELS = pathlib.Path(__file__).resolve().parent
-VIRTUAL = "compute_80"
 ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
+# Translation units: the architecture that the PTX is for, and those of ARCHITECTURES that it runs on.
+UNITS = {"kernels": ("compute_80", ARCHITECTURES), "cluster": ("compute_90", ARCHITECTURES[1:])}
 
 
 def package(name):
@@ -47,9 +48,9 @@ class Nvrtc:
         self.call(f"nvrtcGet{kind}", program, buffer)
         return buffer.value.decode()
 
-    def compile(self, source, options):
-        program = ctypes.c_void_p()
-        self.call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
+    def compile(self, path, options):
+        program, source = ctypes.c_void_p(), path.read_text().encode()
+        self.call("nvrtcCreateProgram", ctypes.byref(program), source, path.name.encode(), 0, None, None)
         options = [option.encode() for option in options]
         try:
             self.call("nvrtcCompileProgram", program, len(options), (ctypes.c_char_p * len(options))(*options))
@@ -65,7 +66,7 @@ def without_paths(ptx):
 
 
 def resources(ptx, architecture):
-    """Registers and bytes of spills of each kernel, by ptxas."""
+    """Registers, bytes of spills and of a stack of each kernel, by ptxas."""
     ptxas = package("cuda_nvcc") / "bin" / "ptxas"
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "kernels.ptx"
@@ -88,26 +89,39 @@ def resources(ptx, architecture):
     return found
 
 
+def compiled(nvrtc, unit):
+    """The PTX of a unit, and what its kernels take on each architecture."""
+    virtual, architectures = UNITS[unit]
+    options = [f"--gpu-architecture={virtual}", "--std=c++17", f"-I{KERNELS}", "--fmad=true"]
+    ptx = without_paths(nvrtc.compile(KERNELS / f"{unit}.cu", options))
+    return ptx, {architecture: resources(ptx, architecture) for architecture in architectures}
+
+
 def main():
-    path, check = pathlib.Path(sys.argv[1]), "--check" in sys.argv[2:]
-    options = [f"--gpu-architecture={VIRTUAL}", "--std=c++17", f"-I{KERNELS}", "--fmad=true"]
-    ptx = without_paths(Nvrtc().compile((KERNELS / "kernels.cu").read_text(), options))
-    tables = {architecture: resources(ptx, architecture) for architecture in ARCHITECTURES}
-    names = list(tables[ARCHITECTURES[0]])
-    print("kernel".ljust(24) + "".join(f"{a:>10}" for a in ARCHITECTURES) + "   (registers of a thread)")
-    for name in names:
-        print(name.ljust(24) + "".join(f"{tables[a][name][0]:>10}" for a in ARCHITECTURES))
-    spilled = [(name, a) for a in ARCHITECTURES for name in names if tables[a][name][1] != 0]
+    folder, check = pathlib.Path(sys.argv[1]), "--check" in sys.argv[2:]
+    nvrtc = Nvrtc()
+    units = {unit: compiled(nvrtc, unit) for unit in UNITS}
+    print("kernel".ljust(32) + "".join(f"{a:>8}" for a in ARCHITECTURES) + "   (registers of a thread)")
+    spilled, count = [], 0
+    for _, tables in units.values():
+        for name in next(iter(tables.values())):
+            count += 1
+            used = [tables[a][name][0] if a in tables else "-" for a in ARCHITECTURES]
+            print(name.ljust(32) + "".join(f"{registers:>8}" for registers in used))
+            spilled += [(name, a) for a in tables if tables[a][name][1] != 0]
     if spilled:
         sys.exit(f"kernels that spill registers or use a stack: {spilled}")
-    print(f"{len(names)} kernels on {len(ARCHITECTURES)} architectures, no spills; {len(ptx)} bytes of PTX")
-    if not check:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(ptx)
-        print(f"written to {path}")
-    elif not path.is_file() or path.read_text() != ptx:
-        sys.exit(f"{path} is not what the sources give: run `cargo xtask kernels`")
-    else:
+    size = sum(len(ptx) for ptx, _ in units.values())
+    print(f"{count} kernels on {len(ARCHITECTURES)} architectures, no spills; {size} bytes of PTX")
+    folder.mkdir(exist_ok=True)
+    for unit, (ptx, _) in units.items():
+        path = folder / f"{unit}.ptx"
+        if not check:
+            path.write_text(ptx)
+            print(f"written to {path}")
+        elif not path.is_file() or path.read_text() != ptx:
+            sys.exit(f"{path} is not what the sources give: run `cargo xtask kernels`")
+    if check:
         print("the PTX is unchanged")
 
 

@@ -41,6 +41,17 @@ struct Bare<const T&> {
     u64* const shared = dev_shared
 #define DEV_BARRIER() __syncthreads()
 #define DEV_UNROLL _Pragma("unroll")
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// Waits for all threads of the cluster; what they wrote before, into shared memory too, is seen by all after.
+#define DEV_CLUSTER_BARRIER() \
+    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory")
+// The word of block `rank` of the cluster at the place that `own` has in this block's shared memory.
+DEV_FN u64* cluster_shared(u64* own, u32 rank) {
+    u64* there;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(own), "r"(rank));
+    return there;
+}
+#endif
 #define DEV_EXPORT(kernel, threads) \
     extern "C" __global__ void __launch_bounds__(threads) \
         kernel(const __grid_constant__ Entry<kernel##_body>::Arguments arguments) { \

@@ -1,5 +1,5 @@
 // Fused stages of a key switch, and the tensor product of two ciphertexts.
-#include "ntt.cu"
+#include "rounds.h"
 
 // Most limbs of all digits together in one launch, and most digits.
 #define MAX_DIGIT_LIMBS 512

@@ -12,7 +12,7 @@ use crate::arguments::{Cut, Limbs, MAX_ADDENDS, MAX_LIMBS, MAX_STREAMS, Pair, Sc
 use crate::convert::DeviceConversion;
 use crate::device::{Device, DeviceError, Properties};
 use crate::fused::fits;
-use crate::launch::{Place, groups};
+use crate::launch::{ONE_BLOCK_LOG_N, Place, Step, groups, steps};
 use crate::memory::{DeviceBuffer, Pool};
 use crate::tables::Tables;
 use crate::work::Argument;
@@ -27,6 +27,26 @@ pub enum Stages {
     Fused,
 }
 
+/// How a transform becomes launches where one block of threads does not hold its points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transforms {
+    /// In two, each a pass over memory.
+    TwoPasses,
+    /// In one, by a cluster of blocks that put points into each other's shared memory, 2^log_points points a block: where
+    /// the device has clusters of 2 to 8 blocks that hold a polynomial so, else as by `TwoPasses`.
+    Clusters {
+        /// log2 of the points of a block, 6 to 13.
+        log_points: u32,
+    },
+}
+
+impl Default for Transforms {
+    /// Clusters of the fewest blocks.
+    fn default() -> Self {
+        Self::Clusters { log_points: ONE_BLOCK_LOG_N }
+    }
+}
+
 /// A device that computes on the RNS polynomials of one ring.
 ///
 /// Work is queued in order; [`Backend::download`] waits. Buffers come from a pool within a budget of bytes.
@@ -34,6 +54,7 @@ pub struct Cuda<D: Device> {
     ring: Arc<Ring>,
     tables: Arc<Tables<D>>,
     stages: Stages,
+    transforms: Transforms,
     waits: bool,
     pool: Arc<Pool<D>>,
 }
@@ -48,7 +69,9 @@ impl<D: Device> Cuda<D> {
     pub fn new(ring: Arc<Ring>, device: D, budget: Option<u64>) -> Result<Self, BackendError> {
         let budget = budget.unwrap_or(device.properties().memory_bytes / 10 * 9);
         let pool = Pool::new(device, budget);
-        Ok(Self { tables: Arc::new(Tables::new(&pool, &ring)?), ring, stages: Stages::default(), waits: false, pool })
+        let tables = Arc::new(Tables::new(&pool, &ring)?);
+        let (stages, transforms) = (Stages::default(), Transforms::default());
+        Ok(Self { tables, ring, stages, transforms, waits: false, pool })
     }
 
     /// The same, by `stages`; results do not depend on it.
@@ -56,6 +79,18 @@ impl<D: Device> Cuda<D> {
     pub fn with_stages(mut self, stages: Stages) -> Self {
         self.stages = stages;
         self
+    }
+
+    /// The same, with transforms in other launches; results do not depend on it.
+    #[must_use]
+    pub fn with_transforms(mut self, transforms: Transforms) -> Self {
+        self.transforms = transforms;
+        self
+    }
+
+    /// The launches of a transform, in the order of a forward one.
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        steps(self.ring.log_n(), self.transforms, self.properties().cluster_blocks)
     }
 
     /// The same, waiting after each launch: for whoever times operations one by one.

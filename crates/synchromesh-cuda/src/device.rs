@@ -158,6 +158,9 @@ impl From<DeviceError> for BackendError {
     }
 }
 
+/// Most blocks of a cluster that every card with clusters takes.
+pub(crate) const MAX_CLUSTER: u32 = 8;
+
 /// What is known of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Properties {
@@ -169,6 +172,10 @@ pub struct Properties {
     pub memory_bytes: u64,
     /// Most bytes of shared memory of one block of threads.
     pub shared_bytes: u32,
+    /// Bytes of its second-level cache.
+    pub cache_bytes: u64,
+    /// Most blocks of a cluster, which reach each other's shared memory; 1 where there are none.
+    pub cluster_blocks: u32,
     /// Whether it multiplies doubles at half the rate of floats or faster: transforms modulo primes of at most 50 bits are
     /// then in doubles, with the same results.
     pub fast_doubles: bool,

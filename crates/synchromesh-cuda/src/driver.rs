@@ -8,15 +8,19 @@ use cudarc::driver::{result, sys};
 use synchromesh_ring::{BackendError, Ring};
 
 use crate::backend::Cuda;
-use crate::device::{Device, DeviceError, Properties};
+use crate::device::{Device, DeviceError, MAX_CLUSTER, Properties};
 use crate::work::{Arguments, Launch, Work};
 
 /// The kernels as PTX, made by `cargo xtask kernels`.
 const PTX: &str = include_str!("../ptx/kernels.ptx");
+/// Those that run in clusters of blocks, for cards that have them.
+const CLUSTER_PTX: &str = include_str!("../ptx/cluster.ptx");
 /// The version of CUDA whose drivers know that PTX.
 const PTX_CUDA: (i32, i32) = (12, 8);
 /// The least compute capability that the PTX is for.
 const CAPABILITY: (i32, i32) = (8, 0);
+/// The least one that the kernels in clusters are for.
+const CLUSTER_CAPABILITY: (i32, i32) = (9, 0);
 /// Dynamic shared memory that a kernel has without asking.
 const SHARED_UNASKED: u32 = 48 << 10;
 
@@ -26,7 +30,7 @@ pub struct Driver {
     device: sys::CUdevice,
     context: sys::CUcontext,
     stream: sys::CUstream,
-    module: sys::CUmodule,
+    modules: Vec<sys::CUmodule>,
     functions: Mutex<HashMap<CString, Function>>,
 }
 
@@ -96,9 +100,13 @@ fn describe(ordinal: usize) -> Result<(sys::CUdevice, Properties), DeviceError> 
         return Err(DeviceError::Unsupported { device: model, have: words(have), need: words(CAPABILITY) });
     }
     let shared = get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+    let cache_bytes = u64::from(get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.unsigned_abs());
     let ratio = get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)?;
+    let clusters = have >= CLUSTER_CAPABILITY && get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)? != 0;
     let (shared_bytes, fast_doubles) = (shared.unsigned_abs(), (1..=2).contains(&ratio));
-    Ok((device, Properties { name, model, memory_bytes, shared_bytes, fast_doubles }))
+    let cluster_blocks = if clusters { MAX_CLUSTER } else { 1 };
+    let properties = Properties { name, model, memory_bytes, shared_bytes, cache_bytes, cluster_blocks, fast_doubles };
+    Ok((device, properties))
 }
 
 /// The devices that the kernels can run on, with their numbers: at least one.
@@ -148,17 +156,20 @@ impl Driver {
         let context =
             unsafe { result::primary_ctx::retain(device) }.map_err(|error| lost(&properties.name, "opening", error))?;
         // From here on what has been made is given back when `opened` is dropped.
-        let (stream, module) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let mut opened = Self { device, context, stream, module, functions: Mutex::default(), properties };
+        let (stream, modules) = (std::ptr::null_mut(), Vec::new());
+        let mut opened = Self { device, context, stream, modules, functions: Mutex::default(), properties };
         let name = opened.properties.name.clone();
         let failed = |error| lost(&name, "opening", error);
         // SAFETY: the context is alive.
         unsafe { result::ctx::set_current(context) }.map_err(failed)?;
         opened.stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(failed)?;
-        let mut image = PTX.as_bytes().to_vec();
-        image.push(0);
-        // SAFETY: PTX text that ends in a zero byte.
-        opened.module = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }.map_err(failed)?;
+        let clusters = (opened.properties.cluster_blocks > 1).then_some(CLUSTER_PTX);
+        for text in [PTX].into_iter().chain(clusters) {
+            let image = [text.as_bytes(), &[0]].concat();
+            // SAFETY: PTX text that ends in a zero byte.
+            let module = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }.map_err(failed)?;
+            opened.modules.push(module);
+        }
         Ok(opened)
     }
 
@@ -178,6 +189,8 @@ impl Driver {
             sys::CUresult::CUDA_ERROR_INVALID_VALUE
             | sys::CUresult::CUDA_ERROR_INVALID_HANDLE
             | sys::CUresult::CUDA_ERROR_NOT_FOUND
+            | sys::CUresult::CUDA_ERROR_NOT_SUPPORTED
+            | sys::CUresult::CUDA_ERROR_INVALID_CLUSTER_SIZE
             | sys::CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => DeviceError::Launch {
                 device: self.properties.name.clone(),
                 kernel: kernel.to_string_lossy().into_owned(),
@@ -187,24 +200,29 @@ impl Driver {
         }
     }
 
-    /// A kernel of the module, allowed `shared` bytes of dynamic shared memory.
+    /// A kernel of the modules, allowed `shared` bytes of dynamic shared memory.
     fn function(&self, kernel: &CStr, shared: u32) -> Result<sys::CUfunction, DeviceError> {
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         let refused = |error| self.refused(kernel, error);
         let mut function = match functions.get(kernel) {
             Some(function) => *function,
             None => {
-                let mut handle = std::ptr::null_mut();
-                // SAFETY: the module is loaded, and the name ends in a zero byte.
-                unsafe { sys::cuModuleGetFunction(&raw mut handle, self.module, kernel.as_ptr()) }
-                    .result()
-                    .map_err(refused)?;
-                Function { handle, shared: SHARED_UNASKED }
+                let mut found = Err(result::DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND));
+                for module in &self.modules {
+                    let mut handle = std::ptr::null_mut();
+                    // SAFETY: the module is loaded, and the name ends in a zero byte.
+                    let status = unsafe { sys::cuModuleGetFunction(&raw mut handle, *module, kernel.as_ptr()) };
+                    found = status.result().map(|()| handle);
+                    if found != Err(result::DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND)) {
+                        break;
+                    }
+                }
+                Function { handle: found.map_err(refused)?, shared: SHARED_UNASKED }
             }
         };
         if shared > function.shared {
             let which = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            // SAFETY: the function is the module's.
+            // SAFETY: the function is a module's.
             unsafe { result::function::set_function_attribute(function.handle, which, shared as i32) }
                 .map_err(refused)?;
             function.shared = shared;
@@ -222,9 +240,9 @@ impl Drop for Driver {
             // SAFETY: made by `open`, and nobody else has it.
             let _ = unsafe { result::stream::synchronize(self.stream) };
         }
-        if !self.module.is_null() {
+        for module in &self.modules {
             // SAFETY: as above.
-            let _ = unsafe { result::module::unload(self.module) };
+            let _ = unsafe { result::module::unload(*module) };
         }
         if !self.stream.is_null() {
             // SAFETY: as above.
@@ -326,10 +344,32 @@ impl Device for Driver {
         // A kernel has one parameter, the list.
         let mut list = [arguments.pointer().cast_mut()];
         let [x, y, z] = launch.grid;
-        let block = (launch.threads, 1, 1);
-        // SAFETY: by contract the arguments are the kernel's; the driver copies them before it returns.
-        unsafe { result::launch_kernel(function, (x, y, z), block, launch.shared, self.stream, &mut list) }
-            .map_err(|error| self.refused(kernel, error))
+        let done = if launch.cluster > 1 {
+            let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
+            value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: launch.cluster, y: 1, z: 1 };
+            let id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+            let mut attribute = sys::CUlaunchAttribute { id, pad: [0; 4], value };
+            let config = sys::CUlaunchConfig {
+                gridDimX: x,
+                gridDimY: y,
+                gridDimZ: z,
+                blockDimX: launch.threads,
+                blockDimY: 1,
+                blockDimZ: 1,
+                sharedMemBytes: launch.shared,
+                hStream: self.stream,
+                attrs: &raw mut attribute,
+                numAttrs: 1,
+            };
+            let none = std::ptr::null_mut();
+            // SAFETY: by contract the arguments are the kernel's; the driver copies all of it before it returns.
+            unsafe { sys::cuLaunchKernelEx(&raw const config, function, list.as_mut_ptr(), none) }.result()
+        } else {
+            let block = (launch.threads, 1, 1);
+            // SAFETY: as above.
+            unsafe { result::launch_kernel(function, (x, y, z), block, launch.shared, self.stream, &mut list) }
+        };
+        done.map_err(|error| self.refused(kernel, error))
     }
 
     fn graph(&self, work: &[Work]) -> Result<Graph, DeviceError> {

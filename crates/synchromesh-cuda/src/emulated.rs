@@ -4,7 +4,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::time::Instant;
 
-use crate::device::{Device, DeviceError, Properties};
+use crate::device::{Device, DeviceError, MAX_CLUSTER, Properties};
 use crate::work::{Arguments, Launch, Work};
 
 unsafe extern "C" {
@@ -12,6 +12,7 @@ unsafe extern "C" {
         name: *const c_char,
         grid: *const u32,
         block: *const u32,
+        cluster: u32,
         shared: usize,
         arguments: *const c_void,
         bytes: usize,
@@ -23,7 +24,8 @@ unsafe extern "C" {
     fn synchromesh_emulated_kernel(index: usize) -> *const c_char;
 }
 
-/// In which order the blocks of a launch run, and the threads of a block between two barriers.
+/// In which order the clusters of a launch run, the blocks of a cluster between two barriers of it, and the threads of a
+/// block between two barriers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// By index.
@@ -59,8 +61,15 @@ impl Emulated {
     pub fn new(order: Order) -> Self {
         let model = "an emulator of CUDA's execution model".to_owned();
         let name = "emulated".to_owned();
-        let properties =
-            Properties { name, model, memory_bytes: 4 << 30, shared_bytes: 160 << 10, fast_doubles: false };
+        let properties = Properties {
+            name,
+            model,
+            memory_bytes: 4 << 30,
+            shared_bytes: 160 << 10,
+            cache_bytes: 40 << 20,
+            cluster_blocks: 1,
+            fast_doubles: false,
+        };
         Self { properties, order, skipped: 0 }
     }
 
@@ -71,7 +80,22 @@ impl Emulated {
         self
     }
 
-    /// Plants a fault: at barrier `barrier` of a kernel, counted from 1, threads do not wait for each other.
+    /// The same with a second-level cache of so many bytes.
+    #[must_use]
+    pub const fn with_cache(mut self, bytes: u64) -> Self {
+        self.properties.cache_bytes = bytes;
+        self
+    }
+
+    /// The same with clusters of blocks.
+    #[must_use]
+    pub const fn with_clusters(mut self) -> Self {
+        self.properties.cluster_blocks = MAX_CLUSTER;
+        self
+    }
+
+    /// Plants a fault: at barrier `barrier` of a kernel, of the block or of the cluster, counted from 1, threads do not
+    /// wait for each other.
     #[must_use]
     pub const fn without_barrier(mut self, barrier: usize) -> Self {
         self.skipped = barrier;
@@ -112,6 +136,9 @@ const fn fault(number: c_int) -> &'static str {
         6 => "some threads ended while others waited at a barrier",
         7 => "it wrote outside its shared memory",
         8 => "it has a barrier and is declared to have none",
+        9 => "a cluster that does not divide the grid, or of more than 8 blocks",
+        10 => "it asked for the shared memory of a block that its cluster does not have",
+        11 => "it asked for the shared memory of a block that had not begun, or had ended",
         _ => "an unknown fault",
     }
 }
@@ -175,6 +202,7 @@ impl Device for Emulated {
                 kernel.as_ptr(),
                 grid.as_ptr(),
                 block.as_ptr(),
+                launch.cluster,
                 launch.shared as usize,
                 arguments.pointer(),
                 arguments.bytes(),

@@ -6,7 +6,7 @@ use synchromesh_ring::{Backend, BackendError};
 use crate::arguments::{DigitLimbs, Limbs, MAX_DIGIT_LIMBS, MAX_LIMBS, Pass};
 use crate::backend::Cuda;
 use crate::device::{Device, DeviceError};
-use crate::launch::{Place, groups};
+use crate::launch::{LAST_LAYERS, Place, groups};
 use crate::work::{Argument, Launch};
 
 /// Most digits of a fused product: as many products as a sum of 128 bits holds.
@@ -19,8 +19,6 @@ const IN_COEFFICIENTS: u16 = 0xffff;
 const LOG_POINTS: [u32; 2] = [12, 9];
 /// log2 of the slots of one thread, whose sums for both columns stay in registers; eight would spill.
 const LOG_SLOTS: u32 = 2;
-/// Layers of the last pass, at least: it keeps blocks of 64 slots whole.
-const LAST_LAYERS: u32 = 6;
 
 /// The two passes of a digit's transform.
 pub(crate) fn passes(log_n: u32) -> [Pass; 2] {
@@ -47,23 +45,20 @@ impl<D: Device> Cuda<D> {
     ) -> Result<(), BackendError> {
         let [first, last] = passes(self.tables().log_n);
         let GadgetDigits { digits, limbs, input } = gadget;
-        let (mut of, mut rows) = (Vec::new(), Vec::new());
-        for (j, state) in limbs.iter().enumerate() {
-            for r in (0..primes.len()).filter(|&r| state[r] == DigitLimb::Coefficients) {
-                of.push(primes[r]);
-                rows.push(digits.row(j, r));
-            }
-        }
-        self.first_pass(&of, &Place::rows(digits.buffer, &rows), &first)?;
         let terms = limbs.len();
+        let most = self.limbs_in_cache(terms).min(MAX_DIGIT_LIMBS / terms).min(MAX_LIMBS);
         let input_address = self.input_address(input, limbs)?;
-        let (digits, keys) = (Place::of_mut(&digits), keys.each_ref().map(Place::of));
+        let (all, keys) = (Place::of_mut(&digits), keys.each_ref().map(Place::of));
         let (out, points) = (Place::of_mut(&out), last.layers + last.log_sets);
-        for range in groups(primes.len(), (MAX_DIGIT_LIMBS / terms).min(MAX_LIMBS)) {
+        for range in groups(primes.len(), most) {
+            let pending = range.clone().flat_map(|r| (0..terms).map(move |j| (j, r)));
+            let pending = pending.filter(|&(j, r)| limbs[j][r] == DigitLimb::Coefficients);
+            let (of, rows): (Vec<usize>, Vec<usize>) = pending.map(|(j, r)| (primes[r], digits.row(j, r))).unzip();
+            self.first_pass(&of, &Place::rows(digits.buffer, &rows), &first)?;
             let group = Limbs::new(&primes[range.clone()]);
             let states = states(limbs, range.clone());
             let place = |place, batch| self.rows(place, batch, range.clone());
-            let rows = [place(&out, 2)?, place(&digits, terms)?, place(&keys[0], terms)?, place(&keys[1], terms)?];
+            let rows = [place(&out, 2)?, place(&all, terms)?, place(&keys[0], terms)?, place(&keys[1], terms)?];
             let (terms, accumulate) = (terms as u32, u32::from(accumulate));
             let mut arguments = vec![Argument::new(self.tables()), Argument::new(&group)];
             arguments.extend(rows.iter().map(Argument::new));
@@ -71,6 +66,7 @@ impl<D: Device> Cuda<D> {
             arguments.extend([Argument::new(&terms), Argument::new(&accumulate)]);
             let launch = Launch {
                 grid: [1 << (self.tables().log_n - points), range.len() as u32, 1],
+                cluster: 1,
                 threads: 1 << (points - LOG_SLOTS),
                 shared: 8 << points,
             };
@@ -79,6 +75,13 @@ impl<D: Device> Cuda<D> {
             unsafe { self.queue(c"gadget_product", launch, &arguments)? };
         }
         Ok(())
+    }
+
+    /// How many limbs of so many digits a half of the second-level cache holds, of all operands that are merged, at least
+    /// one: the digits of a group of target primes are still there when the product reads what the first pass wrote.
+    fn limbs_in_cache(&self, digits: usize) -> usize {
+        let bytes = ((self.pool().operands() * digits) << self.tables().log_n) * size_of::<u64>();
+        usize::try_from(self.properties().cache_bytes / 2).map_or(usize::MAX, |half| half / bytes).max(1)
     }
 
     /// Where the input begins, all rows that the digits name being there; 0 without one.
@@ -102,7 +105,7 @@ impl<D: Device> Cuda<D> {
             let limbs = Limbs::new(&primes[range.clone()]);
             let rows = self.rows(x, 1, range.clone())?;
             // SAFETY: the kernel takes the arguments of a pass alone, and the rows exist.
-            unsafe { self.pass(c"ntt_forward_first", (&limbs, range.len(), 1), [&rows, &rows], pass, None)? };
+            unsafe { self.pass(c"ntt_forward_first", (&limbs, range.len(), 1), [&rows, &rows], (pass, 1), None)? };
         }
         Ok(())
     }

@@ -3,8 +3,8 @@
 use synchromesh_ring::backend::{View, ViewMut};
 
 use crate::arguments::{Addends, Limbs, MAX_ADDENDS, MAX_LIMBS, Pass, RingTables, Rows};
-use crate::backend::Cuda;
-use crate::device::{Device, DeviceError};
+use crate::backend::{Cuda, Transforms};
+use crate::device::{Device, DeviceError, MAX_CLUSTER};
 use crate::memory::DeviceBuffer;
 use crate::work::{Argument, Launch};
 
@@ -15,9 +15,11 @@ const WORDS_PER_THREAD: usize = 4;
 /// Most threads of a block of a transform: eight points a thread take about 72 registers, so three such blocks fit.
 const NTT_THREADS: u32 = 256;
 /// log2 of the largest degree that one block of threads transforms; its points take 64 KiB of shared memory.
-const ONE_BLOCK_LOG_N: u32 = 13;
+pub(crate) const ONE_BLOCK_LOG_N: u32 = 13;
 /// log2 of the points of a block of threads where there are two passes: 32 KiB.
 const BLOCK_LOG_POINTS: u32 = 12;
+/// Layers of a last pass, at least: it keeps blocks of 64 slots whole.
+pub(crate) const LAST_LAYERS: u32 = 6;
 
 /// Some rows of a buffer, by limb and batch element.
 pub(crate) struct Place<'a, D: Device> {
@@ -113,7 +115,7 @@ impl<D: Device> Cuda<D> {
     pub(crate) fn each_word(words: usize, limbs: usize, batch: usize) -> Launch {
         let threads = THREADS.min(words.div_ceil(WORDS_PER_THREAD));
         let blocks = words.div_ceil(threads * WORDS_PER_THREAD);
-        Launch { grid: [blocks as u32, limbs as u32, batch as u32], threads: threads as u32, shared: 0 }
+        Launch { grid: [blocks as u32, limbs as u32, batch as u32], cluster: 1, threads: threads as u32, shared: 0 }
     }
 
     /// Runs an element-wise kernel on places of equal shape, the first of which it writes: its arguments are the ring,
@@ -152,19 +154,25 @@ impl<D: Device> Cuda<D> {
         primes: &[usize],
         [src, dst]: [&Place<'_, D>; 2],
     ) -> Result<(), DeviceError> {
-        let passes = passes(self.tables().log_n);
-        let count = passes.len();
-        let forward = [c"ntt_forward_first", c"ntt_forward_last"];
-        let backward = [c"ntt_inverse_first", c"ntt_inverse_last"];
+        let steps = self.steps();
+        let count = steps.len();
         for range in groups(primes.len(), MAX_LIMBS) {
             let limbs = Limbs::new(&primes[range.clone()]);
             let (from, to) = (self.rows(src, dst.batch, range.clone())?, self.rows(dst, dst.batch, range.clone())?);
             for step in 0..count {
                 let index = if inverse { count - 1 - step } else { step };
-                let kernel = if inverse { backward } else { forward }[usize::from(index + 1 == count)];
+                let Step { pass, cluster } = &steps[index];
+                let kernel = match (inverse, *cluster > 1, index + 1 == count) {
+                    (false, true, _) => c"ntt_forward_cluster",
+                    (true, true, _) => c"ntt_inverse_cluster",
+                    (false, false, true) => c"ntt_forward_last",
+                    (true, false, true) => c"ntt_inverse_last",
+                    (false, false, false) => c"ntt_forward_first",
+                    (true, false, false) => c"ntt_inverse_first",
+                };
                 let rows = [if step == 0 { &from } else { &to }, &to];
-                // SAFETY: the four kernels take the arguments of a pass alone; the rows exist.
-                unsafe { self.pass(kernel, (&limbs, range.len(), dst.batch), rows, &passes[index], None)? };
+                // SAFETY: these kernels take the arguments of a pass alone; the rows exist.
+                unsafe { self.pass(kernel, (&limbs, range.len(), dst.batch), rows, (pass, *cluster), None)? };
             }
         }
         Ok(())
@@ -178,7 +186,7 @@ impl<D: Device> Cuda<D> {
         addends: &[Place<'_, D>],
         inverse: u32,
     ) -> Result<(), DeviceError> {
-        let passes = passes(self.tables().log_n);
+        let steps = self.steps();
         for range in groups(primes.len(), MAX_LIMBS) {
             let limbs = Limbs::new(&primes[range.clone()]);
             let (from, to) = (self.rows(x, x.batch, range.clone())?, self.rows(dst, x.batch, range.clone())?);
@@ -187,19 +195,20 @@ impl<D: Device> Cuda<D> {
                 *rows = self.rows(addend, x.batch, range.clone())?;
             }
             let shape = (&limbs, range.len(), x.batch);
-            let (last, before) = passes.split_last().expect("invariant: a transform has a pass");
-            for pass in before {
+            let (last, before) = steps.split_last().expect("invariant: a transform has a pass");
+            for step in before {
                 // SAFETY: the kernel takes the arguments of a pass alone; the rows exist.
-                unsafe { self.pass(c"ntt_forward_first", shape, [&from, &from], pass, None)? };
+                unsafe { self.pass(c"ntt_forward_first", shape, [&from, &from], (&step.pass, 1), None)? };
             }
+            let kernel = if last.cluster > 1 { c"ntt_forward_sum_cluster" } else { c"ntt_forward_sum" };
             let more = Argument::new(&more);
-            // SAFETY: the kernel takes the addends besides; the rows exist.
-            unsafe { self.pass(c"ntt_forward_sum", shape, [&from, &to], last, Some(more))? };
+            // SAFETY: the kernels take the addends besides; the rows exist.
+            unsafe { self.pass(kernel, shape, [&from, &to], (&last.pass, last.cluster), Some(more))? };
         }
         Ok(())
     }
 
-    /// Queues one pass of a transform.
+    /// Queues one pass of a transform, in clusters of so many blocks.
     ///
     /// # Safety
     /// The kernel takes the arguments of a pass and `more`, and the rows are those of existing limbs.
@@ -208,12 +217,13 @@ impl<D: Device> Cuda<D> {
         kernel: &'static std::ffi::CStr,
         (limbs, count, batch): (&Limbs, usize, usize),
         [src, dst]: [&Rows; 2],
-        pass: &Pass,
+        (pass, cluster): (&Pass, u32),
         more: Option<Argument<'_>>,
     ) -> Result<(), DeviceError> {
         let points = pass.layers + pass.log_sets;
         let launch = Launch {
             grid: [1 << (self.tables().log_n - points), count as u32, batch as u32],
+            cluster,
             threads: NTT_THREADS.min(1 << (points - 3)),
             shared: 8 << points,
         };
@@ -229,27 +239,68 @@ impl<D: Device> Cuda<D> {
     }
 }
 
-/// The passes of a transform: one where a block of threads holds all points, else two of about equal size.
-pub(crate) fn passes(log_n: u32) -> Vec<Pass> {
+/// One launch of a transform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) pass: Pass,
+    /// Blocks of a cluster; 1 where blocks go alone.
+    pub(crate) cluster: u32,
+}
+
+/// The launches of a transform on a device with clusters of so many blocks, in the order of a forward one: one where a
+/// block of threads holds all points or a cluster does, else two passes of about equal size.
+pub(crate) fn steps(log_n: u32, transforms: Transforms, cluster_blocks: u32) -> Vec<Step> {
+    let step = |first, layers, log_sets, cluster| Step { pass: Pass { first, layers, log_sets, unused: 0 }, cluster };
+    if let Transforms::Clusters { log_points } = transforms
+        && (LAST_LAYERS..=ONE_BLOCK_LOG_N.min(log_n - 1)).contains(&log_points)
+        && let blocks = 1 << (log_n - log_points)
+        && blocks <= cluster_blocks.min(MAX_CLUSTER)
+    {
+        return vec![step(log_n - log_points, log_points, 0, blocks)];
+    }
     if log_n <= ONE_BLOCK_LOG_N {
-        return vec![Pass { first: 0, layers: log_n, log_sets: 0, unused: 0 }];
+        return vec![step(0, log_n, 0, 1)];
     }
     let first = log_n / 2;
-    let pass = |first, layers| Pass { first, layers, log_sets: BLOCK_LOG_POINTS - layers, unused: 0 };
+    let pass = |first, layers| step(first, layers, BLOCK_LOG_POINTS - layers, 1);
     vec![pass(0, first), pass(first, log_n - first)]
 }
 
 #[cfg(test)]
 mod tests {
+    use synchromesh_ring::ntt::{MAX_LOG_N, MIN_LOG_N};
+
     use super::*;
 
     #[test]
-    fn passes_cover_all_layers_and_keep_blocks_of_64_slots_whole() {
-        for log_n in synchromesh_ring::ntt::MIN_LOG_N..=synchromesh_ring::ntt::MAX_LOG_N {
-            let passes = passes(log_n);
-            assert_eq!(passes.iter().map(|pass| pass.layers).sum::<u32>(), log_n);
-            assert!(passes.iter().all(|pass| pass.layers >= 4 && pass.layers + pass.log_sets <= log_n));
-            assert!(passes.last().is_some_and(|last| last.layers >= 6 && last.first + last.layers == log_n));
+    fn launches_cover_all_layers_and_keep_blocks_of_64_slots_whole() {
+        let choices = [Transforms::TwoPasses, Transforms::default(), Transforms::Clusters { log_points: 7 }];
+        for (log_n, transforms) in (MIN_LOG_N..=MAX_LOG_N).flat_map(|log_n| choices.map(|choice| (log_n, choice))) {
+            for device in [1, 2, MAX_CLUSTER] {
+                let steps = steps(log_n, transforms, device);
+                let passes: Vec<Pass> = steps.iter().map(|step| step.pass).collect();
+                let last = passes.last().expect("a pass");
+                assert!(passes.iter().all(|pass| pass.layers >= 4 && pass.layers + pass.log_sets <= log_n));
+                assert!(last.layers >= LAST_LAYERS && last.first + last.layers == log_n);
+                let cluster = steps[0].cluster;
+                assert!(cluster <= device && (cluster == 1 || cluster == 1 << last.first));
+                let layers: u32 = passes.iter().map(|pass| pass.layers).sum();
+                assert_eq!(layers + cluster.ilog2(), log_n);
+            }
         }
+    }
+
+    #[test]
+    fn a_cluster_takes_what_a_block_does_not_hold_where_the_device_has_clusters() {
+        let count = |log_n, device| {
+            let steps = steps(log_n, Transforms::default(), device);
+            (steps.len(), steps[0].cluster)
+        };
+        let launches = [13, 14, 15, 16, 17].map(|log_n| count(log_n, MAX_CLUSTER));
+        assert_eq!(launches, [(1, 1), (1, 2), (1, 4), (1, 8), (2, 1)]);
+        assert_eq!([14, 16].map(|log_n| count(log_n, 1)), [(2, 1), (2, 1)]);
+        assert_eq!(count(16, 4), (2, 1));
+        let log_n = 14;
+        assert_eq!(steps(log_n, Transforms::TwoPasses, MAX_CLUSTER), steps(log_n, Transforms::default(), 1));
     }
 }

@@ -27,7 +27,7 @@ mod recording;
 mod tables;
 mod work;
 
-pub use backend::{Cuda, Stages};
+pub use backend::{Cuda, Stages, Transforms};
 pub use convert::DeviceConversion;
 pub use device::{Device, DeviceError, Properties};
 #[cfg(feature = "driver")]

@@ -33,6 +33,8 @@ struct State {
 /// What one thread's work is written down in.
 struct Recorder {
     thread: ThreadId,
+    /// Operands whose work is merged.
+    operands: usize,
     work: Vec<Work>,
     /// Memory taken for the operand in progress and dropped again, by size: operands share none, as their work is merged.
     free: HashMap<usize, Vec<u64>>,
@@ -185,14 +187,20 @@ impl<D: Device> Pool<D> {
     }
 
     /// From now on this thread's work is written down and not done.
-    pub(crate) fn begin_recording(&self) -> Result<(), DeviceError> {
+    pub(crate) fn begin_recording(&self, operands: usize) -> Result<(), DeviceError> {
         let mut state = self.state();
         if state.recorder.is_some() {
             return Err(DeviceError::Recording { operation: "another recording" });
         }
         let (work, free, taken) = (Vec::new(), HashMap::new(), Vec::new());
-        state.recorder = Some(Recorder { thread: thread::current().id(), work, free, taken, before: 0 });
+        let thread = thread::current().id();
+        state.recorder = Some(Recorder { thread, operands, work, free, taken, before: 0 });
         Ok(())
+    }
+
+    /// Operands whose work goes into one launch: 1 where none is written down.
+    pub(crate) fn operands(&self) -> usize {
+        self.state().recorder().map_or(1, |recorder| recorder.operands)
     }
 
     /// What was written down for one operand; the next one shares no memory with it.

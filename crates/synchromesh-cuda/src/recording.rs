@@ -60,7 +60,7 @@ impl<D: Device> Cuda<D> {
     ) -> Result<Recording<D, T>, E> {
         run(0)?;
         let pool = self.pool();
-        pool.begin_recording().map_err(failed::<E>)?;
+        pool.begin_recording(count).map_err(failed::<E>)?;
         let operands: Result<Vec<(T, Vec<Work>)>, E> =
             (0..count).map(|i| run(i).map(|result| (result, pool.end_operand()))).collect();
         let memory = Memory { pool: Arc::clone(pool), taken: pool.end_recording() };

@@ -11,6 +11,8 @@ use zeroize::Zeroize;
 pub struct Launch {
     /// Blocks in x, y, z.
     pub grid: [u32; 3],
+    /// Neighbouring blocks along x that read and write each other's shared memory; 1 where none does.
+    pub cluster: u32,
     /// Threads of a block.
     pub threads: u32,
     /// Bytes of shared memory of a block.

@@ -6,7 +6,7 @@ mod slicing;
 mod switching;
 mod triples;
 
-use super::place::{Place, name, unavailable};
+use super::place::{Chosen, Place, name, unavailable};
 use super::plan::Scheme;
 use crate::error::Error;
 use crate::output::Report;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use synchromesh::cost::{Op, Shape};
 use synchromesh::plan::SchemeName;
 use synchromesh_bench::device::Device;
-use synchromesh_bench::key_switch::{self, Chain};
+use synchromesh_bench::key_switch::{self, Chain, Prepared};
 use synchromesh_bench::{ntt, scheme};
 use synchromesh_rlwe::PrimeSwitching;
 
@@ -141,6 +141,9 @@ pub(super) struct KeySwitch {
     /// Multiply by the constants at run time instead of folding them into the key.
     #[arg(long)]
     unfolded: bool,
+    /// On a card, a launch for each primitive and transforms in two passes: what fused stages are measured against.
+    #[arg(long)]
+    unfused: bool,
     /// Bits of a prime, 20 to 61, or auto: 47 where the CPU has IFMA, 60 elsewhere.
     #[arg(long, default_value = "auto", value_parser = width)]
     width: Width,
@@ -250,7 +253,11 @@ impl KeySwitch {
         };
         let profile = profile::load_for(self.profile.as_deref(), chosen.profile_name()?)?;
         let request = switching::choose(self, request, profile.as_ref())?;
-        let report = key_switch::measure(&request, chosen.measured(), profile.as_ref())?;
+        if self.unfused && matches!(chosen, Chosen::Cpu { .. }) {
+            return Err(unavailable("--unfused", "on the CPU", "a card or its emulator"));
+        }
+        let prepared = Prepared::new(&request)?.unfused(self.unfused);
+        let report = prepared.measure(chosen.measured(), profile.as_ref())?;
         let (folded, why_not_cuda) = (!self.unfolded, chosen.why_not_cuda());
         Report::new(&Switched { scheme: self.scheme.into(), op: self.op, input, output, folded, report, why_not_cuda })
     }

@@ -123,6 +123,11 @@ fn batches_are_switched_in_as_many_launches_as_one_ciphertext() {
         report["launches"].as_u64().unwrap()
     };
     assert_eq!(launches("1"), launches("3"));
+    let unfused = |device| run(directory.path(), &[&switch[..9], &[device, "--unfused"]].concat());
+    let (code, report) = unfused("emulated");
+    assert!(code == Some(0) && report["launches"].as_u64().is_some_and(|count| count > launches("1")), "{report}");
+    let (code, report) = unfused("cpu");
+    assert_eq!((code, report["error"]["kind"].as_str()), (Some(2), Some("unavailable")), "{report}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use synchromesh_cuda::{Cuda, Device, Stages};
+use synchromesh_cuda::{Cuda, Device, Stages, Transforms};
 use synchromesh_ring::{Backend, BackendError, Coeff, Cpu, IndexSet, Poly, Ring};
 use synchromesh_testing::laws;
 use synchromesh_testing::random::SplitMix;
@@ -54,7 +54,13 @@ pub(crate) fn run<D: Device>(open: &dyn Fn(&Arc<Ring>) -> Cuda<D>, request: &Req
     }
     let degrees = if request.quick || request.checks_only { 10..=13 } else { 10..=18 };
     for log_n in degrees {
-        results.check(format!("transforms at N = 2^{log_n}"), || transforms(log_n, open));
+        // Those of a device without clusters are the same.
+        for choice in
+            [Transforms::TwoPasses, Transforms::default(), Transforms::Clusters { log_points: log_n.min(16) - 3 }]
+        {
+            let open = |ring: &Arc<Ring>| open(ring).with_transforms(choice);
+            results.check(format!("transforms at N = 2^{log_n}, {choice:?}"), || transforms(log_n, &open));
+        }
     }
     for case in methods::cases() {
         results.check(format!("key switching: {}", case.name), || methods::has_the_bits_of_the_cpu(&case, open));

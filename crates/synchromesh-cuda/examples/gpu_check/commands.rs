@@ -93,7 +93,7 @@ const QUICK: Scale = Scale {
     reproduce: &["--quick"],
 };
 
-/// Times: key switches by method, CKKS products and rotations, products of matrices, every operation as a machine profile,
+/// Times: key switches by method, and unfused in two-pass transforms, which fused stages are measured against; CKKS products and rotations, products of matrices, every operation as a machine profile,
 /// and Table VIII of linear key switching.
 pub(crate) fn bench(request: &Request) -> Value {
     let scale = if request.device == "cuda" && !request.quick { WHOLE } else { QUICK };
@@ -104,7 +104,11 @@ pub(crate) fn bench(request: &Request) -> Value {
         for batch in scale.batches {
             let shape = ["bench", "key-switch", "--log-n", log_n, "--log-q", log_q, "--width", "40", "--batch", batch];
             let report = synchromesh(&[&shape[..], flags, &on_device].concat());
-            switches.push(json!({"method": name, "batch": batch, "report": report}));
+            let unfused = synchromesh(&[&shape[..], flags, &on_device, &["--unfused"]].concat());
+            let faster = unfused["device_ms"].as_f64().zip(report["device_ms"].as_f64()).map(|(a, b)| a / b);
+            switches.push(json!({
+                "method": name, "batch": batch, "report": report, "unfused": unfused, "unfused_over_fused": faster,
+            }));
         }
     }
     let [log_n, depth] = scale.circuit;

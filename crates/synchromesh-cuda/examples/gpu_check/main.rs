@@ -56,8 +56,12 @@ fn folder() -> PathBuf {
 }
 
 fn describe(properties: &Properties) -> Value {
-    let Properties { name, model, memory_bytes, shared_bytes, .. } = properties;
-    json!({"name": name, "model": model, "memory_bytes": memory_bytes, "shared_bytes": shared_bytes})
+    let Properties { name, model, memory_bytes, shared_bytes, cache_bytes, cluster_blocks, fast_doubles, .. } =
+        properties;
+    json!({
+        "name": name, "model": model, "memory_bytes": memory_bytes, "shared_bytes": shared_bytes,
+        "cache_bytes": cache_bytes, "cluster_blocks": cluster_blocks, "fast_doubles": fast_doubles,
+    })
 }
 
 /// Checks a device, and measures it unless only checks are wanted; the report, and whether all is well.
@@ -82,10 +86,8 @@ fn judge<D: Device>(request: &Request, device: Value, open: impl Fn() -> Result<
 
 fn run(request: &Request) -> Result<(Value, bool), DeviceError> {
     if request.device == "emulated" {
-        let device = Emulated::new(Order::Ascending);
-        return Ok(judge(request, describe(device.properties()), || {
-            Ok(Emulated::new(Order::Descending).with_fast_doubles())
-        }));
+        let device = || Emulated::new(Order::Descending).with_fast_doubles().with_clusters();
+        return Ok(judge(request, describe(device().properties()), || Ok(device())));
     }
     // The driver compiles the kernels when they are loaded: once.
     let card = Arc::new(Driver::first()?);

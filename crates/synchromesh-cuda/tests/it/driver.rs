@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::runs::methods::{cases, has_the_bits_of_the_cpu, merges};
 use crate::runs::say;
-use synchromesh_cuda::{Cuda, Driver, Emulated, Stages};
+use synchromesh_cuda::{Cuda, Driver, Emulated, Stages, Transforms};
 use synchromesh_ring::{Backend, BackendError, Coeff, Cpu, Error, IndexSet, Poly, Ring};
 use synchromesh_testing::laws;
 use synchromesh_testing::toy::{self, sets};
@@ -43,14 +43,19 @@ fn polynomial(device: &Cuda<Driver>) -> Result<Poly<Cuda<Driver>, Coeff>, Error>
 #[test]
 fn a_driver_has_the_bits_of_the_cpu() {
     if !on_stand_in() {
-        // Cards that multiply doubles fast, and others.
-        for words in ["ratio=2", "ratio=64"] {
+        // Cards that multiply doubles fast, and others; cards without clusters.
+        for words in ["ratio=2", "ratio=64", "capability0=80"] {
             again("a_driver_has_the_bits_of_the_cpu", words);
         }
         return say("the driver's device on a driver without a card: the bits of the CPU, alone and in batches");
     }
     let card = Arc::new(Driver::first().expect("the stand-in"));
-    let open = |ring: &Arc<Ring>| Cuda::new(Arc::clone(ring), Arc::clone(&card), None).expect("a device");
+    let clusters = if std::env::var(WORDS).is_ok_and(|words| words.contains("=80")) { 1 } else { 8 };
+    assert_eq!(synchromesh_cuda::Device::properties(&card).cluster_blocks, clusters);
+    let open = |ring: &Arc<Ring>| {
+        let device = Cuda::new(Arc::clone(ring), Arc::clone(&card), None).expect("a device");
+        device.with_transforms(Transforms::Clusters { log_points: 7 })
+    };
     for set in sets().iter().filter(|set| set.q.len() + set.p.len() > 1).take(2) {
         let ring = laws::ring(set);
         laws::all(&open(&ring), 1);

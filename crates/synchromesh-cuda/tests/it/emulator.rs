@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::runs::say;
-use synchromesh_cuda::{Argument, Arguments, Cuda, Device, DeviceError, Emulated, Launch, Order};
+use synchromesh_cuda::{Argument, Arguments, Cuda, Device, DeviceError, Emulated, Launch, Order, Transforms};
 use synchromesh_ring::backend::{Backend, View, ViewMut};
-use synchromesh_ring::{BackendError, Coeff, Cpu, IndexSet, Poly, Ring};
+use synchromesh_ring::{BackendError, Cpu, Ring};
 use synchromesh_testing::random::SplitMix;
 use synchromesh_testing::toy;
 
@@ -29,7 +29,7 @@ fn run(device: &Emulated, kernel: &'static std::ffi::CStr, launch: Launch) -> Re
 }
 
 fn shape() -> Launch {
-    Launch { grid: [1, 1, 1], threads: THREADS as u32, shared: 8 * THREADS as u32 }
+    Launch { grid: [1, 1, 1], cluster: 1, threads: THREADS as u32, shared: 8 * THREADS as u32 }
 }
 
 fn reason(outcome: Result<Vec<u64>, DeviceError>) -> String {
@@ -40,8 +40,15 @@ fn reason(outcome: Result<Vec<u64>, DeviceError>) -> String {
 }
 
 /// Kernels of emulator/faults.cu.
-const FAULTS: [&str; 5] =
-    ["faultless", "divergent_barrier", "shared_overrun", "uninitialised_shared", "undeclared_barrier"];
+const FAULTS: [&str; 7] = [
+    "faultless",
+    "divergent_barrier",
+    "shared_overrun",
+    "uninitialised_shared",
+    "undeclared_barrier",
+    "handed_on",
+    "divergent_cluster",
+];
 
 #[test]
 fn every_kernel_has_two_entry_points_and_is_in_the_ptx() {
@@ -49,9 +56,10 @@ fn every_kernel_has_two_entry_points_and_is_in_the_ptx() {
     let kernels: Vec<&str> = names.iter().copied().filter(|name| !name.ends_with("_merged")).collect();
     assert_eq!(names.len(), 2 * kernels.len());
     let ours: Vec<&&str> = kernels.iter().filter(|name| !FAULTS.contains(name)).collect();
-    assert_eq!((kernels.len(), ours.len()), (27, 22));
+    assert_eq!((kernels.len(), ours.len()), (32, 25));
+    let ptx = [include_str!("../../ptx/kernels.ptx"), include_str!("../../ptx/cluster.ptx")].concat();
     for name in names.iter().filter(|name| !FAULTS.contains(&name.trim_end_matches("_merged"))) {
-        assert!(include_str!("../../ptx/kernels.ptx").contains(&format!(".entry {name}(")), "{name} is not in the PTX");
+        assert!(ptx.contains(&format!(".entry {name}(")), "{name} is not in the PTX");
     }
     say(&format!("{} kernels, each alone and merged, and {} with planted faults", ours.len(), FAULTS.len()));
 }
@@ -80,6 +88,26 @@ fn a_missing_barrier_shows_in_one_of_the_orders() {
 }
 
 #[test]
+fn blocks_of_a_cluster_hand_words_on_and_what_they_must_not_do_is_found() {
+    let launch = |blocks, cluster| Launch { grid: [blocks, 1, 1], cluster, threads: 64 / blocks, shared: 512 / blocks };
+    let orders = [Order::Ascending, Order::Descending, Order::Shuffled(3)];
+    for (blocks, order) in [2, 4, 8].into_iter().flat_map(|blocks| orders.map(|order| (blocks, order))) {
+        let device = Emulated::new(order);
+        let expected: Vec<u64> = (0..64).map(|i| i % (64 / blocks) + i / (64 / blocks)).collect();
+        let run = |device: &Emulated| run(device, c"handed_on", launch(blocks as u32, blocks as u32));
+        assert_eq!(run(&device), Ok(expected));
+        // Before the first barrier another block may not have begun, behind the second it has what it waits for.
+        assert!(reason(run(&device.clone().without_barrier(1))).contains("had not begun"), "{order:?}");
+        assert!(reason(run(&device.without_barrier(2))).contains("ended"), "{order:?}");
+    }
+    let device = Emulated::new(Order::Ascending);
+    assert!(reason(run(&device, c"divergent_cluster", launch(2, 2))).contains("barrier"));
+    assert!(reason(run(&device, c"handed_on", launch(2, 1))).contains("does not have"));
+    assert!(reason(run(&device, c"handed_on", launch(4, 3))).contains("divide the grid"));
+    assert!(reason(run(&device, c"handed_on", launch(16, 16))).contains("more than 8 blocks"));
+}
+
+#[test]
 fn launches_that_no_card_takes_are_refused() {
     let device = Emulated::new(Order::Ascending);
     let mut wide = shape();
@@ -103,42 +131,54 @@ fn launches_that_no_card_takes_are_refused() {
     assert!(matches!(narrow, Err(DeviceError::Launch { reason, .. }) if reason.contains("wrong size")));
 }
 
-/// Forward and inverse of one limb, or none where the emulator found the fault.
-fn transforms(ring: &Arc<Ring>, device: Emulated, words: &[u64]) -> [Vec<u64>; 2] {
+/// Forward and inverse of one limb in clusters of blocks of so many points; none where the emulator found the fault.
+fn transforms(ring: &Arc<Ring>, device: Emulated, log_points: u32, words: &[u64]) -> [Option<Vec<u64>>; 2] {
     let device = Cuda::new(Arc::clone(ring), device, None).expect("an emulated device");
-    let set = IndexSet::from_iter([0]);
-    let x = || Poly::<_, Coeff>::from_words(&device, &set, words).expect("upload");
-    let forward = x().into_ntt(&device).and_then(|x| x.to_words(&device)).expect("forward");
-    let mut buffer = device.alloc(1).expect("memory");
-    device.upload(words, &mut buffer, 0).expect("upload");
-    device.ntt_inverse(&[0], ViewMut::new(&mut buffer, &[0])).expect("inverse");
-    let mut inverse = vec![0; ring.n()];
-    device.download(&buffer, 0, &mut inverse).expect("download");
-    [forward, inverse]
+    let device = device.with_transforms(Transforms::Clusters { log_points });
+    [false, true].map(|inverse| {
+        let mut buffer = device.alloc(1).expect("memory");
+        device.upload(words, &mut buffer, 0).expect("upload");
+        let view = ViewMut::new(&mut buffer, &[0]);
+        let done = if inverse { device.ntt_inverse(&[0], view) } else { device.ntt_forward(&[0], view) };
+        let mut result = vec![0; ring.n()];
+        device.download(&buffer, 0, &mut result).expect("download");
+        done.ok().map(|()| result)
+    })
 }
 
 #[test]
 fn every_barrier_of_the_transforms_is_needed_and_its_lack_is_found() {
-    // One pass of ten layers: rounds of 3, 3, 2 and 2 layers. Two passes of seven: 3, 2 and 2.
-    for (log_n, [forward, inverse]) in [(10, [4, 4]), (14, [3, 3])] {
+    // One pass of ten layers: rounds of 3, 3, 2 and 2 layers. Two passes of seven: 3, 2 and 2. Clusters of 8 and 2 blocks
+    // that do seven and nine layers alone: two barriers of the cluster besides.
+    let cases = [(10, 13, [4, 4]), (14, 12, [3, 3]), (10, 7, [5, 5]), (10, 9, [5, 5])];
+    for (log_n, log_points, [forward, inverse]) in cases {
         let primes = toy::ntt_primes(50, log_n, 1);
         let ring = Arc::new(Ring::new(log_n, &primes).expect("a ring"));
         let words = SplitMix::new(3).residues(ring.n(), primes[0]);
-        let good = transforms(&ring, Emulated::new(Order::Ascending), &words);
-        assert_eq!(good, transforms(&ring, Emulated::new(Order::Shuffled(5)), &words));
+        // At N = 2^14 without clusters, for two passes.
+        let emulated = |order| {
+            let device = Emulated::new(order);
+            if log_n < 14 { device.with_clusters() } else { device }
+        };
+        let good = transforms(&ring, emulated(Order::Ascending), log_points, &words);
+        assert!(good.iter().all(Option::is_some));
+        assert_eq!(good, transforms(&ring, emulated(Order::Shuffled(5)), log_points, &words));
         for barrier in 1..=forward.max(inverse) {
             let orders = [Order::Ascending, Order::Descending, Order::Shuffled(2)];
             let found = orders.map(|order| {
-                let bad = transforms(&ring, Emulated::new(order).without_barrier(barrier), &words);
+                let bad = transforms(&ring, emulated(order).without_barrier(barrier), log_points, &words);
                 [bad[0] != good[0], bad[1] != good[1]]
             });
             assert!(barrier > forward || found.iter().any(|found| found[0]), "forward, 2^{log_n}, {barrier}");
             assert!(barrier > inverse || found.iter().any(|found| found[1]), "inverse, 2^{log_n}, {barrier}");
         }
         let count = forward.max(inverse);
-        say(&format!("N = 2^{log_n}: each of {count} barriers of the transforms left out in turn, every time found"));
-        let past = Emulated::new(Order::Descending).without_barrier(forward.max(inverse) + 1);
-        assert_eq!(good, transforms(&ring, past, &words), "there are no more barriers");
+        say(&format!(
+            "N = 2^{log_n}, 2^{log_points} points a block: each of {count} barriers of the transforms left out in turn, \
+             every time found"
+        ));
+        let past = emulated(Order::Descending).without_barrier(count + 1);
+        assert_eq!(good, transforms(&ring, past, log_points, &words), "there are no more barriers");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::runs::say;
-use synchromesh_cuda::{Cuda, Emulated, Order, Stages};
+use synchromesh_cuda::{Cuda, Emulated, Order, Stages, Transforms};
 use synchromesh_ring::{Coeff, Cpu, IndexSet, Poly, Ring};
 use synchromesh_testing::laws;
 use synchromesh_testing::random::SplitMix;
@@ -18,6 +18,14 @@ fn emulated(ring: &Arc<Ring>, order: Order) -> Cuda<Emulated> {
 /// The same with transforms in doubles where primes allow it.
 fn in_doubles(ring: &Arc<Ring>, order: Order) -> Cuda<Emulated> {
     Cuda::new(Arc::clone(ring), Emulated::new(order).with_fast_doubles(), None).expect("an emulated device")
+}
+
+/// The same in clusters of blocks, of N = 2^10 eight, with transforms in doubles where primes allow it, and a cache that
+/// holds few limbs.
+fn in_clusters(ring: &Arc<Ring>, order: Order, log_points: u32) -> Cuda<Emulated> {
+    let device = Emulated::new(order).with_fast_doubles().with_clusters().with_cache(64 << 10);
+    let device = Cuda::new(Arc::clone(ring), device, None).expect("an emulated device");
+    device.with_transforms(Transforms::Clusters { log_points })
 }
 
 fn several_primes(set: &ToySet) -> bool {
@@ -43,6 +51,7 @@ fn every_order_of_threads_gives_the_bits_of_the_cpu() {
         for order in ORDERS {
             compared += laws::same_bits(&cpu, &emulated(&ring, order), 2);
             compared += laws::same_bits(&cpu, &in_doubles(&ring, order), 4);
+            compared += laws::same_bits(&cpu, &in_clusters(&ring, order, 7), 5);
             compared += laws::same_bits(&cpu, &emulated(&ring, order).with_stages(Stages::Primitive), 3);
         }
     }
@@ -76,6 +85,18 @@ fn one_limb_of_every_degree_is_transformed_as_on_the_cpu() {
 }
 
 #[test]
+fn clusters_of_two_to_eight_blocks_transform_as_the_cpu_does() {
+    let mut orders = ORDERS.iter().cycle();
+    for (log_n, log_points) in [(13, 12), (14, 13), (14, 11), (15, 13), (16, 13)] {
+        for bits in [61, 50] {
+            let order = *orders.next().expect("a cycle");
+            let words = SplitMix::new(u64::from(log_n)).residues(1 << log_n, toy::ntt_primes(bits, log_n, 1)[0]);
+            transforms_agree(log_n, bits, &words, |ring| in_clusters(ring, order, log_points));
+        }
+    }
+}
+
+#[test]
 fn transforms_in_doubles_are_exact_at_the_edges() {
     // The widest prime there is for doubles, and the narrowest; residues that make every sum and difference as large as it
     // gets.
@@ -91,6 +112,7 @@ fn transforms_in_doubles_are_exact_at_the_edges() {
         ];
         for words in patterns {
             transforms_agree(log_n, bits, &words, |ring| in_doubles(ring, Order::Descending));
+            transforms_agree(log_n, bits, &words, |ring| in_clusters(ring, Order::Ascending, log_n - 3));
         }
     }
 }
