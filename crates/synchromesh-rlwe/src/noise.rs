@@ -272,6 +272,16 @@ impl Noise {
         if apart { Self { detached, ..sum.with_variances(&[self, other]) } } else { sum }
     }
 
+    /// The error m e + (1 - m) f where m is 0 or 1 at every root of X^N + 1, so that its value there is one of the two.
+    ///
+    /// The weights of a coefficient of g have squares that add up to 1, half a bit more than either error if the two are
+    /// not independent. Products may be large where each is chosen.
+    #[must_use]
+    pub fn either(self, other: Self) -> Self {
+        let remainder = self.remainder.max(other.remainder);
+        Self { sigma: self.sigma.max(other.sigma) + 0.5, remainder, norm: remainder, ..self.plus(other) }
+    }
+
     /// The error of a ciphertext added to itself.
     #[must_use]
     pub fn doubled(self) -> Self {
