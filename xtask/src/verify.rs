@@ -57,20 +57,50 @@ impl Part {
         }
     }
 
-    fn steps(self, root: &Path) -> Result<Vec<Step>> {
+    /// What a run of it shows.
+    const fn shows(self) -> &'static str {
+        match self {
+            Self::Tests => {
+                "every test of the workspace passes, the long ones included, on every instruction set of the machine, and \
+                 gives the same bits on each"
+            }
+            Self::CostModel => {
+                "how far predicted times are from measured ones, and the plans that are chosen by them from the best of all \
+                 plans measured (`docs/planner`)"
+            }
+            Self::Noise => {
+                "measured errors of every operation of every scheme beside the average case and the certificates, the rate of \
+                 wrong decryptions beside the predicted one, and the modulus that circuits take by each model (`docs/noise`)"
+            }
+            Self::Plans => {
+                "plans of depth 10 for every scheme and security keep the table of moduli, and 1000 of 1000 random circuits of \
+                 that depth decrypt rightly at each (`docs/planner/decryptions.csv`)"
+            }
+            Self::Triples => {
+                "parties that cheat, fall silent or are killed while triples and keys are made: honest ones always abort with \
+                 the blame and give out no triple (`docs/triples-adversary.csv`)"
+            }
+        }
+    }
+
+    /// `cases` are those that the noise suite or the plan suite is cut down to; none: all.
+    fn steps(self, root: &Path, cases: &[String]) -> Result<Vec<Step>> {
         const PROGRAM: &str = "run --quiet --release -p synchromesh-bench --example";
         let program =
             |name: &str, rest: &str| Step::run(name.to_owned(), Invocation::cargo(&format!("{PROGRAM} {rest}")));
+        let cases = cases.iter().map(|case| format!(" {case}")).collect::<String>();
         Ok(match self {
             Self::Tests => tests(root)?,
             Self::CostModel => cost_model(),
             Self::Noise => {
                 vec![program(
                     "errors of every operation",
-                    &format!("noise_suite -- --record {NOISE_RECORD} docs/noise"),
+                    &format!("noise_suite -- --record {NOISE_RECORD} docs/noise{cases}"),
                 )]
             }
-            Self::Plans => vec![program("random circuits at their plans", "plan_suite -- docs/planner")],
+            Self::Plans => {
+                vec![program("random circuits at their plans", &format!("plan_suite -- docs/planner 1000{cases}"))]
+            }
             Self::Triples => adversary(root),
         })
     }
@@ -108,8 +138,8 @@ fn adversary(root: &Path) -> Vec<Step> {
     vec![
         Step::check("a new record", begin_adversary, "cargo xtask verify triples"),
         tests("a cheater at every frame", "-p synchromesh-triples --lib generation"),
-        tests("the online phase", "-p synchromesh-triples --test online"),
-        tests("processes that are killed, and files of 128 x 128 x 128", "-p synchromesh-cli --test triples"),
+        tests("the online phase", "-p synchromesh-triples --test it online"),
+        tests("processes that are killed, and files of 128 x 128 x 128", "-p synchromesh-cli --test it triples"),
     ]
 }
 
@@ -121,27 +151,30 @@ fn begin_adversary(root: &Path) -> Result<String> {
 
 /// Runs the parts named, or all: every test on every instruction set; the cost model (`docs/planner`); the errors of every
 /// operation (`docs/noise`), which goes on where an interrupted run stopped; random circuits at planned parameters
-/// (`docs/planner`); cheaters in the protocol that makes triples
-/// (`docs/triples-adversary.csv`). Each writes its section of `docs/verify.md`.
+/// (`docs/planner`); cheaters in the protocol that makes triples (`docs/triples-adversary.csv`). Each writes its section
+/// of `docs/verify.md`. `noise` may be followed by sizes LOG_N:KEYS and `plans` by cases SCHEME:SECURITY; the section names
+/// them.
 ///
 /// # Errors
 /// On a part that there is not, or when the record cannot be written.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    let find = |name: &String| Part::ALL.into_iter().find(|part| part.name() == name);
-    let named: Option<Vec<Part>> = args.iter().map(find).collect();
-    let Some(named) = named else {
-        bail!("unknown parts in {args:?}; usage: cargo xtask verify [{}]", Part::ALL.map(Part::name).join("|"));
+    let Some(named) = parts(args) else {
+        bail!(
+            "unknown parts in {args:?}; usage: cargo xtask verify [{}], noise followed by sizes 12:100 .., plans by cases bgv:128 ..",
+            Part::ALL.map(Part::name).join("|")
+        );
     };
     let root = workspace::root()?;
     let mut code = ExitCode::SUCCESS;
-    for part in if named.is_empty() { Part::ALL.to_vec() } else { named } {
-        let record = run_all(&root, &part.steps(&root)?);
+    for (part, cases) in named {
+        let record = run_all(&root, &part.steps(&root, &cases)?);
         let section = format!(
-            "{}, {}, {}, commit {}.\n\n```text\n{}\n{}\n```\n",
+            "{}, {}, {}, commit {}{}:\n\n```text\n{}\n{}\n```\n",
             machine::date(),
             machine::cpu(),
             machine::rustc(),
             machine::commit(&root),
+            if cases.is_empty() { String::new() } else { format!("; only {}", cases.join(", ")) },
             record.lines.join("\n"),
             record.tally,
         );
@@ -152,7 +185,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
         println!("written to docs/verify.md");
         if record.tally.failed > 0 {
             code = ExitCode::FAILURE;
-        } else if part == Part::Noise {
+        } else if part == Part::Noise && cases.is_empty() {
             // The next run measures again; it need not be there.
             let _ = fs::remove_file(root.join(NOISE_RECORD));
         }
@@ -160,17 +193,33 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// The text of the record with this section in place of the one of that name, or after the others.
-fn with_section(text: &str, name: &str, section: &str) -> String {
-    const HEAD: &str = "# Long verification\n\nThe last run of each part of `cargo xtask verify`.\n";
-    let mut sections: Vec<(&str, &str)> = text.split("\n## ").skip(1).filter_map(|s| s.split_once("\n\n")).collect();
-    match sections.iter_mut().find(|(other, _)| *other == name) {
-        Some(found) => found.1 = section,
-        None => sections.push((name, section)),
+/// The parts that the words name, all for none, each with the cases that follow it.
+fn parts(words: &[String]) -> Option<Vec<(Part, Vec<String>)>> {
+    let mut named: Vec<(Part, Vec<String>)> = Vec::new();
+    for word in words {
+        match Part::ALL.into_iter().find(|part| part.name() == word) {
+            Some(part) => named.push((part, Vec::new())),
+            None => {
+                let last = named.last_mut().filter(|(part, _)| matches!(part, Part::Noise | Part::Plans))?;
+                last.1.push(Some(word).filter(|word| word.contains(':'))?.clone());
+            }
+        }
     }
+    Some(if named.is_empty() { Part::ALL.map(|part| (part, Vec::new())).to_vec() } else { named })
+}
+
+/// The text of the record with this section in place of the one of that name; it has one for every part.
+fn with_section(text: &str, name: &str, section: &str) -> String {
+    const HEAD: &str = "# Long verification\n\nThe last run of each part of `cargo xtask verify`; without a part it runs all of them.\n";
+    let known: Vec<(&str, &str)> = text.split("\n## ").skip(1).filter_map(|s| s.split_once("\n\n")).collect();
     let mut out = HEAD.to_owned();
-    for (name, body) in sections {
-        out.push_str(&format!("\n## {name}\n\n{}\n", body.trim_end()));
+    for part in Part::ALL {
+        let own = part.name();
+        let lead = format!("`cargo xtask verify {own}` shows: {}.", part.shows());
+        let before = known.iter().find(|(other, _)| *other == own).and_then(|(_, body)| body.split_once("\n\n"));
+        let body =
+            if own == name { section } else { before.map_or("Not run since this record began.", |(_, run)| run) };
+        out.push_str(&format!("\n## {own}\n\n{lead}\n\n{}\n", body.trim_end()));
     }
     out
 }
@@ -180,12 +229,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn parts_are_followed_by_their_cases() {
+        let of = |words: &str| {
+            let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+            parts(&words).map(|all| all.iter().map(|(p, c)| (p.name(), c.join(" "))).collect::<Vec<_>>())
+        };
+        assert_eq!(of("").map(|all| all.len()), Some(4));
+        let cut = of("noise 12:100 13:20 tests").expect("words that are known");
+        assert_eq!(cut, [("noise", "12:100 13:20".to_owned()), ("tests", String::new())]);
+        assert_eq!((of("12:100"), of("tests 12:100"), of("noise 12"), of("nothing")), (None, None, None, None));
+    }
+
+    #[test]
     fn a_part_writes_its_own_section() {
+        let none = "Not run since this record began.";
         let one = with_section("# an older record\n", "noise", "a\n\nb\n");
+        assert!(one.starts_with("# Long verification\n") && one.matches(none).count() == Part::ALL.len() - 1);
         let two = with_section(&one, "plans", "c\n");
-        assert!(one.starts_with("# Long verification\n") && two.starts_with(&*one));
-        assert_eq!(two, format!("{one}\n## plans\n\nc\n"));
+        assert_eq!(two.matches("\n## ").count(), Part::ALL.len());
+        assert!(two.contains("(`docs/noise`).\n\na\n\nb\n\n## plans\n") && two.ends_with("\n\nc\n"), "{two}");
         let again = with_section(&two, "noise", "d\n");
-        assert!(again.contains("## noise\n\nd\n\n## plans\n\nc\n") && !again.contains("\nb\n"));
+        assert!(again.contains("\n\nd\n\n## plans\n") && !again.contains("\nb\n") && again.ends_with("\n\nc\n"));
     }
 }

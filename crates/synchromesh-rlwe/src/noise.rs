@@ -11,9 +11,8 @@
 //!
 //! A fixed polynomial p times g is another matter: a coefficient of p tau s is the inner product of tau with p s, whose
 //! length is itself random, and with p on a single frequency it is |s(zeta)|. Given the key, it is at most that of the
-//! root at which the key is largest, which is known; see [`Noise::times_poly`] and [`root_tail`]. Sums of such p g, also
-//! for p that are products, are the part w: given the keys, V(zeta) the variance of g at a root, a coefficient of q w is
-//! sub-Gaussian with at most the sum of the root mean squares of |q p(zeta)|^2 V(zeta), for every polynomial q.
+//! root at which the key is largest, which is known; see [`Noise::times_poly`] and [`root_tail`]. Sums of such p g and
+//! p f_d, also for p that are products, are the parts w_1 and w_d, described in `weighted.rs`.
 //!
 //! What is assumed, and listed in SECURITY.md: rounding errors and digits of a ciphertext behave as uniform and
 //! independent of the keys, and the secret is the one the parameters name, drawn by this library.
@@ -24,6 +23,7 @@ mod limit;
 mod origins;
 mod reference;
 mod tails;
+mod weighted;
 
 use serde::{Deserialize, Serialize};
 
@@ -46,9 +46,6 @@ pub const DEFAULT_LOG2_FAILURE: u32 = 128;
 /// default.
 pub const LOG2_FAILURE_INSIDE: u32 = DEFAULT_LOG2_FAILURE + 20;
 
-/// More than the largest |p(zeta)| over N B for coefficients of at most B: the sum of |cos| over equal angles, 2 / pi.
-const LARGEST_AT_ROOT: f64 = 0.64;
-
 /// By how much the values of a key's errors at the roots, which nobody checks, may be less even than a secret's.
 const UNEVEN: f64 = 1.5;
 
@@ -70,8 +67,8 @@ pub struct Noise {
     pub sigma: f64,
     /// Bound on r.
     pub remainder: f64,
-    /// Sub-Gaussian parameter of each coefficient of w given the keys.
-    weighted: f64,
+    /// Sums of |p|_2 sigma_d over the terms p f_d of w_1 = sum p g, w_2, ..
+    weighted: [f64; DEGREES],
     /// Standard deviations of the products f_2, f_3, .. with N^((d-1)/2) for the products of polynomials.
     products: [f64; DEGREES - 1],
     /// Bound on |r|_2 / sqrt(N); at most `remainder`.
@@ -91,7 +88,7 @@ impl Noise {
     pub const ZERO: Self = Self {
         sigma: f64::NEG_INFINITY,
         remainder: f64::NEG_INFINITY,
-        weighted: f64::NEG_INFINITY,
+        weighted: [f64::NEG_INFINITY; DEGREES],
         products: [f64::NEG_INFINITY; DEGREES - 1],
         norm: f64::NEG_INFINITY,
         origins: Origins::NONE,
@@ -106,7 +103,7 @@ impl Noise {
     pub const UNKNOWN: Self = Self {
         sigma: f64::INFINITY,
         remainder: f64::INFINITY,
-        weighted: f64::INFINITY,
+        weighted: [f64::INFINITY; DEGREES],
         products: [f64::INFINITY; DEGREES - 1],
         norm: f64::INFINITY,
         origins: Origins::ANY,
@@ -119,7 +116,7 @@ impl Noise {
     #[must_use]
     pub fn is_unknown(self) -> bool {
         let finite = |x: &f64| *x < f64::INFINITY;
-        ![self.sigma, self.remainder, self.weighted].iter().chain(&self.products).all(finite)
+        ![self.sigma, self.remainder].iter().chain(&self.weighted).chain(&self.products).all(finite)
     }
 
     /// A sub-Gaussian error with standard deviation `sigma` (not its log2).
@@ -160,13 +157,6 @@ impl Noise {
     pub fn claim(self, log_n: u32) -> (f64, f64) {
         let rest = self.with_weighted_bounded(log_n).remainder;
         (self.sigma, log2_add(rest, self.products_bound(log_n, LOG2_FAILURE_INSIDE)))
-    }
-
-    /// The same with w in the remainder.
-    fn with_weighted_bounded(self, log_n: u32) -> Self {
-        let bound = self.weighted + tail(log_n, LOG2_FAILURE_INSIDE).log2();
-        let (remainder, norm) = (log2_add(self.remainder, bound), log2_add(self.norm, bound));
-        Self { remainder, norm, weighted: f64::NEG_INFINITY, ..self }
     }
 
     /// The same with these origins.
@@ -210,13 +200,11 @@ impl Noise {
     /// in the average case.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        let mut products = self.products;
-        products.iter_mut().zip(other.products).for_each(|(x, y)| *x = log2_add(*x, y));
         Self {
             sigma: log2_add(self.sigma, other.sigma),
             remainder: log2_add(self.remainder, other.remainder),
-            weighted: log2_add(self.weighted, other.weighted),
-            products,
+            weighted: std::array::from_fn(|i| log2_add(self.weighted[i], other.weighted[i])),
+            products: std::array::from_fn(|i| log2_add(self.products[i], other.products[i])),
             norm: log2_add(self.norm, other.norm),
             origins: self.origins.union(&other.origins),
             detached: self.detached && other.detached && !self.shares(&other),
@@ -252,12 +240,15 @@ impl Noise {
         if self.detached || other.detached { all } else { Self { products: sum.products, ..all } }
     }
 
-    /// The same with parameters whose squares are the sums of those of `terms`.
+    /// The same with parameters whose squares are the sums of those of `terms`; those of w_2, w_3, .. belong to bounds by
+    /// norms too, which add.
     fn with_variances(self, terms: &[Self]) -> Self {
         let root =
             |of: &dyn Fn(&Self) -> f64| terms.iter().map(|x| 2.0 * of(x)).fold(f64::NEG_INFINITY, log2_add) / 2.0;
         let products = std::array::from_fn(|i| root(&|x| x.products[i]));
-        Self { sigma: root(&|x| x.sigma), weighted: root(&|x| x.weighted), products, ..self }
+        let mut weighted = self.weighted;
+        weighted[0] = root(&|x| x.weighted[0]);
+        Self { sigma: root(&|x| x.sigma), weighted, products, ..self }
     }
 
     /// The sum with what dividing this ciphertext's components leaves.
@@ -285,16 +276,12 @@ impl Noise {
 
     /// The error m e + (1 - m) f where m is 0 or 1 at every root of X^N + 1, so that its value there is one of the two.
     ///
-    /// The weights of a coefficient have squares that add up to 1, half a bit more than either error if the two are not
-    /// independent.
+    /// The weights of a coefficient of g have squares that add up to 1, half a bit more than either error if the two are
+    /// not independent. Products may be large where each is chosen.
     #[must_use]
     pub fn either(self, other: Self) -> Self {
-        let mut products = self.products;
-        products.iter_mut().zip(other.products).for_each(|(x, y)| *x = x.max(y) + 0.5);
-        let [sigma, weighted] =
-            [(self.sigma, other.sigma), (self.weighted, other.weighted)].map(|(x, y)| x.max(y) + 0.5);
         let remainder = self.remainder.max(other.remainder);
-        Self { sigma, remainder, weighted, products, norm: remainder, ..self.plus(other) }
+        Self { sigma: self.sigma.max(other.sigma) + 0.5, remainder, norm: remainder, ..self.plus(other) }
     }
 
     /// The error of a ciphertext added to itself.
@@ -312,58 +299,13 @@ impl Noise {
         Self {
             sigma: self.sigma + log2_factor,
             remainder: self.remainder + log2_factor,
-            weighted: self.weighted + log2_factor,
+            weighted: self.weighted.map(|x| x + log2_factor),
             products: self.products.map(|x| x + log2_factor),
             norm: self.norm + log2_factor,
             origins: self.origins,
             detached: self.detached,
             average: self.average.times(log2_factor),
             reference: self.reference.times(log2_factor),
-        }
-    }
-
-    /// The error times a public polynomial p, of which |p|_2 and |p|_1 are given as log2.
-    ///
-    /// Given the keys, a coefficient of p g is sub-Gaussian with the parameter sigma times the root mean square of
-    /// |p(zeta) s(zeta)| over that of |s(zeta)|, at most |p|_2 times the root of `peak`: p g becomes part of w, as does
-    /// p w, which is at most |p(zeta)| times as large. The products are bounded by |p|_2 times their 2-norm, r by |p|_1 or
-    /// by |p|_2 and its own.
-    #[must_use]
-    pub fn times_poly(self, log_n: u32, log2_norm2: f64, log2_norm1: f64) -> Self {
-        self.times_polynomial(log_n, [log2_norm2, log2_norm1, log2_norm1], 2.0 * log2_norm2 - f64::from(log_n))
-    }
-
-    /// As [`Self::times_poly`] for a polynomial of which only that its coefficients are at most 2^`log2_bound` is known:
-    /// any such for the certificate, a uniform one in the average case.
-    #[must_use]
-    pub fn times_message(self, log_n: u32, log2_bound: f64) -> Self {
-        let log2_n = f64::from(log_n);
-        // Mean square (t^2 + 2) / 12 of centred residues modulo t = 2^(log2_bound + 1).
-        let variance = log2_add(2.0 * log2_bound, -1.0) - 3f64.log2();
-        let norms = [log2_n / 2.0, log2_n, log2_n + LARGEST_AT_ROOT.log2()].map(|x| log2_bound + x);
-        self.times_polynomial(log_n, norms, variance)
-    }
-
-    /// With log2 of |p|_2, |p|_1 and the largest |p(zeta)|.
-    fn times_polynomial(self, log_n: u32, [norm2, norm1, largest]: [f64; 3], log2_variance: f64) -> Self {
-        if self.is_unknown() {
-            return Self::UNKNOWN;
-        }
-        let half = f64::from(log_n) / 2.0;
-        let rest = (self.remainder + norm1).min(self.norm + half + norm2);
-        let products = (self.products_bound(log_n, LOG2_FAILURE_INSIDE) + norm1)
-            .min(self.products_norm(log_n, LOG2_FAILURE_INSIDE) + half + norm2);
-        let remainder = log2_add(rest, products);
-        let poly = Reference::of(norm2 - half, log2_variance);
-        Self {
-            remainder,
-            weighted: log2_add(self.sigma + norm2 + spectrum::log2_peak(log_n) / 2.0, self.weighted + largest),
-            norm: remainder,
-            origins: self.origins,
-            detached: self.detached,
-            average: self.average.error().times_random(log_n, log2_variance),
-            reference: self.reference.product(&poly, log_n),
-            ..Self::ZERO
         }
     }
 
@@ -422,23 +364,16 @@ impl Noise {
         self.products.iter().zip(&tails[1..]).map(|(x, tail)| x + tail).fold(f64::NEG_INFINITY, log2_add)
     }
 
-    fn products_norm(&self, log_n: u32, log2_failure: u32) -> f64 {
-        if self.products.iter().all(|&x| x == f64::NEG_INFINITY) {
-            return f64::NEG_INFINITY;
-        }
-        let norms = tails::tails(log_n, log2_failure).norm;
-        self.products.iter().zip(&norms[1..]).map(|(x, norm)| x + norm).fold(f64::NEG_INFINITY, log2_add)
-    }
-
-    /// log2 of a bound that all N = 2^log_n coefficients keep except with probability 2^-log2_failure, which g + w and the
-    /// products of each degree have an equal part of.
+    /// log2 of a bound that all N = 2^log_n coefficients keep except with probability 2^-log2_failure, which g + w_1, the
+    /// products of each degree and the rest of w by degrees have an equal part of.
     #[must_use]
     pub fn bound(self, log_n: u32, log2_failure: u32) -> f64 {
-        let linear = log2_add(self.sigma, self.weighted);
-        let parts = self.products.iter().chain([&linear]).filter(|&&x| x > f64::NEG_INFINITY).count();
+        let linear = log2_add(self.sigma, self.weighted[0] + spectrum::log2_peak(log_n) / 2.0);
+        let further = self.products.iter().chain(&self.weighted[1..]);
+        let parts = further.chain([&linear]).filter(|&&x| x > f64::NEG_INFINITY).count();
         let each = log2_failure + parts.max(1).next_power_of_two().trailing_zeros();
-        let random = log2_add(linear + tail(log_n, each).log2(), self.products_bound(log_n, each));
-        log2_add(random, self.remainder)
+        let products = log2_add(self.products_bound(log_n, each), self.weighted_bound(log_n, each));
+        log2_add(log2_add(linear + tail(log_n, each).log2(), products), self.remainder)
     }
 }
 
@@ -452,14 +387,17 @@ pub fn tail(log_n: u32, log2_failure: u32) -> f64 {
 /// How large |g(zeta)| is at the most over all roots of X^N + 1, in units of 2^sigma sqrt(N), except with probability
 /// 2^-log2_failure.
 ///
-/// Given the keys, the part of g(zeta) in any direction is sub-Gaussian: its variance meets |s(zeta)|^2, and the like of
-/// the errors of keys, which are at most `peak` times their mean, where its coefficients' variance meets the mean. One of
-/// 16 directions is within pi/16 of that of g(zeta): P(|g(zeta)| > x sqrt(peak) 2^sigma sqrt(N)) <= 16 exp(-c x^2) with
-/// c = cos^2(pi/16).
+/// Given the keys, the part of g(zeta) in any direction is sub-Gaussian with the variance 2^2sigma V(zeta) N/2, where V is
+/// a mean of the values that the secret and the errors of keys, moved by automorphisms, have at the roots: at most
+/// p = `peak`, and m, their fourth moment, in that moment. One of 32 directions is within pi/32 of that of g(zeta), so that
+/// P(|g(zeta)| > x 2^sigma sqrt(N)) <= 32 exp(-c x^2 / V) with c = cos^2(pi/32). As exp(-a/V) / V^4 grows with V up to a/4,
+/// the sum over the N/2 pairs of roots is at most 32 (N/2) (m / p^4) exp(-c x^2 / p): few roots are near the largest.
 #[must_use]
 pub fn root_tail(log_n: u32, log2_failure: u32) -> f64 {
-    let x2 = std::f64::consts::LN_2 * f64::from(log_n + log2_failure + 4) / 0.9619;
-    (x2 * spectrum::log2_peak(log_n).exp2()).sqrt()
+    let peak = spectrum::log2_peak(log_n);
+    let roots = f64::from(log_n) - 1.0 + spectrum::log2_moment(log_n, 4) - 4.0 * peak;
+    let x2 = std::f64::consts::LN_2 * (roots + f64::from(log2_failure + 5)) / 0.9903;
+    (x2 * peak.exp2()).sqrt()
 }
 
 /// The standard deviation that rounding adds: tau_0 + tau_1 s (+ tau_2 s^2 is bounded apart) for a ternary s.

@@ -236,7 +236,9 @@ impl Error {
             Self::NoPlan { nearest: Some(nearest), .. } => {
                 format!("ask for {nearest}, or change the rest of the request")
             }
-            Self::NoPlan { .. } => "ask for less security, a smaller plaintext modulus or fewer additions".to_owned(),
+            Self::NoPlan { .. } => {
+                "ask for less security, fewer additions, or a smaller plaintext modulus or precision".to_owned()
+            }
             Self::KeyBudget { least, plans, .. } => format!("allow {least} bytes, for {plans}"),
             Self::NoKeys { operation } => {
                 format!("make the evaluator with keys that the owner of the secret key generated for {operation}")

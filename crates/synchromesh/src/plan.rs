@@ -175,7 +175,7 @@ impl Description {
                 }
                 Ok(plan)
             }
-            Err(search::Refusal { limit, reason, least }) => Err(self.refused(limit, reason, least)),
+            Err(refusal) => Err(self.refused(refusal)),
         }
     }
 
@@ -457,14 +457,69 @@ fn smallest(low: u32, high: u32, mut fits: impl FnMut(u32) -> Result<bool>) -> R
     if low > high || !fits(high)? {
         return Ok(None);
     }
-    let (mut low, mut high) = (low, high);
-    while low < high {
-        let middle = low + (high - low) / 2;
+    bisect(low, high, fits).map(Some)
+}
+
+/// As [`smallest`], in few trials where it is near `guess`: in steps that double away from there.
+fn smallest_near(guess: u32, low: u32, high: u32, mut fits: impl FnMut(u32) -> Result<bool>) -> Result<Option<u32>> {
+    if low > high {
+        return Ok(None);
+    }
+    let (mut low, mut at, mut step) = (low, guess.clamp(low, high), 1);
+    while !fits(at)? {
+        if at == high {
+            return Ok(None);
+        }
+        (low, at, step) = (at + 1, at.saturating_add(step).min(high), 2 * step);
+    }
+    let (mut fitting, mut step) = (at, 1);
+    while fitting > low {
+        let below = fitting.saturating_sub(step).max(low);
+        if !fits(below)? {
+            low = below + 1;
+            break;
+        }
+        (fitting, step) = (below, 2 * step);
+    }
+    bisect(low, fitting, fits).map(Some)
+}
+
+/// The smallest value in `low..=fitting` that `fits`.
+fn bisect(mut low: u32, mut fitting: u32, mut fits: impl FnMut(u32) -> Result<bool>) -> Result<u32> {
+    while low < fitting {
+        let middle = low + (fitting - low) / 2;
         if fits(middle)? {
-            high = middle;
+            fitting = middle;
         } else {
             low = middle + 1;
         }
     }
-    Ok(Some(high))
+    Ok(fitting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_that_fits_is_found_from_any_guess() {
+        for least in 0..=21u32 {
+            let expected = (least <= 20).then_some(least.max(3));
+            assert_eq!(smallest(3, 20, |x| Ok(x >= least)).unwrap(), expected);
+            for guess in 0..25 {
+                let mut trials = 0;
+                let found = smallest_near(guess, 3, 20, |x| {
+                    trials += 1;
+                    assert!((3..=20).contains(&x));
+                    Ok(x >= least)
+                });
+                assert_eq!(found.unwrap(), expected, "from {guess}");
+                assert!(trials <= 2 || guess.clamp(3, 20) != least.max(3), "{trials} trials from the right guess");
+            }
+        }
+        assert_eq!(
+            (smallest(5, 4, |_| Ok(true)).unwrap(), smallest_near(5, 5, 4, |_| Ok(true)).unwrap()),
+            (None, None)
+        );
+    }
 }

@@ -13,6 +13,14 @@
 //! m_k >= mean of W^k, E q^p / p! is at most the coefficient of z^p in exp(n sum_k c_k m_k (z/n)^k), as log(1+x) <= x.
 //! The best p gives a tail by Markov's inequality. Norms ||f||_2p obey the triangle inequality, so that sums of such
 //! products have at most the sum of their bounds, whatever the terms have in common.
+//!
+//! Times a polynomial p with |p|_2 = 1 that does not depend on the tau_i, a coefficient is at most |f|_2, and the norms of
+//! such bounds add in the same way. It is linear in each tau_i, too: with Gaussians its variance given all but one of them
+//! is the mean of |p(zeta)|^2 W X_1 .. X_(d-1) over the roots, W at most the d-th power of the largest |h|^2, so that
+//! ```text
+//! E |p f|^2p <= (2p - 1)!! max W^p (p!)^(d-1).
+//! ```
+//! That is nearly attained by a p on the frequency at which the key is largest. The smaller of the two bounds holds.
 
 use std::sync::OnceLock;
 
@@ -25,9 +33,9 @@ pub const DEGREES: usize = 6;
 /// Moments that are tried.
 const MOMENTS: usize = 128;
 
-/// Failure exponents with a table of their own: those of decryptions, of one, two, four or eight parts, and of bounds
-/// that enter others.
-const EXPONENTS: [u32; 13] = [40, 41, 42, 43, 64, 65, 66, 67, 128, 129, 130, 131, 148];
+/// Failure exponents with a table of their own: those of decryptions, of one to sixteen parts, and of bounds that enter
+/// others.
+const EXPONENTS: [u32; 16] = [40, 41, 42, 43, 44, 64, 65, 66, 67, 68, 128, 129, 130, 131, 132, 148];
 
 /// log2 of the multiples of the standard deviation, for each number of factors.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +44,8 @@ pub(super) struct Tails {
     pub(super) largest: [f64; DEGREES],
     /// The 2-norm divided by sqrt(N) does not exceed this.
     pub(super) norm: [f64; DEGREES],
+    /// No coefficient of the product with a p of |p|_2 = 1 exceeds this.
+    pub(super) weighted: [f64; DEGREES],
 }
 
 /// The tails at failure probability 2^-`log2_failure`, for all N = 2^`log_n` coefficients together.
@@ -53,7 +63,7 @@ impl Tails {
     fn new(log_n: u32, log2_failure: u32) -> Self {
         let factorials = log2_factorials(2 * MOMENTS);
         let (all, one) = (f64::from(log_n + log2_failure), f64::from(log2_failure));
-        let mut tails = Self { largest: [0.0; DEGREES], norm: [0.0; DEGREES] };
+        let mut tails = Self { largest: [0.0; DEGREES], norm: [0.0; DEGREES], weighted: [0.0; DEGREES] };
         for d in 1..=DEGREES {
             let given = moments(log_n, d, d - 1, &factorials);
             // (2p - 1)!! = (2p)! / (2^p p!).
@@ -62,6 +72,9 @@ impl Tails {
             tails.largest[d - 1] = best(&|p| (all + double(p) + given[p]) / (2.0 * p as f64));
             let whole = moments(log_n, d, d, &factorials);
             tails.norm[d - 1] = best(&|p| (one + whole[p]) / (2.0 * p as f64));
+            let root = |p: usize| d as f64 * p as f64 * spectrum::log2_peak(log_n) + (d as f64 - 1.0) * factorials[p];
+            let at_root = best(&|p| (all + double(p) + root(p)) / (2.0 * p as f64));
+            tails.weighted[d - 1] = at_root.min(tails.norm[d - 1] + f64::from(log_n) / 2.0);
         }
         // A single factor is sub-Gaussian, which is a little sharper than its moments.
         tails.largest[0] = super::tail(log_n, log2_failure).log2();
@@ -111,6 +124,12 @@ mod tests {
                 assert!(t.norm[0] < 1.0 && t.largest[0] < 4.0, "{t:?}");
             }
         }
+        // Times a polynomial, by norms where N is small and by the largest root where it is large.
+        let by_norm = |log_n: u32, t: Tails| t.norm[1] + f64::from(log_n) / 2.0;
+        let [small, large] = [12, 15].map(|log_n| (log_n, tails(log_n, 40)));
+        assert!(
+            small.1.weighted[1] == by_norm(small.0, small.1) && large.1.weighted[1] < by_norm(large.0, large.1) - 0.1
+        );
         // At N = 2^15 two factors have almost the tail of one with the moment's root more.
         let t = tails(15, 40);
         assert!(t.largest[1] - t.largest[0] < 1.1, "{t:?}");

@@ -156,3 +156,72 @@ fn the_parts_of_a_bound_share_its_probability() {
     assert!((both.bound(13, 128).exp2() / (of(x) + of(product)) - 1.0).abs() < 1e-9);
     assert!((x.bound(13, 128) - x.sigma - tail(13, 128).log2()).abs() < 1e-9);
 }
+
+/// The integral of f from 0 to `to`.
+fn integral(to: f64, f: impl Fn(f64) -> f64) -> f64 {
+    const STEPS: u32 = 400;
+    let step = to / f64::from(STEPS);
+    (0..STEPS).map(|i| f((f64::from(i) + 0.5) * step) * step).sum()
+}
+
+/// The mean of f(|s(zeta)|^2 / (POWER N)) over keys that are drawn, at one root.
+fn over_keys(log_n: u32, f: impl Fn(f64) -> f64) -> f64 {
+    let (rate, peak) = (1.5 * spectrum::POWER, spectrum::log2_peak(log_n).exp2());
+    integral(peak, |w| rate * (-rate * w).exp() * f(w)) / (1.0 - (-rate * peak).exp())
+}
+
+#[test]
+fn a_root_tail_is_a_third_of_a_bit_above_what_roundings_attain() {
+    for log_n in [12, 15] {
+        for log2_failure in [40, 64, 128] {
+            // Some of N/2 values tau s(zeta) exceed x.
+            let failure = |x: f64| f64::from(log_n - 1).exp2() * over_keys(log_n, |w| (-x * x / w).exp());
+            let (x, limit) = (root_tail(log_n, log2_failure), (-f64::from(log2_failure)).exp2());
+            assert!(failure(x) < limit, "2^{log_n}, 2^-{log2_failure}: {}", failure(x).log2());
+            let least = x * (-0.35f64).exp2();
+            assert!(failure(least) > limit, "2^{log_n}, 2^-{log2_failure}: {}", failure(least).log2());
+        }
+    }
+}
+
+#[test]
+fn products_of_errors_times_a_message_are_near_what_a_tone_attains() {
+    for log_n in [12, 15] {
+        let [x, y] = [1, 2].map(|i| rounding(1 << log_n, 2).with_origins(Origins::one(i)));
+        let product = x.product(y, log_n, false).times_message(log_n, 0.0);
+        for log2_failure in [40, 64, 128] {
+            // A tone of +-1 takes |e e'(zeta)|, N 2^2sigma |s|^2 sqrt(X Y) with X and Y exponential, times 4 / pi.
+            let unit = f64::from(log_n) + 2.0 * x.sigma + (4.0 / std::f64::consts::PI).log2();
+            let exceeds = |a: f64| integral(160.0, |x| (-x - a / x).exp());
+            let failure = |bits: f64| over_keys(log_n, |w| exceeds((2.0 * (bits - unit)).exp2() / (w * w)));
+            let (bits, limit) = (product.bound(log_n, log2_failure), (-f64::from(log2_failure)).exp2());
+            assert!(failure(bits) < limit, "2^{log_n}, 2^-{log2_failure}: {}", failure(bits).log2());
+            let least = failure(bits - 1.6);
+            assert!(least > limit, "2^{log_n}, 2^-{log2_failure}: {}", least.log2());
+        }
+    }
+}
+
+#[test]
+fn products_of_errors_times_polynomials_keep_their_tail_to_the_end() {
+    let product = fresh(1).product(fresh(2), 13, false);
+    let once = product.times_message(13, 0.0);
+    let bits = |x: Noise, failure: u32| x.bound(13, failure) - tails::tails(13, failure).weighted[1];
+    for failure in [40, 64, 128] {
+        assert!((bits(once, failure) - product.products[0] - 6.5).abs() < 1e-9);
+        let twice = once.times_message(13, 1.0);
+        assert!((bits(twice, failure) - bits(once, failure) - 14.0 - 0.64f64.log2()).abs() < 1e-9);
+    }
+    // Bounds by norms add even for different encryptions.
+    let other = fresh(3).product(fresh(4), 13, false).times_message(13, 0.0);
+    assert!((once.sum(other).bound(13, 128) - once.bound(13, 128) - 1.0).abs() < 1e-9);
+    // A monomial moves a product, and leaves it one.
+    let moved = product.times_poly(13, 0.0, 0.0);
+    assert!((moved.bound(13, 128) - product.bound(13, 128)).abs() < 1e-9);
+    let further = |x: Noise| x.product(fresh(5), 13, false).bound(13, 128);
+    assert!((further(moved) - further(product)).abs() < 1e-9);
+    // In a product of errors and in a file it is a bound.
+    let (sigma, remainder) = once.claim(13);
+    assert!(sigma == f64::NEG_INFINITY && (remainder - once.bound(13, LOG2_FAILURE_INSIDE)).abs() < 1e-9);
+    assert!(further(once) > further(product) + 13.0);
+}

@@ -11,7 +11,7 @@ use super::search::{Chain, Family};
 use super::shape::{Shape, split, split_exactly};
 use super::static_bgv::{StaticChain, StaticRule};
 use super::trace::{Trace, Traced};
-use super::{Description, SchemeName, SchemeParams, dry, smallest, too_small};
+use super::{Description, SchemeName, SchemeParams, dry, smallest, smallest_near, too_small};
 use crate::cost::recorder;
 use crate::error::{Error, Result};
 use crate::exact::{Context, Evaluator, Params, ParamsLiteral, PrimeLists, Rotations, Scheme};
@@ -19,6 +19,14 @@ use crate::plain_modulus::PlainModulus;
 
 /// Most bits one level may take.
 const MOST_LEVEL_BITS: u32 = 700;
+
+/// Depth of the chain from which levels of deeper ones are guessed: they take as many bits or a few more.
+const SHALLOW: usize = 6;
+
+/// Fewest bits of a level.
+fn least_bits(log_n: u32) -> u32 {
+    (log_n + 8).max(20)
+}
 
 /// A description for the exact scheme S.
 pub(super) struct Exact<'a, S> {
@@ -77,6 +85,35 @@ impl<'a, S: Scheme> Exact<'a, S> {
             shape.schedule = shape.schedule.with_second_key(self.description.leading_levels);
         }
         Ok(Ok(Chain { shape, log_scale: 0, explain }))
+    }
+
+    /// Bits of level 0 to try at the most.
+    fn slacks(&self, log_n: u32) -> [u32; 3] {
+        [log_n + 24, 2 * log_n + 40, 3 * log_n + 60].map(|slack| self.t.bits() + slack)
+    }
+
+    /// The fewest bits of a level above one of `base` bits.
+    fn level(&self, log_n: u32, base: u32, switches: usize) -> Result<Option<u32>> {
+        let least = least_bits(log_n);
+        if self.description.depth == 0 {
+            return Ok(Some(least));
+        }
+        let most = (self.t.bits() + 4 * log_n + 60).min(MOST_LEVEL_BITS);
+        let fits = |level| self.fits(log_n, [base, level], switches);
+        match self.guess(log_n, base, switches)? {
+            Some(guess) => smallest_near(guess, least, most, fits),
+            None => smallest(least, most, fits),
+        }
+    }
+
+    /// As [`Self::level`], for a shallow chain where the one wanted is deep.
+    fn guess(&self, log_n: u32, base: u32, switches: usize) -> Result<Option<u32>> {
+        if self.description.depth <= 2 * SHALLOW {
+            return Ok(None);
+        }
+        let description = Description { depth: SHALLOW, ..self.description.clone() };
+        let shallow = Exact::<S> { description: &description, t: self.t.clone(), scheme: PhantomData };
+        shallow.level(log_n, base, switches)
     }
 
     /// Whether the circuit survives this chain, security aside.
@@ -158,25 +195,30 @@ impl<S: Scheme> Family for Exact<'_, S> {
         1 << (log_n - 1)
     }
 
-    /// A product multiplies errors by t at the least.
-    fn floor(&self) -> u32 {
-        self.description.depth as u32 * self.t.bits()
+    /// A product multiplies errors by t at the least; and a level of a deep chain has about as many bits as one of a
+    /// shallow chain, which takes few trials.
+    fn floor(&self, log_n: u32) -> Result<u32> {
+        let (depth, limit) = (self.description.depth as u32, self.description.security.max_log_qp(log_n));
+        let floor = depth * self.t.bits();
+        if floor > limit || self.description.static_levels {
+            return Ok(floor);
+        }
+        let [.., widest] = self.slacks(log_n);
+        let level = self.guess(log_n, widest, 1)?.map_or(0, |level| level.saturating_sub(1));
+        Ok(floor.max(depth * level))
     }
 
     fn chain(&self, log_n: u32, switches: usize) -> Result<std::result::Result<Chain, String>> {
         if self.description.static_levels {
             return self.static_chain(log_n);
         }
-        let (least, width, depth) = ((log_n + 8).max(20), self.description.width(), self.description.depth);
-        let most = (self.t.bits() + 4 * log_n + 60).min(MOST_LEVEL_BITS);
+        let (least, width, depth) = (least_bits(log_n), self.description.width(), self.description.depth);
         // A wide level 0 saves bits on every level and a narrow one saves its own: try three.
         let mut tried: Vec<(u32, [u32; 2], Shape)> = Vec::new();
-        for slack in [log_n + 24, 2 * log_n + 40, 3 * log_n + 60] {
-            let widest = self.t.bits() + slack;
-            let fits = |base, level| self.fits(log_n, [base, level], switches);
-            let level = if depth == 0 { Some(least) } else { smallest(least, most, |w| fits(widest, w))? };
-            let Some(level) = level else { continue };
-            let Some(base) = smallest(least, widest, |b| fits(b, level))? else { continue };
+        for widest in self.slacks(log_n) {
+            let Some(level) = self.level(log_n, widest, switches)? else { continue };
+            let fits = |base| self.fits(log_n, [base, level], switches);
+            let Some(base) = smallest(least, widest, fits)? else { continue };
             let shape = Shape::of(self.description, &split(base, width), &split(level, width));
             tried.push((shape.q_bits.iter().sum(), [base, level], shape));
         }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{Description, SchemeName};
+use super::search::Refusal;
+use super::{Description, PRECISION, SchemeName, smallest_near};
 use crate::error::{Error, Result};
 
 /// What a request ran into.
@@ -55,6 +56,8 @@ pub enum Nearest {
     Depth(usize),
     /// So many bits.
     Precision(u32),
+    /// So many multiplications, and no more than so many bits.
+    DepthAndPrecision(usize, u32),
     /// So many slots.
     Slots(usize),
     /// A budget of so many key bytes.
@@ -68,6 +71,7 @@ impl fmt::Display for Nearest {
         match self {
             Self::Depth(depth) => write!(f, "depth {depth}"),
             Self::Precision(bits) => write!(f, "a precision of {bits} bits"),
+            Self::DepthAndPrecision(depth, bits) => write!(f, "depth {depth} with a precision of {bits} bits"),
             Self::Slots(slots) => write!(f, "{slots} slots"),
             Self::KeyBytes(bytes) => write!(f, "a key budget of {bytes} bytes"),
             Self::MemoryBytes(bytes) => write!(f, "a memory budget of {bytes} bytes"),
@@ -94,9 +98,11 @@ impl Least {
 
 impl Description {
     /// The error of a request that no degree serves, with the nearest request that one does serve.
-    pub(super) fn refused(&self, limit: Limit, reason: String, least: Least) -> Error {
+    pub(super) fn refused(&self, refusal: Refusal) -> Error {
+        let Refusal { limit, reason, least, floor } = refusal;
         let works = |changed: Self| changed.found(None).is_ok_and(|found| found.is_ok());
-        let depth = || largest(self.depth, |depth| works(Self { depth, ..self.clone() })).map(Nearest::Depth);
+        let fits = |depth| works(Self { depth, ..self.clone() });
+        let depth = |guess| largest(guess, self.depth, fits).map(Nearest::Depth);
         let nearest = match limit {
             // Composed rotations may need wider primes than those that the bytes were counted for.
             Limit::KeyBytes => least.key_bytes.and_then(|least| {
@@ -105,21 +111,40 @@ impl Description {
                 budgets.find(fits).map(Nearest::KeyBytes)
             }),
             Limit::Memory => least.memory_bytes.map(Nearest::MemoryBytes),
-            Limit::Security => depth(),
-            // Rotations where the plaintext modulus has slots at smaller degrees only.
-            Limit::Slots if self.min_slots == 0 => depth(),
-            Limit::Precision => {
-                let precision = self.precision.unwrap_or(super::PRECISION) as usize;
-                let found = largest(precision, |p| works(Self { precision: Some(p as u32), ..self.clone() }));
-                found.filter(|&p| p > 0).map(|p| Nearest::Precision(p as u32)).or_else(depth)
+            // About as many bits a level as here.
+            Limit::Security => {
+                let limit = self.security.max_log_qp(*super::search::DEGREES.end());
+                depth(self.depth * limit as usize / (floor as usize).max(1))
             }
+            // Rotations where the plaintext modulus has slots at smaller degrees only.
+            Limit::Slots if self.min_slots == 0 => depth(self.depth / 2),
+            Limit::Precision => self.nearest_precision().or_else(|| depth(self.depth / 2)).or_else(|| {
+                let usual =
+                    Self { precision: Some(self.precision.unwrap_or(PRECISION).min(PRECISION)), ..self.clone() };
+                let fits = |depth| works(Self { depth, ..usual.clone() });
+                let depth = largest(usual.depth / 2, usual.depth, fits)?;
+                match (Self { depth, ..self.clone() }).nearest_precision()? {
+                    Nearest::Precision(bits) => Some(Nearest::DepthAndPrecision(depth, bits)),
+                    other => Some(other),
+                }
+            }),
             Limit::Slots => {
                 let log = self.min_slots.checked_ilog2().unwrap_or(0) as usize + 1;
-                let found = largest(log, |log| works(Self { min_slots: 1 << log, ..self.clone() }));
+                let found = largest(log / 2, log, |log| works(Self { min_slots: 1 << log, ..self.clone() }));
                 found.map(|log| Nearest::Slots(1 << log))
             }
         };
         Error::NoPlan { limit, reason, nearest }
+    }
+
+    /// The largest precision below the one asked for that works.
+    fn nearest_precision(&self) -> Option<Nearest> {
+        let precision = self.precision.unwrap_or(PRECISION) as usize;
+        let works =
+            |p| (Self { precision: Some(p as u32), ..self.clone() }).found(None).is_ok_and(|found| found.is_ok());
+        largest(precision / 2, precision, |p| p == 0 || works(p))
+            .filter(|&p| p > 0)
+            .map(|p| Nearest::Precision(p as u32))
     }
 
     /// Fails for numbers that no plan is made for.
@@ -142,7 +167,7 @@ impl Description {
                 self.leading_levels
             )));
         }
-        let precision = self.precision.unwrap_or(super::PRECISION);
+        let precision = self.precision.unwrap_or(PRECISION);
         if self.scheme == SchemeName::Ckks && !(1..=80).contains(&precision) {
             return Err(Error::params(format!("a precision of {precision} bits is outside 1 to 80")));
         }
@@ -150,17 +175,14 @@ impl Description {
     }
 }
 
-/// The largest number below `above` that `works`, which smaller ones do too; none when not even 0 does.
-fn largest(above: usize, works: impl Fn(usize) -> bool) -> Option<usize> {
-    if above == 0 || !works(0) {
-        return None;
-    }
-    let (mut low, mut high) = (0, above);
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if works(middle) { low = middle } else { high = middle }
-    }
-    Some(low)
+/// The largest number below `above` that `works`, which smaller ones do too, in few trials where it is near `guess`; none
+/// when not even 0 does.
+fn largest(guess: usize, above: usize, works: impl Fn(usize) -> bool) -> Option<usize> {
+    let last = u32::try_from(above).ok()?.checked_sub(1)?;
+    // The distance from `last` is the smallest that works.
+    let guess = last.saturating_sub(u32::try_from(guess).unwrap_or(last));
+    let found = smallest_near(guess, 0, last, |less| Ok(works((last - less) as usize)));
+    found.ok().flatten().map(|less| (last - less) as usize)
 }
 
 #[cfg(test)]
@@ -170,8 +192,10 @@ mod tests {
     #[test]
     fn the_largest_that_works_is_found() {
         for most in 0..20 {
-            assert_eq!(largest(20, |x| x <= most), Some(most.min(19)));
+            for guess in [0, 3, most, 19, 100] {
+                assert_eq!(largest(guess, 20, |x| x <= most), Some(most.min(19)));
+            }
         }
-        assert_eq!((largest(0, |_| true), largest(5, |_| false)), (None, None));
+        assert_eq!((largest(0, 0, |_| true), largest(2, 5, |_| false)), (None, None));
     }
 }

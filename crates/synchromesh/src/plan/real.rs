@@ -101,8 +101,8 @@ impl Family for Real<'_> {
         1 << (log_n - 1)
     }
 
-    fn floor(&self) -> u32 {
-        self.description.depth as u32 * self.precision
+    fn floor(&self, _log_n: u32) -> Result<u32> {
+        Ok(self.description.depth as u32 * self.precision)
     }
 
     fn chain(&self, log_n: u32, switches: usize) -> Result<std::result::Result<Chain, String>> {

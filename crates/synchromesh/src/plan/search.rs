@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::rotations::Routes;
 
 /// Degrees that are tried, as log2.
-const DEGREES: std::ops::RangeInclusive<u32> = 11..=17;
+pub(super) const DEGREES: std::ops::RangeInclusive<u32> = 11..=17;
 
 /// The chain of primes at one degree.
 #[derive(Debug, Clone)]
@@ -35,8 +35,8 @@ pub(super) trait Family {
     fn slots(&self, log_n: u32) -> usize;
     /// Slots in a row.
     fn row(&self, log_n: u32) -> usize;
-    /// Bits of a modulus that every degree needs.
-    fn floor(&self) -> u32;
+    /// Bits of a modulus that are needed at this degree in any case.
+    fn floor(&self, log_n: u32) -> Result<u32>;
     /// The chain with the fewest bits that survives the circuit when each rotation takes so many switches, security
     /// aside; none when no chain does, and why.
     fn chain(&self, log_n: u32, switches: usize) -> Result<std::result::Result<Chain, String>>;
@@ -82,6 +82,8 @@ pub(super) struct Refusal {
     pub(super) limit: Limit,
     pub(super) reason: String,
     pub(super) least: Least,
+    /// Bits of QP that the largest degree needs at the least.
+    pub(super) floor: u32,
 }
 
 /// Parameters for a description, or why there are none.
@@ -90,18 +92,17 @@ pub(super) fn search<F: Family>(
     description: &Description,
     profile: Option<&Profile>,
 ) -> Result<std::result::Result<Found, Refusal>> {
-    let (limit, reason, floor) = (Limit::Security, String::new(), family.floor());
-    let (least, over_budget) = (Least::default(), None);
-    let mut search = Search { family, description, profile, limit, reason, over_budget, floor, least };
+    let (limit, reason, least, over_budget) = (Limit::Security, String::new(), Least::default(), None);
+    let mut search = Search { family, description, profile, limit, reason, over_budget, floor: 0, least };
     for log_n in DEGREES {
         if let Some(found) = search.degree(log_n)? {
             return Ok(Ok(found));
         }
     }
-    let Search { limit, reason, least, over_budget, .. } = search;
+    let Search { limit, reason, least, over_budget, floor, .. } = search;
     // A budget that one degree exceeded is what to change, whatever the larger ones lack.
     let (limit, reason) = over_budget.unwrap_or((limit, reason));
-    Ok(Err(Refusal { limit, reason, least }))
+    Ok(Err(Refusal { limit, reason, least, floor }))
 }
 
 impl<F: Family> Search<'_, F> {
@@ -122,6 +123,9 @@ impl<F: Family> Search<'_, F> {
             return self.lacks(Limit::Slots, format!("N = 2^{log_n} has {most} slots"));
         }
         // What the degree below needed, this one needs too.
+        if self.floor <= security.max_log_qp(log_n) {
+            self.floor = self.floor.max(self.family.floor(log_n)?);
+        }
         if self.floor > security.max_log_qp(log_n) {
             let (limit, floor) = (limit_text(log_n, security), self.floor);
             return self.lacks(Limit::Security, format!("N = 2^{log_n} allows {limit}, this needs {floor} or more"));
