@@ -185,7 +185,8 @@ fn with_section(text: &str, name: &str, section: &str) -> String {
         let own = part.name();
         let lead = format!("`cargo xtask verify {own}` shows: {}.", part.shows());
         let before = known.iter().find(|(other, _)| *other == own).and_then(|(_, body)| body.split_once("\n\n"));
-        let body = if own == name { section } else { before.map_or("Not run since this record began.", |(_, run)| run) };
+        let body =
+            if own == name { section } else { before.map_or("Not run since this record began.", |(_, run)| run) };
         out.push_str(&format!("\n## {own}\n\n{lead}\n\n{}\n", body.trim_end()));
     }
     out

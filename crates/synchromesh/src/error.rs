@@ -238,7 +238,7 @@ impl Error {
             }
             Self::NoPlan { .. } => {
                 "ask for less security, fewer additions, or a smaller plaintext modulus or precision".to_owned()
-            },
+            }
             Self::KeyBudget { least, plans, .. } => format!("allow {least} bytes, for {plans}"),
             Self::NoKeys { operation } => {
                 format!("make the evaluator with keys that the owner of the secret key generated for {operation}")

@@ -461,12 +461,7 @@ fn smallest(low: u32, high: u32, mut fits: impl FnMut(u32) -> Result<bool>) -> R
 }
 
 /// As [`smallest`], in few trials where it is near `guess`: in steps that double away from there.
-fn smallest_near(
-    guess: u32,
-    low: u32,
-    high: u32,
-    mut fits: impl FnMut(u32) -> Result<bool>,
-) -> Result<Option<u32>> {
+fn smallest_near(guess: u32, low: u32, high: u32, mut fits: impl FnMut(u32) -> Result<bool>) -> Result<Option<u32>> {
     if low > high {
         return Ok(None);
     }
@@ -522,6 +517,9 @@ mod tests {
                 assert!(trials <= 2 || guess.clamp(3, 20) != least.max(3), "{trials} trials from the right guess");
             }
         }
-        assert_eq!((smallest(5, 4, |_| Ok(true)).unwrap(), smallest_near(5, 5, 4, |_| Ok(true)).unwrap()), (None, None));
+        assert_eq!(
+            (smallest(5, 4, |_| Ok(true)).unwrap(), smallest_near(5, 5, 4, |_| Ok(true)).unwrap()),
+            (None, None)
+        );
     }
 }

@@ -26,8 +26,13 @@ const DEVIATION: Axis = Axis {
     step: 0.05,
     title: "estimate less measured standard deviation, bits; bars: two standard errors",
 };
-const GAP: Axis =
-    Axis { left: 560.0, width: 480.0, range: [0.0, 16.0], step: 2.0, title: "bits above the largest error; at 0: below it" };
+const GAP: Axis = Axis {
+    left: 560.0,
+    width: 480.0,
+    range: [0.0, 16.0],
+    step: 2.0,
+    title: "bits above the largest error; at 0: below it",
+};
 
 /// Width of the whole.
 const WIDTH: f64 = 1080.0;

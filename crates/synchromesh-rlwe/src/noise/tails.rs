@@ -127,7 +127,9 @@ mod tests {
         // Times a polynomial, by norms where N is small and by the largest root where it is large.
         let by_norm = |log_n: u32, t: Tails| t.norm[1] + f64::from(log_n) / 2.0;
         let [small, large] = [12, 15].map(|log_n| (log_n, tails(log_n, 40)));
-        assert!(small.1.weighted[1] == by_norm(small.0, small.1) && large.1.weighted[1] < by_norm(large.0, large.1) - 0.1);
+        assert!(
+            small.1.weighted[1] == by_norm(small.0, small.1) && large.1.weighted[1] < by_norm(large.0, large.1) - 0.1
+        );
         // At N = 2^15 two factors have almost the tail of one with the moment's root more.
         let t = tails(15, 40);
         assert!(t.largest[1] - t.largest[0] < 1.1, "{t:?}");

@@ -111,15 +111,16 @@ impl Description {
                 budgets.find(fits).map(Nearest::KeyBytes)
             }),
             Limit::Memory => least.memory_bytes.map(Nearest::MemoryBytes),
-            // About as many bits a level as here.
+            // About as many bits a level as here, and some for special primes.
             Limit::Security => {
-                let limit = self.security.max_log_qp(*super::search::DEGREES.end());
-                depth(self.depth * limit as usize / (floor as usize).max(1))
+                let limit = self.security.max_log_qp(*super::search::DEGREES.end()) as usize;
+                depth(self.depth * limit * 3 / (4 * floor as usize).max(1))
             }
             // Rotations where the plaintext modulus has slots at smaller degrees only.
             Limit::Slots if self.min_slots == 0 => depth(self.depth / 2),
             Limit::Precision => self.nearest_precision().or_else(|| depth(self.depth / 2)).or_else(|| {
-                let usual = Self { precision: Some(self.precision.unwrap_or(PRECISION).min(PRECISION)), ..self.clone() };
+                let usual =
+                    Self { precision: Some(self.precision.unwrap_or(PRECISION).min(PRECISION)), ..self.clone() };
                 let fits = |depth| works(Self { depth, ..usual.clone() });
                 let depth = largest(usual.depth / 2, usual.depth, fits)?;
                 match (Self { depth, ..self.clone() }).nearest_precision()? {
@@ -139,8 +140,11 @@ impl Description {
     /// The largest precision below the one asked for that works.
     fn nearest_precision(&self) -> Option<Nearest> {
         let precision = self.precision.unwrap_or(PRECISION) as usize;
-        let works = |p| (Self { precision: Some(p as u32), ..self.clone() }).found(None).is_ok_and(|found| found.is_ok());
-        largest(precision / 2, precision, |p| p == 0 || works(p)).filter(|&p| p > 0).map(|p| Nearest::Precision(p as u32))
+        let works =
+            |p| (Self { precision: Some(p as u32), ..self.clone() }).found(None).is_ok_and(|found| found.is_ok());
+        largest(precision / 2, precision, |p| p == 0 || works(p))
+            .filter(|&p| p > 0)
+            .map(|p| Nearest::Precision(p as u32))
     }
 
     /// Fails for numbers that no plan is made for.
