@@ -195,12 +195,12 @@ impl<S: Scheme> Family for Exact<'_, S> {
         1 << (log_n - 1)
     }
 
-    /// A product multiplies errors by t at the least; and a level of a deep chain has about as many bits as one of a
-    /// shallow chain, which takes few trials.
+    /// A product multiplies errors by t sqrt(N) times that of a rounding, sqrt(N) / 4.1, at the least; and a level of a
+    /// deep chain has about as many bits as one of a shallow chain, which takes few trials.
     fn floor(&self, log_n: u32) -> Result<u32> {
         let (depth, limit) = (self.description.depth as u32, self.description.security.max_log_qp(log_n));
-        let floor = depth * self.t.bits();
-        if floor > limit || self.description.static_levels {
+        let floor = depth * (self.t.bits() + log_n - 4);
+        if floor > limit || depth as usize <= 2 * SHALLOW || self.description.static_levels {
             return Ok(floor);
         }
         let [.., widest] = self.slacks(log_n);

@@ -106,15 +106,13 @@ fn moduli_are_within_the_table_at_every_security_classical_and_quantum() {
 
 #[test]
 fn impossible_requests_name_the_limit_and_the_nearest_that_works() {
-    // A wide modulus, so that few products are too many.
-    let mut deep = Description { security: Security::Bits256, ..Description::new(SchemeName::Bgv, 16) };
-    deep.t = Some("0xffffffffffffffffffffffffff820001".to_owned());
+    let deep = Description { security: Security::Bits256, ..Description::new(SchemeName::Bgv, 60) };
     let error = deep.plan().unwrap_err();
     let Error::NoPlan { limit: Limit::Security, nearest: Some(Nearest::Depth(depth)), .. } = error else {
         panic!("{error}")
     };
     assert!(error.kind() == "plan_security" && error.remedy().contains(&format!("depth {depth}")), "{error}");
-    assert!(depth > 2 && Description { depth, ..deep }.plan().is_ok());
+    assert!(depth > 20 && Description { depth, ..deep }.plan().is_ok());
     let mut fine = Description { precision: Some(80), ..Description::new(SchemeName::Ckks, 2) };
     let error = fine.plan().unwrap_err();
     let Error::NoPlan { limit: Limit::Precision, nearest: Some(Nearest::Precision(bits)), .. } = error else {
@@ -123,6 +121,12 @@ fn impossible_requests_name_the_limit_and_the_nearest_that_works() {
     assert!(error.remedy().contains(&format!("{bits} bits")), "{}", error.remedy());
     fine.precision = Some(bits);
     assert!(fine.plan().is_ok());
+    // Neither fewer products nor fewer bits alone.
+    let both = Description { precision: Some(60), ..Description::new(SchemeName::Ckks, 80) };
+    let error = both.plan().unwrap_err();
+    let Error::NoPlan { nearest: Some(Nearest::DepthAndPrecision(depth, bits)), .. } = error else { panic!("{error}") };
+    assert!(depth > 10 && bits >= 20 && error.remedy().contains(&format!("depth {depth} with a precision of {bits}")));
+    assert!(Description { depth, precision: Some(bits), ..both }.plan().is_ok());
     let many = Description { min_slots: 1 << 20, ..Description::new(SchemeName::Bfv, 1) };
     let Err(Error::NoPlan { limit: Limit::Slots, nearest: Some(Nearest::Slots(slots)), .. }) = many.plan() else {
         panic!("a million slots")
