@@ -122,7 +122,7 @@ fn impossible_requests_name_the_limit_and_the_nearest_that_works() {
     fine.precision = Some(bits);
     assert!(fine.plan().is_ok());
     // Neither fewer products nor fewer bits alone.
-    let both = Description { precision: Some(60), ..Description::new(SchemeName::Ckks, 30) };
+    let both = Description { precision: Some(60), ..Description::new(SchemeName::Ckks, 80) };
     let error = both.plan().unwrap_err();
     let Error::NoPlan { nearest: Some(Nearest::DepthAndPrecision(depth, bits)), .. } = error else { panic!("{error}") };
     assert!(depth > 10 && bits >= 20 && error.remedy().contains(&format!("depth {depth} with a precision of {bits}")));
