@@ -114,20 +114,13 @@ impl Description {
             // About as many bits a level as here, and some for special primes.
             Limit::Security => {
                 let limit = self.security.max_log_qp(*super::search::DEGREES.end()) as usize;
-                depth(self.depth * limit * 3 / (4 * floor as usize).max(1))
+                depth(self.depth * limit * 3 / (4 * floor as usize).max(1)).or_else(|| self.nearest_both())
             }
             // Rotations where the plaintext modulus has slots at smaller degrees only.
             Limit::Slots if self.min_slots == 0 => depth(self.depth / 2),
-            Limit::Precision => self.nearest_precision().or_else(|| depth(self.depth / 2)).or_else(|| {
-                let usual =
-                    Self { precision: Some(self.precision.unwrap_or(PRECISION).min(PRECISION)), ..self.clone() };
-                let fits = |depth| works(Self { depth, ..usual.clone() });
-                let depth = largest(usual.depth / 2, usual.depth, fits)?;
-                match (Self { depth, ..self.clone() }).nearest_precision()? {
-                    Nearest::Precision(bits) => Some(Nearest::DepthAndPrecision(depth, bits)),
-                    other => Some(other),
-                }
-            }),
+            Limit::Precision => {
+                self.nearest_precision().or_else(|| depth(self.depth / 2)).or_else(|| self.nearest_both())
+            }
             Limit::Slots => {
                 let log = self.min_slots.checked_ilog2().unwrap_or(0) as usize + 1;
                 let found = largest(log / 2, log, |log| works(Self { min_slots: 1 << log, ..self.clone() }));
@@ -135,6 +128,21 @@ impl Description {
             }
         };
         Error::NoPlan { limit, reason, nearest }
+    }
+
+    /// For CKKS where neither a smaller depth nor a smaller precision does: the largest depth at the usual precision, and
+    /// the largest precision there.
+    fn nearest_both(&self) -> Option<Nearest> {
+        if self.scheme != SchemeName::Ckks {
+            return None;
+        }
+        let usual = Self { precision: Some(self.precision.unwrap_or(PRECISION).min(PRECISION)), ..self.clone() };
+        let works = |depth| (Self { depth, ..usual.clone() }).found(None).is_ok_and(|found| found.is_ok());
+        let depth = largest(usual.depth / 2, usual.depth, works)?;
+        match (Self { depth, ..self.clone() }).nearest_precision()? {
+            Nearest::Precision(bits) => Some(Nearest::DepthAndPrecision(depth, bits)),
+            other => Some(other),
+        }
     }
 
     /// The largest precision below the one asked for that works.
