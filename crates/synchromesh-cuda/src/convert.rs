@@ -154,7 +154,9 @@ impl<D: Device> Cuda<D> {
             ];
             // SAFETY: these are the kernel's arguments; the rows exist, and the threads of all blocks are the
             // coefficients of a row.
-            unsafe { self.queue(c"convert", Launch { grid, cluster: 1, threads: threads as u32, shared }, &arguments)? };
+            unsafe {
+                self.queue(c"convert", Launch { grid, cluster: 1, threads: threads as u32, shared }, &arguments)?
+            };
         }
         Ok(())
     }

@@ -105,8 +105,7 @@ fn describe(ordinal: usize) -> Result<(sys::CUdevice, Properties), DeviceError> 
     let clusters = have >= CLUSTER_CAPABILITY && get(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)? != 0;
     let (shared_bytes, fast_doubles) = (shared.unsigned_abs(), (1..=2).contains(&ratio));
     let cluster_blocks = if clusters { MAX_CLUSTER } else { 1 };
-    let properties =
-        Properties { name, model, memory_bytes, shared_bytes, cache_bytes, cluster_blocks, fast_doubles };
+    let properties = Properties { name, model, memory_bytes, shared_bytes, cache_bytes, cluster_blocks, fast_doubles };
     Ok((device, properties))
 }
 

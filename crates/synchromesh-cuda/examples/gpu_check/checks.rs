@@ -55,7 +55,9 @@ pub(crate) fn run<D: Device>(open: &dyn Fn(&Arc<Ring>) -> Cuda<D>, request: &Req
     let degrees = if request.quick || request.checks_only { 10..=13 } else { 10..=18 };
     for log_n in degrees {
         // Those of a device without clusters are the same.
-        for choice in [Transforms::TwoPasses, Transforms::default(), Transforms::Clusters { log_points: log_n.min(16) - 3 }] {
+        for choice in
+            [Transforms::TwoPasses, Transforms::default(), Transforms::Clusters { log_points: log_n.min(16) - 3 }]
+        {
             let open = |ring: &Arc<Ring>| open(ring).with_transforms(choice);
             results.check(format!("transforms at N = 2^{log_n}, {choice:?}"), || transforms(log_n, &open));
         }

@@ -56,7 +56,8 @@ fn folder() -> PathBuf {
 }
 
 fn describe(properties: &Properties) -> Value {
-    let Properties { name, model, memory_bytes, shared_bytes, cache_bytes, cluster_blocks, fast_doubles, .. } = properties;
+    let Properties { name, model, memory_bytes, shared_bytes, cache_bytes, cluster_blocks, fast_doubles, .. } =
+        properties;
     json!({
         "name": name, "model": model, "memory_bytes": memory_bytes, "shared_bytes": shared_bytes,
         "cache_bytes": cache_bytes, "cluster_blocks": cluster_blocks, "fast_doubles": fast_doubles,
