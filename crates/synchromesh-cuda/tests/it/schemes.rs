@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::runs::schemes::{SCHEMES, has_the_bits_of_the_cpu};
+use crate::runs::schemes::{SCHEMES, has_the_bits_of_the_cpu, refuses_ciphertexts_of_another_device};
 use synchromesh_cuda::{Cuda, Emulated, Order};
 
 #[test]
@@ -12,4 +12,11 @@ fn every_scheme_multiplies_adds_rotates_and_decrypts() {
             Cuda::new(Arc::clone(ring), Emulated::new(Order::Shuffled(9)), None).expect("a device")
         });
     }
+}
+
+#[test]
+fn ciphertexts_of_another_device_are_refused() {
+    refuses_ciphertexts_of_another_device(|ring| {
+        Cuda::new(Arc::clone(ring), Emulated::new(Order::Ascending), None).expect("a device")
+    });
 }

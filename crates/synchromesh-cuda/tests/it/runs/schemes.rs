@@ -25,7 +25,13 @@ fn cpu(ring: &Arc<Ring>) -> Cpu {
 }
 
 fn exact<S: Scheme, B: Backend>(open: impl FnOnce(&Arc<Ring>) -> B) -> (Vec<u8>, Vec<u8>) {
-    let params = exact::Params::<S>::new(exact::ParamsLiteral {
+    let params = exact_params::<S>();
+    let ring = params.rlwe().ring();
+    (exact_circuit(&params, open(ring)), exact_circuit(&params, cpu(ring)))
+}
+
+fn exact_params<S: Scheme>() -> exact::Params<S> {
+    exact::Params::new(exact::ParamsLiteral {
         log_n: 11,
         t: "65537".to_owned(),
         q_bits: vec![50, 45, 55, 40],
@@ -36,9 +42,7 @@ fn exact<S: Scheme, B: Backend>(open: impl FnOnce(&Arc<Ring>) -> B) -> (Vec<u8>,
         security: Security::Insecure,
         primes: None,
     })
-    .expect("parameters");
-    let ring = params.rlwe().ring();
-    (exact_circuit(&params, open(ring)), exact_circuit(&params, cpu(ring)))
+    .expect("parameters")
 }
 
 fn approximate<B: Backend>(open: impl FnOnce(&Arc<Ring>) -> B) -> (Vec<u8>, Vec<u8>) {
@@ -113,4 +117,19 @@ fn ckks_circuit<B: Backend>(params: &ckks::Params, backend: B) -> Vec<u8> {
         assert!((got - (x[from] * y[from] + x[from])).abs() <= bound, "ckks: slot {i}");
     }
     rotated.to_bytes(&context).expect("bytes")
+}
+
+/// That a ciphertext of one device is refused by another of the same parameters, and by name.
+pub(crate) fn refuses_ciphertexts_of_another_device<B: Backend>(open: impl Fn(&Arc<Ring>) -> B) {
+    let params = exact_params::<bgv::Bgv>();
+    let context = || exact::Context::with_backend(params.clone(), open(params.rlwe().ring())).expect("a context");
+    let (here, there) = (context(), context());
+    let mut randomness = Randomness::insecure_from_number(6);
+    let (_, public) = there.generate_keys(&mut randomness).expect("keys");
+    let plaintext = there.encode(&[1i64, 2, 3]).expect("a plaintext");
+    let ct = there.encrypt(&public, &plaintext, &mut randomness).expect("a ciphertext");
+    let error = exact::Evaluator::new(&here, None).add(&ct, &ct).err().expect("a ciphertext of another device");
+    assert_eq!(error.kind(), "other_device", "{error}");
+    assert!(!error.remedy().is_empty());
+    exact::Evaluator::new(&there, None).add(&ct, &ct).expect("a sum where it is at home");
 }
