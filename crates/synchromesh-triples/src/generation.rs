@@ -25,6 +25,7 @@ mod residues;
 mod setup;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 pub use decryptions::DecryptionJournal;
 pub use encryption::Proofs;
@@ -33,3 +34,4 @@ pub use keys::{GeneratedKeys, generate_keys};
 pub use phases::{Observer, Phase, Progress};
 pub use plan::{GenerationPlan, Keys, Request};
 pub use setup::{PartyKey, Setup, deal};
+pub use traffic::Traffic;
