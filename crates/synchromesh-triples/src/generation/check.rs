@@ -89,13 +89,14 @@ mod tests {
         let entry = &mut c.entries_mut()[i * 3 + j];
         *entry = field.add(*entry, field.small(off));
         let [a, b, c] = [a, b, c].map(|m| dealer.share(&m).unwrap());
-        let all = a.into_iter().zip(b).zip(c).zip(InProcess::mesh(2, Duration::from_secs(20)));
+        let candidates = a.into_iter().zip(b).zip(c).map(|((a, b), c)| Candidate { a, b, c });
+        let all = candidates.zip(InProcess::mesh(2, Duration::from_secs(20)));
         let verdicts = thread::scope(|scope| {
-            let party = |(number, (((a, b), c), transport)): (usize, (((Shared, Shared), Shared), InProcess))| {
+            let party = |(number, (candidate, transport)): (usize, (Candidate, InProcess))| {
                 let (key, field) = (dealer.keys()[number].clone(), &field);
                 scope.spawn(move || {
                     let mut session = Session::new(transport, field, 80, "a check")?;
-                    check(&mut session, &key, vec![Candidate { a, b, c }])
+                    check(&mut session, &key, vec![candidate])
                 })
             };
             let threads: Vec<_> = all.enumerate().map(party).collect();

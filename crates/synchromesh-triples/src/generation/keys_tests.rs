@@ -106,12 +106,11 @@ pub(super) fn plan(parties: usize, shape: &str) -> GenerationPlan {
     plan
 }
 
+/// A share of the MAC key, triples, and the digest of the setup.
+type Outcome = (MacKeyShare, Vec<MatrixTriple>, [u8; 32]);
+
 /// Each party makes keys, the last one in its own way, and then two triples with them.
-pub(super) fn run(
-    plan: &GenerationPlan,
-    tamper: Option<Tamper>,
-    conduct: Conduct,
-) -> Vec<Result<(MacKeyShare, Vec<MatrixTriple>, [u8; 32])>> {
+pub(super) fn run(plan: &GenerationPlan, tamper: Option<Tamper>, conduct: Conduct) -> Vec<Result<Outcome>> {
     let last = plan.parties() - 1;
     let tamper = Mutex::new(tamper);
     let root = tempfile::tempdir().unwrap();
