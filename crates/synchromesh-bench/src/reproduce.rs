@@ -19,6 +19,7 @@ mod schedules;
 pub mod sets;
 mod sweep;
 mod triples;
+mod triples_protocol;
 
 use serde_json::{Map, Value};
 use synchromesh::cost::Profile;
@@ -364,6 +365,12 @@ pub const ITEMS: &[Item] = &[
         run: triples::table5,
     },
     Item { id: "triples-table6", title: "slicing of 192 x 192", paper: TRIPLES, run: triples::table6 },
+    Item {
+        id: "triples-protocol",
+        title: "moduli with flooding, keys, traffic and rounds of the whole protocol",
+        paper: TRIPLES,
+        run: triples_protocol::protocol,
+    },
     Item {
         id: "planner-predictions",
         title: "predicted against measured time of key switches",

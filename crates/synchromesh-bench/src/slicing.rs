@@ -77,12 +77,13 @@ struct Candidate {
     evaluator: Evaluator,
 }
 
-/// Measures the choice for a shape at N = 2^`log_n`.
+/// Measures the choice for a shape at N = 2^`log_n`, with `window` rotations made from one decomposition: keys for more take
+/// longer to make than products.
 ///
 /// # Errors
 /// [`Error::Request`] for a modulus that does not fit, or a scheme's refusal.
-pub fn measure(shape: [usize; 3], log_n: u32, t_bits: u32) -> Result<Choice, Error> {
-    let choices = MatrixChoices::HOISTED;
+pub fn measure(shape: [usize; 3], log_n: u32, t_bits: u32, window: usize) -> Result<Choice, Error> {
+    let choices = MatrixChoices::mixed(window);
     let request = Request {
         d: 16,
         size: 16,

@@ -26,6 +26,7 @@ mod residues;
 mod setup;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 pub use blocks::Workers;
 pub use decryptions::DecryptionJournal;
@@ -35,3 +36,4 @@ pub use keys::{GeneratedKeys, generate_keys};
 pub use phases::{Observer, Phase, Progress};
 pub use plan::{GenerationPlan, Keys, Request};
 pub use setup::{PartyKey, Setup, deal};
+pub use traffic::Traffic;

@@ -8,10 +8,10 @@ use crate::share::MOST_PARTIES;
 use crate::transport::Transport;
 
 /// Bytes before the payload of a frame: session, round, sender, kind of message.
-const HEADER: usize = 32 + 8 + 4 + 4;
+pub(crate) const HEADER: usize = 32 + 8 + 4 + 4;
 
 /// Bytes of a commitment's opening besides the value.
-const NONCE: usize = 32;
+pub(crate) const NONCE: usize = 32;
 
 /// What a message is, so that none can stand for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

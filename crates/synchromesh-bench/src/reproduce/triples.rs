@@ -17,6 +17,9 @@ use crate::memory;
 /// Blocks of the paper.
 const BLOCK: usize = 128;
 
+/// Keys of the paper's hoisting: 2 d for A, d for B (section 3.1), and one for products.
+pub(super) const HOISTING_KEYS: usize = 3 * BLOCK + 1;
+
 /// Largest size measured: beyond it a run takes minutes.
 const MEASURED: usize = 512;
 
@@ -68,7 +71,7 @@ impl Unit {
     }
 }
 
-fn rounded(x: f64) -> f64 {
+pub(super) fn rounded(x: f64) -> f64 {
     (1e3 * x).round() / 1e3
 }
 
@@ -139,6 +142,7 @@ fn two(
     names: [&str; 2],
     choices: [MatrixChoices; 2],
     paper: [[[f64; 2]; 4]; 2],
+    paper_keys: [usize; 2],
     more: &[&str],
 ) -> Result<Outcome, Error> {
     let units = [unit(runner, BLOCK, choices[0])?, unit(runner, BLOCK, choices[1])?];
@@ -151,7 +155,8 @@ fn two(
             let [seconds, gib] = paper[which][at];
             line.insert(format!("paper_{name}_s"), json!(seconds));
             line.insert(format!("paper_{name}_gib"), json!(gib));
-            line.insert(format!("{name}_rotation_keys"), json!(units[which].report.rotation_keys));
+            line.insert(format!("ours_{name}_keys"), json!(units[which].report.rotation_keys + 1));
+            line.insert(format!("paper_{name}_keys"), json!(paper_keys[which]));
         }
         line.insert("threads".into(), json!(choices[0].threads));
         line.insert("security_bits".into(), json!(units[0].report.security_bits));
@@ -165,7 +170,7 @@ pub(super) fn table3(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
     let hoisting = [[74.8, 9.08], [325.0, 20.94], [792.0, 40.96], [1535.0, 68.35]];
     let reuse = [[90.8, 5.30], [392.0, 17.18], [952.0, 36.99], [1839.0, 64.72]];
     let choices = [MatrixChoices::HOISTED, MatrixChoices::REUSED];
-    two(runner, ["hoisting", "reuse"], choices, [hoisting, reuse], &[])
+    two(runner, ["hoisting", "reuse"], choices, [hoisting, reuse], [HOISTING_KEYS, 3], &[])
 }
 
 /// Hoisting against windows of 16 steps, on the threads there are.
@@ -175,7 +180,7 @@ pub(super) fn table4(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(16);
     let choices = [MatrixChoices::HOISTED, MatrixChoices::mixed(16)].map(|choices| choices.threads(threads));
     let more = format!("{threads} threads where the paper has 16; its key re-use here is the mix of section 3.1");
-    two(runner, ["hoisting", "mixed"], choices, [hoisting, mixed], &[more.as_str()])
+    two(runner, ["hoisting", "mixed"], choices, [hoisting, mixed], [HOISTING_KEYS, 33], &[more.as_str()])
 }
 
 /// Every rotation made once against rotations made again for each block of the product.
@@ -187,7 +192,7 @@ pub(super) fn table5(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
         "the paper keeps all rotations of all blocks where it makes each once; here all blocks take a step together, \
                  and only their digits and the sums are kept",
     ];
-    two(runner, ["once", "again"], choices, [once, again], &more)
+    two(runner, ["once", "again"], choices, [once, again], [HOISTING_KEYS; 2], &more)
 }
 
 /// 192 x 192 in blocks of 32, 64 and 128.

@@ -5,13 +5,12 @@
 //! vector of a sacrifice). Both openings are linear in every entry of A, B and C with coefficients nobody could foresee,
 //! so that the check of their MACs is one of every entry's: what is wrong passes with a probability of a few 1/p.
 
-use super::setup::PartyKey;
 use crate::error::{Blame, Result};
 use crate::field::{Element, Field};
 use crate::matrix::Matrix;
 use crate::opening::Unchecked;
 use crate::session::Session;
-use crate::share::{MatrixTriple, Shared};
+use crate::share::{MacKeyShare, MatrixTriple, Shared};
 use crate::transport::Transport;
 
 /// Shares of A, and of B and C with their column more.
@@ -27,7 +26,7 @@ pub(crate) struct Candidate {
 /// [`Error::Abort`](crate::Error::Abort) if one does not.
 pub(crate) fn check<T: Transport>(
     session: &mut Session<T>,
-    key: &PartyKey,
+    key: &MacKeyShare,
     candidates: Vec<Candidate>,
 ) -> Result<Vec<MatrixTriple>> {
     let field = session.field().clone();
@@ -48,7 +47,7 @@ pub(crate) fn check<T: Transport>(
         differences.push(x.c.mul_public(&field, r)?.sub(&field, &x.a.mul_public(&field, e)?)?);
     }
     let zeros = unchecked.open(session, &differences.iter().collect::<Vec<_>>())?;
-    unchecked.check(session, key.mac())?;
+    unchecked.check(session, key)?;
     if zeros.iter().any(|zero| zero.entries().iter().any(|x| *x != Element::ZERO)) {
         return Err(session.abort(Blame::Somebody, "made a C that is not A B"));
     }
@@ -67,4 +66,57 @@ fn narrowed(shared: &Shared) -> Result<Shared> {
 /// A uniform matrix with `extra` columns more.
 pub(crate) fn random(field: &Field, (rows, columns): (usize, usize), extra: usize) -> Result<Matrix> {
     Matrix::random(field, rows, columns + extra)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::dealer::TrustedDealer;
+    use crate::error::Error;
+    use crate::field::DEFAULT_PRIME;
+    use crate::share::check_opened;
+    use crate::transport::InProcess;
+
+    /// The verdicts of two parties on A of 3 x 4, B of 4 x (2 + 1) and a C with right MACs that is off by this in one entry.
+    fn verdicts((i, j): (usize, usize), off: u32) -> (TrustedDealer, Vec<Result<Vec<MatrixTriple>>>) {
+        let field: Field = DEFAULT_PRIME.parse().unwrap();
+        let dealer = TrustedDealer::new(&field, 2).unwrap();
+        let (a, b) = (random(&field, (3, 4), 0).unwrap(), random(&field, (4, 2), 1).unwrap());
+        let mut c = a.mul(&field, &b).unwrap();
+        let entry = &mut c.entries_mut()[i * 3 + j];
+        *entry = field.add(*entry, field.small(off));
+        let [a, b, c] = [a, b, c].map(|m| dealer.share(&m).unwrap());
+        let candidates = a.into_iter().zip(b).zip(c).map(|((a, b), c)| Candidate { a, b, c });
+        let all = candidates.zip(InProcess::mesh(2, Duration::from_secs(20)));
+        let verdicts = thread::scope(|scope| {
+            let party = |(number, (candidate, transport)): (usize, (Candidate, InProcess))| {
+                let (key, field) = (dealer.keys()[number].clone(), &field);
+                scope.spawn(move || {
+                    let mut session = Session::new(transport, field, 80, "a check")?;
+                    check(&mut session, &key, vec![candidate])
+                })
+            };
+            let threads: Vec<_> = all.enumerate().map(party).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        (dealer, verdicts)
+    }
+
+    #[test]
+    fn a_c_that_is_not_a_b_is_found_though_its_macs_hold() {
+        // In the triple, and in the column that is used up.
+        for place in [(0, 0), (2, 1), (1, 2)] {
+            for verdict in verdicts(place, 1).1 {
+                let error = verdict.unwrap_err();
+                assert!(matches!(&error, Error::Abort { blame: Blame::Somebody, .. }), "{error}");
+                assert!(error.to_string().contains("C that is not A B"), "{error}");
+            }
+        }
+        let (dealer, made) = verdicts((0, 0), 0);
+        let made: Vec<Vec<MatrixTriple>> = made.into_iter().map(|made| made.unwrap()).collect();
+        check_opened(&DEFAULT_PRIME.parse().unwrap(), dealer.keys(), &made).unwrap();
+    }
 }

@@ -113,3 +113,61 @@ fn primes(setup: &Setup) -> Result<&IndexSet> {
 pub(crate) fn share_bytes(setup: &Setup) -> Result<usize> {
     Ok(poly_bytes(setup.context().rlwe(), primes(setup)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use num_bigint::{BigInt, Sign};
+    use synchromesh::rlwe::Randomness;
+    use synchromesh::rlwe::ring::rns::compose_vartime;
+
+    use super::super::tests::dealt;
+    use super::*;
+
+    /// A share less what it hides, as integers.
+    fn mask(setup: &Setup, key: &PartyKey, x: &Pending, session: &[u8; 32]) -> Vec<BigInt> {
+        let (context, primes) = (setup.context(), primes(setup).unwrap());
+        let (backend, ring) = (context.backend(), context.params().rlwe().ring());
+        let (bytes, _) = x.share(setup, key, session).unwrap();
+        let mut sent: Poly<Cpu, Coeff> = read_poly(context.rlwe(), primes, &bytes).unwrap();
+        let [c0, c1] = x.ciphertext.inner().parts() else { panic!("two parts") };
+        let mut hidden = c1.mul(backend, key.share().poly()).unwrap();
+        if key.party() == 0 {
+            hidden.add_assign(backend, c0).unwrap();
+        }
+        sent.sub_assign(backend, &hidden.into_coeff(backend).unwrap()).unwrap();
+        let (words, n) = (sent.to_words(backend).unwrap(), context.params().n());
+        let modulus = BigInt::from(ring.product(primes));
+        let one = |i: usize| {
+            let residues: Vec<u64> = words.iter().skip(i).step_by(n).copied().collect();
+            let x = BigInt::from(compose_vartime(ring, primes, &residues).unwrap());
+            if &x * 2 > modulus { x - &modulus } else { x }
+        };
+        (0..n).map(one).collect()
+    }
+
+    /// What leaves a party is hidden by as many bits as the plan has for it, always the same for one ciphertext.
+    #[test]
+    fn shares_are_masked_as_planned() {
+        let (setup, keys) = dealt();
+        let zero = setup.context().encode_coefficients(&[0i64][..]).unwrap();
+        let mut randomness = Randomness::insecure_from_number(3);
+        let mut pending = || {
+            let fresh = setup.context().encrypt(setup.public(), &zero, &mut randomness).unwrap();
+            Pending::new(setup, &fresh).unwrap()
+        };
+        let (one, other) = (pending(), pending());
+        let bits = u64::from(setup.plan().mask_bits());
+        for key in &keys[..2] {
+            let values = mask(setup, key, &one, &[5; 32]);
+            let half = BigInt::from(1) << (bits - 1);
+            assert!(values.iter().all(|x| -&half <= *x && *x < half));
+            // Of 1024 uniform values so many have all of their bits, and are negative: off by 160 is 10 deviations.
+            let wide = values.iter().filter(|x| x.magnitude().bits() == bits - 1).count();
+            let negative = values.iter().filter(|x| x.sign() == Sign::Minus).count();
+            assert!([wide, negative].iter().all(|count| (352..672).contains(count)), "{wide} {negative}");
+            assert_eq!(values, mask(setup, key, &one, &[5; 32]));
+            assert!(values != mask(setup, key, &one, &[6; 32]) && values != mask(setup, key, &other, &[5; 32]));
+        }
+        assert_ne!(mask(setup, &keys[0], &one, &[5; 32]), mask(setup, &keys[1], &one, &[5; 32]));
+    }
+}

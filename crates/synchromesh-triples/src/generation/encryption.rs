@@ -100,9 +100,9 @@ fn transcript(session: &[u8; 32], prover: usize, content: Content, first: usize)
 }
 
 impl Encryptions<'_, synchromesh::rlwe::ring::Cpu> {
-    /// Bytes of `count` ciphertexts and what is proven of them.
-    pub(crate) fn bytes(&self, setup: &Setup, count: usize) -> Result<usize> {
-        let mut bytes = count * setup.ciphertext_bytes();
+    /// Bytes of `count` ciphertexts of `each` bytes, and of what is proven of them.
+    pub(crate) fn bytes(&self, each: usize, count: usize) -> Result<usize> {
+        let mut bytes = count * each;
         if let Some(proofs) = &self.proofs {
             for first in (0..count).step_by(TOGETHER) {
                 bytes += proofs.proof_bytes((count - first).min(TOGETHER))?;
@@ -120,7 +120,7 @@ impl Encryptions<'_, synchromesh::rlwe::ring::Cpu> {
         session: &[u8; 32],
     ) -> Result<Vec<u8>> {
         let mut randomness = Randomness::from_os();
-        let mut message = Vec::with_capacity(self.bytes(setup, plaintexts.len())?);
+        let mut message = Vec::with_capacity(self.bytes(setup.ciphertext_bytes(), plaintexts.len())?);
         let (mut made, mut witnesses) = (Vec::new(), Vec::new());
         for poly in plaintexts {
             let plaintext = Plaintext::from(poly);
@@ -159,7 +159,7 @@ impl Encryptions<'_, synchromesh::rlwe::ring::Cpu> {
     ) -> Result<Vec<Ciphertext>> {
         let split = message.split_at_checked(count * setup.ciphertext_bytes());
         let (bytes, mut rest) =
-            split.filter(|_| Ok(message.len()) == self.bytes(setup, count)).ok_or(Error::Aborted)?;
+            split.filter(|_| Ok(message.len()) == self.bytes(setup.ciphertext_bytes(), count)).ok_or(Error::Aborted)?;
         let received = bytes.chunks(setup.ciphertext_bytes()).map(|bytes| self.read(setup, bytes));
         let received = received.collect::<Result<Vec<_>>>()?;
         let Some(proofs) = &self.proofs else {

@@ -210,7 +210,7 @@ impl<'a, T: Transport> Generator<'a, T> {
         self.enter("check", 1);
         #[cfg(test)]
         self.conduct.candidates(&mut candidates, plan.field());
-        let triples = check(&mut self.session, self.key, candidates)?;
+        let triples = check(&mut self.session, self.key.mac(), candidates)?;
         self.enter("done", 1);
         Ok(triples)
     }

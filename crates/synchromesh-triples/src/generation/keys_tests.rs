@@ -167,7 +167,7 @@ fn found_out(conducts: &[Conduct]) {
 
 #[test]
 fn shares_that_are_not_proven_are_blamed_on_their_maker() {
-    found_out(&[Conduct::NoResidue, Conduct::WrongShare(SECOND), Conduct::OtherSecret, Conduct::Long(0, 2000)]);
+    found_out(&[Conduct::NoResidue, Conduct::WrongShare(SECOND), Conduct::OtherSecret, Conduct::Long(0, 1400)]);
 }
 
 #[test]

@@ -233,6 +233,32 @@ fn honest_parties_get_triples_that_hold() {
     }
 }
 
+/// What the plan says of traffic is what a party sends.
+#[test]
+fn traffic_is_as_planned() {
+    let (setup, keys) = dealt();
+    let root = tempfile::tempdir().unwrap();
+    let party = |inner: InProcess| {
+        let number = inner.party();
+        let journal = DecryptionJournal::open(&root.path().join(number.to_string()), 1 << 20).unwrap();
+        let mut generator = Generator::new(inner, setup, &keys[number], journal, Box::new(|_| ())).unwrap();
+        generator.generate(3).unwrap();
+        generator.phases().to_vec()
+    };
+    let planned = setup.plan().traffic(3).unwrap();
+    thread::scope(|scope| {
+        let transports = InProcess::mesh(keys.len(), Duration::from_secs(60));
+        let threads: Vec<_> = transports.into_iter().map(|inner| scope.spawn(|| party(inner))).collect();
+        for thread in threads {
+            let phases = thread.join().unwrap();
+            let sent = phases.iter().filter(|phase| phase.rounds > 0);
+            let sent =
+                sent.map(|phase| Traffic { name: phase.name, bytes_sent: phase.bytes_sent, rounds: phase.rounds });
+            assert_eq!(sent.collect::<Vec<_>>(), planned);
+        }
+    });
+}
+
 fn refused(results: &[Result<Vec<MatrixTriple>>], by: &[&str]) {
     for result in &results[..results.len() - 1] {
         let error = result.as_ref().unwrap_err();

@@ -18,6 +18,9 @@ pub(in crate::commands) struct SlicingBench {
     /// Bits of the plaintext modulus.
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(17..=256))]
     t_bits: u32,
+    /// Rotations made from one decomposition, and as many keys for each factor.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    window: u32,
     /// One shape, RxKxC [default: twenty].
     #[arg(long, value_parser = shape)]
     shape: Option<[usize; 3]>,
@@ -44,7 +47,7 @@ impl SlicingBench {
         let shapes = self.shape.map_or_else(|| SHAPES.to_vec(), |shape| vec![shape]);
         let mut choices = Vec::with_capacity(shapes.len());
         for shape in shapes {
-            let choice = measure(shape, self.log_n, self.t_bits)?;
+            let choice = measure(shape, self.log_n, self.t_bits, self.window as usize)?;
             let ([r, k, c], [chosen, best]) = (shape, [&choice.chosen, &choice.best].map(|x| (x.block, x.seconds)));
             eprintln!("{r} x {k} x {c}: {chosen:?} chosen, {best:?} fastest, {:.2}", choice.ratio);
             choices.push(choice);
