@@ -24,7 +24,10 @@ fn on_stand_in() -> bool {
 fn again(test: &str, words: &str) -> String {
     let folder = Emulated::stand_in_driver().expect("it is built on Linux");
     let mut command = Command::new(std::env::current_exe().expect("a path"));
-    command.args([&format!("driver::{test}"), "--exact", "--nocapture"]).env("LD_LIBRARY_PATH", folder).env(WORDS, words);
+    command
+        .args([&format!("driver::{test}"), "--exact", "--nocapture"])
+        .env("LD_LIBRARY_PATH", folder)
+        .env(WORDS, words);
     let output = command.output().expect("a run");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
