@@ -234,7 +234,7 @@ mod tests {
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
             parts(&words).map(|all| all.iter().map(|(p, c)| (p.name(), c.join(" "))).collect::<Vec<_>>())
         };
-        assert_eq!(of("").map(|all| all.len()), Some(4));
+        assert_eq!(of("").map(|all| all.len()), Some(Part::ALL.len()));
         let cut = of("noise 12:100 13:20 tests").expect("words that are known");
         assert_eq!(cut, [("noise", "12:100 13:20".to_owned()), ("tests", String::new())]);
         assert_eq!((of("12:100"), of("tests 12:100"), of("noise 12"), of("nothing")), (None, None, None, None));
@@ -247,8 +247,8 @@ mod tests {
         assert!(one.starts_with("# Long verification\n") && one.matches(none).count() == Part::ALL.len() - 1);
         let two = with_section(&one, "plans", "c\n");
         assert_eq!(two.matches("\n## ").count(), Part::ALL.len());
-        assert!(two.contains("(`docs/noise`).\n\na\n\nb\n\n## plans\n") && two.ends_with("\n\nc\n"), "{two}");
+        assert!(two.contains("(`docs/noise`).\n\na\n\nb\n\n## plans\n") && two.contains("\n\nc\n\n## "), "{two}");
         let again = with_section(&two, "noise", "d\n");
-        assert!(again.contains("\n\nd\n\n## plans\n") && !again.contains("\nb\n") && again.ends_with("\n\nc\n"));
+        assert!(again.contains("\n\nd\n\n## plans\n") && !again.contains("\nb\n") && again.contains("\n\nc\n\n## "));
     }
 }
