@@ -20,6 +20,9 @@ const THREADS_TEST: &str = "test --quiet --package synchromesh-ring --features r
 /// which takes longer than the tests. The Python module has no tests in Rust. A failure stops no other test.
 const ALL_TESTS: &str = "test --quiet --no-fail-fast --workspace --exclude synchromesh-py --lib --bins --tests";
 
+/// The examples in the documentation of the same packages.
+const DOC_TESTS: &str = "test --quiet --workspace --exclude synchromesh-py --doc";
+
 /// Packages whose results could depend on the instruction set.
 const ISA_SENSITIVE: &[&str] = &["synchromesh-ring", "synchromesh-rlwe", "synchromesh", "synchromesh-testing"];
 
@@ -57,7 +60,7 @@ fn steps(metadata: &Value, fast: bool) -> Vec<Step> {
     ];
     steps.extend(test_steps(fast));
     steps.push(Step::run("tests, threads", Invocation::cargo(THREADS_TEST).env_remove(ISA)));
-    steps.push(Step::run("doc tests", Invocation::cargo("test --quiet --workspace --doc").env_remove(ISA)));
+    steps.push(Step::run("doc tests", Invocation::cargo(DOC_TESTS).env_remove(ISA)));
     let doc = Invocation::cargo("doc --quiet --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings");
     steps.push(if fast { Step::skip("documentation", "--fast") } else { Step::run("documentation", doc) });
     for (package, example) in workspace::tutorials(metadata) {
