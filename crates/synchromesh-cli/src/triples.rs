@@ -297,7 +297,8 @@ impl Drop for Children {
 }
 
 impl Local {
-    /// Deals keys or lets parties make them, runs a process for each party over TLS on the loopback, and opens what they wrote to check it.
+    /// Deals keys or lets parties make them, runs a process for each party over TLS on the loopback, and opens what they
+    /// wrote to check it.
     ///
     /// # Errors
     /// What dealing fails with, or [`Error::Party`] for the first party that failed.

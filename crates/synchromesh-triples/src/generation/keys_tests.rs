@@ -171,7 +171,7 @@ fn shares_that_are_not_proven_are_blamed_on_their_maker() {
 }
 
 #[test]
-#[ignore = "cargo xtask verify triples runs it"]
+#[ignore = "seven more runs of key making; cargo xtask verify triples runs them"]
 fn more_shares_that_are_not_proven_are_blamed_on_their_maker() {
     // Responses that can be written though they are too large, responses that cannot, and the same of an error.
     let long =
