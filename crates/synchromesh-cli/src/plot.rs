@@ -266,10 +266,16 @@ impl Canvas {
     }
 
     fn polyline(&mut self, points: &[(f64, f64)], colour: &str) {
+        self.dashed(points, colour, "");
+    }
+
+    /// A line of dashes and gaps of these lengths; none: unbroken.
+    fn dashed(&mut self, points: &[(f64, f64)], colour: &str, dashes: &str) {
+        let dashes = if dashes.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dashes}\"") };
         let _ = writeln!(
             self.svg,
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2.2\" stroke-linejoin=\"round\" \
-             stroke-linecap=\"round\"/>",
+             stroke-linecap=\"round\"{dashes}/>",
             list(points)
         );
     }

@@ -151,14 +151,15 @@ impl Modulus {
     /// The inverse of a mod q, or `None` if they share a factor. Variable time.
     #[must_use]
     pub fn inv(&self, a: u64) -> Option<u64> {
-        let (mut r0, mut r1) = (i128::from(self.q), i128::from(self.reduce(a)));
-        let (mut t0, mut t1) = (0i128, 1i128);
+        // Below 2^61, as are the factors, in absolute value.
+        let (mut r0, mut r1) = (self.q as i64, self.reduce(a) as i64);
+        let (mut t0, mut t1) = (0i64, 1i64);
         while r1 != 0 {
             let quotient = r0 / r1;
             (r0, r1) = (r1, r0 - quotient * r1);
             (t0, t1) = (t1, t0 - quotient * t1);
         }
-        (r0 == 1).then(|| t0.rem_euclid(i128::from(self.q)) as u64)
+        (r0 == 1).then(|| t0.rem_euclid(self.q as i64) as u64)
     }
 
     /// w mod q with its companions, for [`Modulus::mul_scalar`] and the kernels.

@@ -66,10 +66,17 @@ pub fn is_prime(n: u64) -> bool {
     if n < 2 {
         return false;
     }
-    let mul = |a: u64, b: u64| (u128::from(a) * u128::from(b) % u128::from(n)) as u64;
+    match Modulus::new(n) {
+        Ok(modulus) => passes(n, &BASES, |a, b| modulus.mul(a, b)),
+        Err(_) => passes(n, &BASES, |a, b| (u128::from(a) * u128::from(b) % u128::from(n)) as u64),
+    }
+}
+
+/// Whether the odd number n passes the Miller-Rabin test for all bases; `mul` is the product modulo n.
+fn passes(n: u64, bases: &[u64], mul: impl Fn(u64, u64) -> u64) -> bool {
     let twos = (n - 1).trailing_zeros();
     let odd = (n - 1) >> twos;
-    BASES.into_iter().all(|base| {
+    bases.iter().all(|&base| {
         let (mut x, mut square, mut e) = (1, base, odd);
         while e > 0 {
             if e & 1 == 1 {
@@ -137,7 +144,7 @@ fn search(bits: u32, m: u64, count: usize, exclude: &[u64]) -> Vec<u64> {
     // An odd m with an odd multiple gives an even candidate, refused by the first base of the primality test.
     std::iter::successors(Some(first), |&q| q.checked_sub(m))
         .take_while(|&q| q >= low)
-        .filter(|q| is_prime(*q) && !exclude.contains(q))
+        .filter(|q| !exclude.contains(q) && is_prime(*q))
         .take(count)
         .collect()
 }

@@ -13,10 +13,11 @@
 
 use num_bigint::BigUint;
 use num_integer::Integer;
-use num_traits::{One, ToPrimitive, Zero};
+use num_traits::Zero;
 
 use crate::error::Error;
 pub use crate::kernels::convert::{ConvertSpec, Overflow as Count};
+use crate::modulus::Modulus;
 use crate::ring::{IndexSet, Ring};
 
 /// Which representative of a residue class a base conversion takes, and how it counts the overflows u.
@@ -42,10 +43,6 @@ pub fn inverse_mod(x: &BigUint, m: &BigUint) -> Option<BigUint> {
     (x % m).modinv(m)
 }
 
-fn word(x: &BigUint) -> u64 {
-    x.to_u64().unwrap_or(0)
-}
-
 impl ConvertSpec {
     /// The conversion from `src` to `dst` that multiplies by the public integer ratio pre (on the sources) and
     /// post (on the destinations), each given as a residue for each prime.
@@ -65,31 +62,31 @@ impl ConvertSpec {
                 return Err(Error::Length { expected: set.len(), got: list.len() });
             }
         }
-        let product = ring.product(src);
-        let shift = if overflow == Overflow::Behz { BigUint::one() << 32 } else { BigUint::one() };
+        // A factor 2^32 on the sources, taken out of the results, where the overflow is counted modulo 2^32.
+        let shift = if overflow == Overflow::Behz { 1 << 32 } else { 1 };
+        let sources: Vec<u64> = src.iter().map(|j| ring.modulus(j).value()).collect();
         let mut prescale = Vec::with_capacity(src.len());
-        let mut cofactors = Vec::with_capacity(src.len());
-        for (j, &factor) in src.iter().zip(pre) {
-            let p = BigUint::from(ring.modulus(j).value());
-            let cofactor = &product / &p;
-            let inverse = inverse_mod(&cofactor, &p).unwrap_or_default();
-            prescale.push(word(&(inverse * factor * &shift % &p)));
-            cofactors.push(cofactor);
+        for ((own, j), &factor) in src.iter().enumerate().zip(pre) {
+            let p = ring.modulus(j);
+            let others = sources.iter().enumerate().filter(|&(other, _)| other != own);
+            let cofactor = others.fold(1, |product, (_, &q)| p.mul(product, p.reduce(q)));
+            let inverse = p.inv(cofactor).unwrap_or_default();
+            prescale.push(p.mul(p.mul(inverse, p.reduce(factor)), p.reduce(shift)));
         }
         let mut matrix = Vec::with_capacity(dst.len());
         let mut correction = Vec::with_capacity(dst.len());
         let mut bias = Vec::with_capacity(dst.len());
         for (i, &factor) in dst.iter().zip(post) {
-            let q = BigUint::from(ring.modulus(i).value());
-            let post = inverse_mod(&shift, &q).unwrap_or_default() * factor % &q;
-            matrix.push(cofactors.iter().map(|c| word(&(c % &q * &post % &q))).collect());
-            let s = &product % &q * &post % &q;
+            let q = ring.modulus(i);
+            let post = q.mul(q.inv(q.reduce(shift)).unwrap_or_default(), q.reduce(factor));
+            let row = cofactors(&q, &sources, post);
+            let s = row.first().zip(sources.first()).map_or(post, |(&cofactor, &p)| q.mul(cofactor, q.reduce(p)));
+            matrix.push(row);
             if overflow == Overflow::Behz {
-                let offset = &s * (1u64 << 31) % &q;
-                correction.push(word(&s));
-                bias.push(word(&((&q - offset) % &q)));
+                correction.push(s);
+                bias.push(q.neg(q.mul(s, q.reduce(1 << 31))));
             } else {
-                correction.push(word(&((&q - s) % &q)));
+                correction.push(q.neg(s));
                 bias.push(0);
             }
         }
@@ -146,6 +143,22 @@ impl ConvertSpec {
     }
 }
 
+/// `factor` times the product of all sources but one, modulo q, for each one: products of those before and those after.
+fn cofactors(q: &Modulus, sources: &[u64], factor: u64) -> Vec<u64> {
+    let mut row = Vec::with_capacity(sources.len());
+    let mut before = factor;
+    for &p in sources {
+        row.push(before);
+        before = q.mul(before, q.reduce(p));
+    }
+    let mut after = 1;
+    for (cofactor, &p) in row.iter_mut().zip(sources).rev() {
+        *cofactor = q.mul(*cofactor, after);
+        after = q.mul(after, q.reduce(p));
+    }
+    row
+}
+
 /// p^-1 mod 2^32 for odd p, by Newton iteration.
 const fn inverse_mod_2_32(p: u32) -> u32 {
     let mut x = p;
@@ -162,14 +175,12 @@ const fn inverse_mod_2_32(p: u32) -> u32 {
 /// # Errors
 /// [`Error::NotInvertible`] when it shares a factor with one of them.
 pub fn inverse_residues(ring: &Ring, set: &IndexSet, x: &BigUint) -> Result<Vec<u64>, Error> {
-    set.iter()
-        .map(|i| {
-            let q = ring.modulus(i);
-            inverse_mod(x, &BigUint::from(q.value()))
-                .map(|v| word(&v))
-                .ok_or(Error::NotInvertible { modulus: q.value() })
-        })
-        .collect()
+    let residues = ring.residues(set, x);
+    let inverse = |(i, residue): (usize, u64)| {
+        let q = ring.modulus(i);
+        q.inv(residue).ok_or(Error::NotInvertible { modulus: q.value() })
+    };
+    set.iter().zip(residues).map(inverse).collect()
 }
 
 /// Composes residues over `set` into the representative in \[0, product); public data only (variable time).

@@ -223,7 +223,7 @@ fn sizes(runner: &Runner<'_>) -> Vec<(u32, usize)> {
 }
 
 fn figure(title: &str, x: &str, series: Vec<Series>) -> Option<Figure> {
-    Some(Figure { title: title.to_owned(), x: x.to_owned(), y: "milliseconds".to_owned(), logarithmic: false, series })
+    Some(Figure { title: title.to_owned(), x: x.to_owned(), y: "milliseconds".to_owned(), logarithmic: true, series })
 }
 
 fn put_security(row: &mut Row, prepared: &Prepared) {

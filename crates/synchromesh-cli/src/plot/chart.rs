@@ -12,6 +12,12 @@ const LOWER: f64 = HEIGHT - 64.0;
 /// Colours that stay apart in print and for the colour-blind (Okabe and Ito, darkened), used in turn.
 const COLOURS: [&str; 8] = ["#0b5c94", "#b8470c", "#00735a", "#8a3f73", "#8a6a00", "#3d8fc4", "#333333", "#5b6b00"];
 
+/// Dashes that tell lines of one colour apart, used in turn when the colours are used up.
+const DASHES: [&str; 3] = ["", "9 6", "2 6"];
+
+/// Most room between the names of two lines.
+const KEY: f64 = 24.0;
+
 /// One axis: the data's ends, and where they are drawn.
 struct Axis {
     low: f64,
@@ -99,22 +105,25 @@ pub fn chart(figure: &Figure) -> String {
     let middle = Style { anchor: "middle", size: 13.0, ..Style::default() };
     canvas.text((LEFT + RIGHT) / 2.0, LOWER + 46.0, middle, &figure.x);
     canvas.text(32.0, (UPPER + LOWER) / 2.0, Style { turn: -90.0, ..middle }, &figure.y);
+    let key_distance = KEY.min((LOWER - UPPER) / figure.series.len().max(1) as f64);
+    let name = Style { size: 13f64.min(key_distance * 0.75), ..Style::default() };
     for (i, series) in figure.series.iter().enumerate() {
         let colour = COLOURS[i % COLOURS.len()];
+        let dashes = DASHES[i / COLOURS.len() % DASHES.len()];
         let drawn: Vec<(f64, f64)> = visible(series, figure.logarithmic).map(|(a, b)| (x.at(a), y.at(b))).collect();
         if series.joined && drawn.len() > 1 {
-            canvas.polyline(&drawn, colour);
+            canvas.dashed(&drawn, colour, dashes);
         }
         if !series.joined || drawn.len() != 2 {
             drawn.iter().for_each(|&(a, b)| canvas.dot(a, b, colour));
         }
-        let key = UPPER + 8.0 + 24.0 * i as f64;
+        let key = UPPER + 8.0 + key_distance * i as f64;
         if series.joined {
-            canvas.polyline(&[(RIGHT + 28.0, key), (RIGHT + 54.0, key)], colour);
+            canvas.dashed(&[(RIGHT + 28.0, key), (RIGHT + 54.0, key)], colour, dashes);
         } else {
             canvas.dot(RIGHT + 41.0, key, colour);
         }
-        canvas.text(RIGHT + 62.0, key + 4.5, Style { size: 13.0, ..Style::default() }, &series.name);
+        canvas.text(RIGHT + 62.0, key + 4.5, name, &series.name);
     }
     canvas.finish()
 }
@@ -150,6 +159,24 @@ mod tests {
                 assert!((LEFT..=RIGHT).contains(&x.at(value)));
             }
             assert!((2..=12).contains(&x.ticks().len()), "{:?}", x.ticks());
+        }
+    }
+
+    #[test]
+    fn many_lines_have_names_inside_and_no_two_look_alike() {
+        let mut many = figure(&[(1.0, 3.0), (2.0, 4.0), (3.0, 9.0)], false);
+        many.series = (0..24).map(|i| Series { name: format!("line {i}"), ..many.series[0].clone() }).collect();
+        let svg = chart(&many);
+        let line = |i: usize| {
+            let (before, _) = svg.split_once(&format!(">line {i}<")).expect("every line is named");
+            let y = before.rsplit_once(" y=\"").and_then(|(_, rest)| rest.split_once('"')).expect("a place").0;
+            let drawn = before.rsplit_once("<polyline").and_then(|(_, rest)| rest.split_once("stroke=")).expect("a line");
+            (y.parse::<f64>().expect("a number"), drawn.1.split_once("/>").expect("its end").0.to_owned())
+        };
+        let lines: Vec<(f64, String)> = (0..24).map(line).collect();
+        assert!(lines.iter().all(|(y, _)| (UPPER..=LOWER + 8.0).contains(y)));
+        for (i, (_, drawn)) in lines.iter().enumerate() {
+            assert!(lines[..i].iter().all(|(_, other)| other != drawn), "{drawn}");
         }
     }
 

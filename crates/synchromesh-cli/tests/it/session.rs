@@ -341,7 +341,7 @@ fn plans_have_the_keys_scripts_rely_on() {
     ] {
         error(&shell.fail(&[&["plan", "--depth", "1"], flags].concat()), kind);
     }
-    error(&shell.fail(&["plan", "--scheme", "bgv", "--depth", "80"]), "plan_security");
+    error(&shell.fail(&["plan", "--scheme", "ckks", "--depth", "40"]), "plan_security");
     for flags in [
         &["--quantum"][..],
         &["--quantum", "--security", "192"],

@@ -7,17 +7,21 @@
 //!
 //! # Bounds
 //! With n = N/2 and u = 2^-53, for inputs of modulus at most B and scale D, a coefficient is within
-//! (5 log2(n) + 2) u D B + 1/2 of the exact one, and decoded slots are within 5 log2(n) u of the exact ones in the
+//! (5 log2(n) + 2) u D B + 1/2 of the exact one; from D B = 2^53 on within 2^-105 D B + 1/2, as the transform is then in
+//! 128-bit integers ([`fixed`]), at ten times the time. Decoded slots are within 5 log2(n) u of the exact ones in the
 //! relative 2-norm. Measured on random polynomials, as root mean square of the error over that of the slots: 2.2 u at
 //! N = 2^10 (all slots), 2.7 u at 2^15 and 2.5 u at 2^17 (24 slots each). Results are equal bit for bit on every platform.
 
 mod error;
 mod fft;
+pub(super) mod fixed;
 mod roots;
 mod scale;
 
 #[cfg(test)]
 mod tests;
+
+use std::sync::OnceLock;
 
 use zeroize::{Zeroize, Zeroizing};
 
@@ -25,6 +29,7 @@ pub use error::EmbeddingError;
 pub use scale::Scale;
 
 use fft::{Parts, SpecialFft, reverse_bits};
+use fixed::FixedFft;
 use scale::{LOG2_COEFFICIENT_LIMIT, round_to_integer};
 
 /// Smallest supported log2 N; real parameters start at 10.
@@ -73,6 +78,8 @@ impl Zeroize for Complex64 {
 pub struct Embedding {
     log_n: u32,
     fft: SpecialFft,
+    /// Made at the first scale at which doubles are too coarse.
+    fixed: OnceLock<FixedFft>,
     /// The leaf of every slot: the b with 1 + 4 brv(b) = (-3)^i mod 2N.
     leaves: Vec<u32>,
 }
@@ -96,7 +103,7 @@ impl Embedding {
                 leaf
             })
             .collect();
-        Ok(Self { log_n, fft: SpecialFft::new(log_slots), leaves })
+        Ok(Self { log_n, fft: SpecialFft::new(log_slots), fixed: OnceLock::new(), leaves })
     }
 
     /// The number of slots, N/2.
@@ -169,6 +176,10 @@ impl Embedding {
             let v = value(i);
             re[leaf as usize] = v.re;
             im[leaf as usize] = if i % 2 == 0 { v.im } else { -v.im };
+        }
+        if fixed::serves(scale, bound) {
+            let fft = self.fixed.get_or_init(|| FixedFft::new(self.log_n - 1));
+            return Ok(fft.encode(re, im, scale, bound));
         }
         self.fft.inverse_times_n(&mut Parts { re, im });
         let factor = scale.divided_by_power_of_two(self.log_n - 1);

@@ -14,6 +14,7 @@
 use synchromesh_rlwe::Noise;
 use synchromesh_rlwe::noise::{Average, LOG2_FAILURE_INSIDE, Reference, log2_add, require_room, root_tail, rounding};
 
+use super::embedding::fixed;
 use super::params::Params;
 use crate::error::Result;
 
@@ -128,11 +129,16 @@ pub(crate) fn rounded(n: usize, log_n: u32, components: usize) -> Noise {
 ///
 /// Each coefficient is rounded to an integer, so at most N/2 in a slot. The transform in doubles is within
 /// (5 log2(N/2) + 2) u in the relative 2-norm, hence sqrt(N/2) times that of the largest slot; the scale itself is
-/// rounded to a double, and values may exceed the bound by 2^-50.
+/// rounded to a double, and values may exceed the bound by 2^-50. The transform in integers, which takes over where that
+/// would count, bounds each coefficient.
 pub(crate) fn encoding(log_n: u32, log2_scale: f64, bound: f64) -> Noise {
-    let relative = transform_error(log_n) + 2.0 * UNIT;
     let rounding = f64::from(log_n) - 1.0;
-    let transform = relative.log2() + log2_scale + bound.log2();
+    let largest = log2_scale + bound.log2();
+    let transform = largest
+        + match fixed::surely_serves(largest) {
+            true => f64::from(log_n) + fixed::LOG2_ERROR,
+            false => (transform_error(log_n) + 2.0 * UNIT).log2(),
+        };
     // Coefficients are off by up to 1/2 each, uniform in the average case.
     let half = Noise::bounded(0.5);
     let half = half.with_average(half.average.with_message(message_variance(log_n, log2_scale, bound)));

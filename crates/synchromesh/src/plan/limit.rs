@@ -111,10 +111,10 @@ impl Description {
                 budgets.find(fits).map(Nearest::KeyBytes)
             }),
             Limit::Memory => least.memory_bytes.map(Nearest::MemoryBytes),
-            // About as many bits a level as here, and some for special primes.
+            // About as many bits a level as here.
             Limit::Security => {
                 let limit = self.security.max_log_qp(*super::search::DEGREES.end()) as usize;
-                depth(self.depth * limit * 3 / (4 * floor as usize).max(1)).or_else(|| self.nearest_both())
+                depth(self.depth * limit / (floor as usize).max(1)).or_else(|| self.nearest_both())
             }
             // Rotations where the plaintext modulus has slots at smaller degrees only.
             Limit::Slots if self.min_slots == 0 => depth(self.depth / 2),

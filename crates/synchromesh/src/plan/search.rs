@@ -124,7 +124,8 @@ impl<F: Family> Search<'_, F> {
         }
         // What the degree below needed, this one needs too.
         if self.floor <= security.max_log_qp(log_n) {
-            self.floor = self.floor.max(self.family.floor(log_n)?);
+            let q = self.family.floor(log_n)?;
+            self.floor = self.floor.max(q + Shape::least_special(q));
         }
         if self.floor > security.max_log_qp(log_n) {
             let (limit, floor) = (limit_text(log_n, security), self.floor);

@@ -26,6 +26,9 @@ pub(super) struct Shape {
 /// section 3.5).
 const RAISE_FROM: usize = 9;
 
+/// Most digits of a plan.
+const MOST_DIGITS: usize = 16;
+
 /// A number of digits, with their special primes, and what a switch costs with them: counted operations, or seconds.
 pub(super) type Digits = (usize, Vec<u32>, f64);
 
@@ -126,7 +129,7 @@ impl Shape {
     ) -> Result<Vec<Digits>> {
         let limit = security.max_log_qp(log_n);
         let mut found: Vec<Digits> = Vec::new();
-        for omega in 1..=self.q_bits.len().min(16).min(most.unwrap_or(16)) {
+        for omega in 1..=self.q_bits.len().min(MOST_DIGITS).min(most.unwrap_or(MOST_DIGITS)) {
             let p_bits = self.special(omega);
             if self.log_qp(&p_bits) > limit {
                 continue;
@@ -187,9 +190,14 @@ impl Shape {
         })
     }
 
+    /// Fewest bits of P beside a modulus of so many bits.
+    pub(super) const fn least_special(q_bits: u32) -> u32 {
+        q_bits / MOST_DIGITS as u32
+    }
+
     /// Fewest bits of QP that any number of digits reaches.
     pub(super) fn least_log_qp(&self) -> u32 {
-        (1..=self.q_bits.len().min(16)).map(|omega| self.log_qp(&self.special(omega))).min().unwrap_or(0)
+        (1..=self.q_bits.len().min(MOST_DIGITS)).map(|omega| self.log_qp(&self.special(omega))).min().unwrap_or(0)
     }
 }
 

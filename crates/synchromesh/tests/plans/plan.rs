@@ -91,6 +91,15 @@ fn a_planned_ckks_circuit_keeps_its_precision() {
 }
 
 #[test]
+fn a_deep_ckks_circuit_is_planned_though_each_product_doubles_the_relative_error() {
+    // Twenty-five bits for the products and twenty that stay: more than doubles encode with.
+    let plan = Description::new(SchemeName::Ckks, 25).plan().unwrap();
+    show(&plan);
+    let SchemeParams::Ckks(literal) = plan.params else { panic!("scheme") };
+    assert!(literal.log_scale > 53 && plan.log_n <= 17, "scale 2^{}, N = 2^{}", literal.log_scale, plan.log_n);
+}
+
+#[test]
 fn wide_moduli_key_budgets_and_impossible_requests() {
     let mut wide = Description::new(SchemeName::Bgv, 1);
     wide.t = Some("0xffffffffffffffffffffffffff820001".to_owned());

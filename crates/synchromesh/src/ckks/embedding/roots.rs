@@ -17,7 +17,7 @@ pub(super) struct Fixed {
 }
 
 impl Fixed {
-    const ONE: Self = Self { re: ONE, im: 0 };
+    pub(super) const ONE: Self = Self { re: ONE, im: 0 };
 
     /// The product, each part within 2^-125.
     fn mul(self, other: Self) -> Self {
@@ -34,8 +34,8 @@ impl Fixed {
     }
 }
 
-/// a b / 2^126, rounded towards zero, for |a|, |b| <= 2^126.
-fn product(a: i128, b: i128) -> i128 {
+/// a b / 2^126, rounded towards zero, for |a|, |b| <= 2^126; no branch on either.
+pub(super) fn product(a: i128, b: i128) -> i128 {
     let (x, y) = (a.unsigned_abs(), b.unsigned_abs());
     let (x1, x0) = (x >> 64, x & u128::from(u64::MAX));
     let (y1, y0) = (y >> 64, y & u128::from(u64::MAX));
@@ -45,7 +45,8 @@ fn product(a: i128, b: i128) -> i128 {
     let low_top = middle & u128::from(u64::MAX);
     // The product is high 2^128 + low_top 2^64 + ..., and high < 2^125.
     let magnitude = ((high << 2) | (low_top >> 62)) as i128;
-    if (a < 0) == (b < 0) { magnitude } else { -magnitude }
+    let sign = (a ^ b) >> 127;
+    (magnitude ^ sign) - sign
 }
 
 /// exp(i pi / 2^j), each part within 2^-119.

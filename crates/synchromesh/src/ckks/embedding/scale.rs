@@ -10,10 +10,12 @@ const EXPONENT_LIMIT: i32 = 400;
 /// Integer coefficients stay below 2^120 in absolute value.
 pub(super) const LOG2_COEFFICIENT_LIMIT: u32 = 120;
 
-/// A scale m 2^e with 1 <= m < 2 and |e| <= 400: the double nearest to a scheme's exact scale.
+/// A scale m 2^e with 1 <= m < 2 and |e| <= 400: the double nearest to a scheme's exact scale, and what that lacks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     mantissa: f64,
+    /// What the exact mantissa has more, at most 2^-53 in absolute value, itself within 2^-105.
+    rest: f64,
     exponent: i32,
 }
 
@@ -24,7 +26,7 @@ impl Scale {
     /// [`ScaleOutOfRange`](EmbeddingError::ScaleOutOfRange) unless `1 <= m < 2` and `|e| <= 400`.
     pub fn new(mantissa: f64, exponent: i32) -> Result<Self, EmbeddingError> {
         if (1.0..2.0).contains(&mantissa) && exponent.unsigned_abs() <= EXPONENT_LIMIT.unsigned_abs() {
-            Ok(Self { mantissa, exponent })
+            Ok(Self { mantissa, rest: 0.0, exponent })
         } else {
             Err(Self::refusal(mantissa, i64::from(exponent)))
         }
@@ -54,10 +56,21 @@ impl Scale {
         let rounded = word as f64;
         let exponent = i64::from(exponent_of(rounded)) - shift;
         let mantissa = f64::from_bits((rounded.to_bits() & MANTISSA_MASK) | (1023 << 52));
+        // 64 more bits of the quotient, from which the double is at most 4 units of the word away.
+        let wide = (scaled << 64u32) / divisor;
+        let lacks = wide.iter_u64_digits().rev().fold(0i128, |x, digit| x << 64 | i128::from(digit))
+            - (i128::from(rounded as u64) << 64);
+        let rest = lacks as f64 * f64::from_bits((1023 - 64 - i64::from(exponent_of(rounded))).unsigned_abs() << 52);
         match i32::try_from(exponent) {
-            Ok(exponent) => Self::new(mantissa, exponent),
+            Ok(exponent) => Ok(Self { rest, ..Self::new(mantissa, exponent)? }),
             Err(_) => Err(Self::refusal(mantissa, exponent)),
         }
+    }
+
+    /// Half of the exact mantissa in units of 2^-bits, within 2^-106; bits at least 54 and at most 126.
+    pub(super) fn half_mantissa(&self, bits: u32) -> i128 {
+        let nearest = i128::from((self.mantissa.to_bits() & MANTISSA_MASK) | (1 << 52)) << (bits - 53);
+        nearest + (self.rest * f64::from_bits(u64::from(1023 + bits - 1) << 52)) as i128
     }
 
     /// m in [1, 2).
@@ -89,7 +102,8 @@ impl Scale {
 
 const MANTISSA_MASK: u64 = (1 << 52) - 1;
 
-fn exponent_of(x: f64) -> i32 {
+/// The exponent of a positive normal double.
+pub(super) fn exponent_of(x: f64) -> i32 {
     ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023
 }
 
@@ -137,14 +151,28 @@ mod tests {
             let expected = numerator as f64 / denominator as f64;
             assert!((scale.to_f64() / expected - 1.0).abs() < 3e-16, "{numerator}/{denominator}");
         }
-        assert_eq!(Scale::from_ratio(&u64::MAX.into(), &one), Scale::power_of_two(64));
+        let nearest = |numerator: &BigUint| {
+            let scale = Scale::from_ratio(numerator, &one).expect("in range");
+            (scale.mantissa(), scale.exponent())
+        };
+        assert_eq!(nearest(&u64::MAX.into()), (1.0, 64));
         // 2^53 + 1 is a tie and goes down to even; one more bit below sends it up.
         let tie = BigUint::from((1u64 << 53) + 1);
-        assert_eq!(Scale::from_ratio(&tie, &one), Scale::power_of_two(53));
+        assert_eq!(nearest(&tie), (1.0, 53));
         let above = (tie << 200u32) + 1u8;
-        let expected = Scale::new(1.0 + f64::EPSILON, 253);
-        assert_eq!(Scale::from_ratio(&above, &one), expected);
+        assert_eq!(nearest(&above), (1.0 + f64::EPSILON, 253));
         assert_eq!(Scale::from_ratio(&(&one << 160u32), &(&one << 40u32)), Scale::power_of_two(120));
+    }
+
+    #[test]
+    fn half_the_mantissa_has_more_bits_than_a_double() {
+        for (numerator, denominator) in [(1u128, 3u128), (u128::MAX, 1), ((1 << 53) + 1, 1), (355, 113), (5, 4)] {
+            let scale = Scale::from_ratio(&numerator.into(), &denominator.into()).expect("in range");
+            // numerator / denominator / 2^(e + 1), in units of 2^-126.
+            let exact = ((BigUint::from(numerator) << (325 - scale.exponent()) as u64) / denominator) >> 200u32;
+            let exact = exact.iter_u64_digits().rev().fold(0i128, |x, digit| x << 64 | i128::from(digit));
+            assert!((scale.half_mantissa(126) - exact).abs() <= 1 << 20, "{numerator}/{denominator}");
+        }
     }
 
     #[test]
