@@ -68,6 +68,21 @@ impl Row {
     pub fn gap(&self) -> f64 {
         self.certificate_40 - self.largest
     }
+
+    /// What the largest error of a ciphertext exceeds with probability 2^-40 if errors are independent and normal with
+    /// the measured deviation: no certificate at 2^-40 can be below, and products of errors have heavier tails.
+    #[must_use]
+    pub fn normal_40(&self) -> f64 {
+        let log_n = f64::from(self.log_n);
+        if self.scheme == "ckks" {
+            // The modulus of a slot: N/2 times exp(-x^2) = 2^-40.
+            return self.sigma + ((log_n - 1.0 + 40.0) * std::f64::consts::LN_2).log2() / 2.0;
+        }
+        // N times sqrt(2 / pi) / x exp(-x^2 / 2) (1 - 1 / x^2) = 2^-40.
+        let wanted = (log_n + 40.0) * std::f64::consts::LN_2 + 0.5 * (2.0 / std::f64::consts::PI).ln();
+        let step = |x: f64| (2.0 * (wanted - x.ln() + (1.0 - 1.0 / (x * x)).ln())).sqrt();
+        self.sigma + (0..20).fold(8.0, |x, _| step(x)).log2()
+    }
 }
 
 /// Errors measured of one operation under one key.

@@ -288,7 +288,7 @@ fn run<S: Exact>(request: &Request, context: &Arc<exact::Context<S>>, way: &Way<
     let mut randomness = Randomness::insecure_from_number(1);
     let (secret, public) = context.generate_keys(&mut randomness)?;
     let slots = context.slot_encoder().is_ok();
-    let rotations = if slots { exact::Rotations::rows([1]) } else { exact::Rotations::none() };
+    let rotations = if slots { exact::Rotations::by([1]) } else { exact::Rotations::none() };
     let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?;
     let evaluator = (way.set_up)(exact::Evaluator::new(context, Some(Arc::new(keys))));
     let message: Vec<i64> = (0..context.params().n() as i64).map(|i| i * i % 251 - 125).collect();

@@ -11,11 +11,12 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
 use synchromesh::circuits::{
-    Arithmetic, Matrix, MatrixArithmetic, MatrixChoices, MatrixPlan, Number as Entry, Side, Slicing, SlotShape, Steps,
+    Arithmetic, Matrix, MatrixArithmetic, MatrixChoices, MatrixPlan, Number as Entry, Side, Slicing, SlotShape,
 };
 use synchromesh::exact::Scheme;
 use synchromesh::plan::{Description, Plan, SchemeName};
 use synchromesh::rlwe::Randomness;
+use synchromesh::rotations::Rotations;
 use synchromesh::{bfv, bgv, ckks, exact};
 
 /// Which rotation keys and how much memory a product may take.
@@ -133,7 +134,7 @@ impl Chain {
     }
 
     /// The rotations that the products and the maps between them make.
-    fn rotations(&self) -> synchromesh::Result<Steps> {
+    fn rotations(&self) -> synchromesh::Result<Rotations> {
         let mut steps = self.plans[0].rotations(&self.choices);
         if let Some(next) = self.plans.get(1) {
             let map = self.plans[0].chain::<BigInt>(next, Side::Left)?;
@@ -270,7 +271,7 @@ impl Job {
         let (secret, public) = context.generate_keys(&mut randomness)?;
         let slots = exact::Evaluator::new(&context, None).slots()?;
         let (chain, slicing) = Chain::new(self, &shapes, slots, tensor)?;
-        let rotations = chain.rotations()?.into();
+        let rotations = chain.rotations()?;
         let keys = Arc::new(context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?);
         let evaluator = exact::Evaluator::new(&context, Some(keys));
         clock.done("keys", "encrypting");
@@ -317,7 +318,7 @@ impl Job {
         let (secret, public) = context.generate_keys(&mut randomness)?;
         let slots = ckks::Evaluator::new(&context, None).slots()?;
         let (chain, slicing) = Chain::new(self, &shapes, slots, tensor)?;
-        let rotations = chain.rotations()?.into();
+        let rotations = chain.rotations()?;
         let keys = Arc::new(context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?);
         let evaluator = ckks::Evaluator::new(&context, Some(keys));
         clock.done("keys", "encrypting");

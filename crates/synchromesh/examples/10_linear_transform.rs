@@ -41,7 +41,7 @@ fn main() -> Result<()> {
     // All diagonals by baby steps: one decomposition, the most keys. One baby step: a key switch for each diagonal.
     let few = map.rotations(baby);
     let all = few.clone().and(&map.rotations(SIZE)).and(&SlotSum::new(SIZE).rotations());
-    let keys = context.generate_evaluation_keys(&secret, &all.into(), &mut randomness)?;
+    let keys = context.generate_evaluation_keys(&secret, &all, &mut randomness)?;
     let evaluator = bfv::Evaluator::new(&context, Some(Arc::new(keys)));
     let vector: Vec<i64> = (0..SIZE as i64).map(|i| 7 * i % 50 - 25).collect();
     let slots: Vec<i64> = (0..shape.count()).map(|i| vector[i % SIZE]).collect();

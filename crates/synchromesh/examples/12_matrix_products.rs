@@ -59,7 +59,7 @@ fn main() -> Result<()> {
     let rotations = all.iter().fold(first.rotations(&choices), |steps, c| steps.and(&first.rotations(c)));
     let map = first.chain::<BigInt>(&second, Side::Left)?;
     let rotations = rotations.and(&map.rotations(map.baby_steps()));
-    let keys = context.generate_evaluation_keys(&secret, &rotations.into(), &mut randomness)?;
+    let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?;
     let evaluator = bgv::Evaluator::new(&context, Some(Arc::new(keys)));
 
     let matrix = |rows, columns, factor: usize| {

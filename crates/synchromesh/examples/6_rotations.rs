@@ -33,7 +33,7 @@ fn integers() -> Result<(bfv::Evaluator, synchromesh::rlwe::SecretKey, bfv::Ciph
     let mut randomness = Randomness::from_os();
     let (secret, public) = context.generate_keys(&mut randomness)?;
     // Each rotation needs its own key, made by the owner of the secret key. Keys are large, so one makes those needed.
-    let rotations = bfv::Rotations::rows(STEPS).with_columns();
+    let rotations = bfv::Rotations::by(STEPS).and_swap();
     let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?;
     let values: Vec<i64> = (0..plan.slots as i64).collect();
     let x = context.encrypt(&public, &context.encode(&values)?, &mut randomness)?;

@@ -23,9 +23,10 @@ pub use matrix::{Levels, Matrix, MatrixArithmetic, MatrixChoices, MatrixPacking,
 pub use polynomial::{Polynomial, PolynomialPlan, chebyshev_coefficients};
 pub use product::{inner_product, product, product_depth};
 
-pub use slots::{SlotShape, SlotSum, Steps, masked, replicate_blocks};
+pub use slots::{SlotShape, SlotSum, masked, replicate_blocks};
 
 use crate::error::Result;
+use crate::rotations::Rotations;
 
 /// What products cost a scheme, and whether constants use levels; circuits choose their shape by it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,7 +94,7 @@ pub trait Arithmetic {
     /// How slots are laid out.
     fn slots(&self) -> Result<SlotShape>;
     /// Fails unless there are keys for all of these rotations.
-    fn require_rotations(&self, steps: &Steps) -> Result<()>;
+    fn require_rotations(&self, steps: &Rotations) -> Result<()>;
     /// Every row of slots rotated to the left by k.
     fn rotate(&self, x: &Self::Ciphertext, k: i64) -> Result<Self::Ciphertext>;
     /// The rows of slots swapped (BFV, BGV), or all slots conjugated (CKKS).

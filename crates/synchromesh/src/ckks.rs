@@ -20,8 +20,9 @@ mod publish;
 mod scale;
 mod wire;
 
+pub use crate::rotations::Rotations;
 pub use ciphertext::{Ciphertext, Header};
-pub use context::{Context, Rotations};
+pub use context::Context;
 pub use embedding::Complex64;
 pub use evaluator::Evaluator;
 pub use params::{Mode, Params, ParamsLiteral, Primes};

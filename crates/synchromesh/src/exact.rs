@@ -29,6 +29,7 @@ use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, Coeff, Poly};
 use synchromesh_rlwe::{SwitchDomain, ring};
 
+pub use crate::rotations::Rotations;
 pub use ciphertext::Ciphertext;
 pub use ciphertext::Operand;
 pub(crate) use ciphertext::require_room;
@@ -42,7 +43,6 @@ pub(crate) use lift::lift;
 pub use params::{Params, ParamsLiteral, PrimeLists};
 pub use plaintext::Plaintext;
 pub(crate) use recompose::{FixedPoint, Recompose, Weights, fixed_point_margin};
-pub use rotations::Rotations;
 
 use crate::batch::PlainPoly;
 use crate::error::Result;

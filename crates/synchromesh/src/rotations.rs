@@ -1,4 +1,4 @@
-//! Rotations from fewer keys: which steps have keys, and every other rotation as a sum of those.
+//! Rotations that keys are made for, and rotations from fewer keys: every other one as a sum of those that have keys.
 //!
 //! A rotation by k = k_1 + .. + k_m modulo the row takes m key switches instead of one. Which m is possible depends on
 //! which keys there are; [`Routes::within`] looks for the set of a given size that makes the longest sum shortest:
@@ -8,13 +8,57 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::circuits::Steps;
-
 /// Most key switches that one rotation is made of.
 pub const MOST_SWITCHES: usize = 16;
 
-/// Steps of which up to this many are dropped one by one; more are only written in digits.
+/// Rotations of which up to this many are dropped one by one; more are only written in digits.
 const MOST_PRUNED: usize = 16;
+
+/// Rotations that a circuit makes, and that keys are made for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rotations {
+    /// Rotations to the left by k slots of a row, to the right for k < 0, in rising order and without 0.
+    pub by: Vec<i64>,
+    /// Whether rows are swapped (BFV, BGV) or slots conjugated (CKKS): one automorphism, X -> X^-1.
+    pub swap: bool,
+}
+
+impl Rotations {
+    /// None: keys to relinearise with alone.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Rotations by each k; 0 needs no key.
+    #[must_use]
+    pub fn by(steps: impl IntoIterator<Item = i64>) -> Self {
+        let mut by: Vec<i64> = steps.into_iter().filter(|&k| k != 0).collect();
+        by.sort_unstable();
+        by.dedup();
+        Self { by, swap: false }
+    }
+
+    /// The swap of rows in addition.
+    #[must_use]
+    pub const fn and_swap(mut self) -> Self {
+        self.swap = true;
+        self
+    }
+
+    /// Conjugation in addition: what the swap of rows is in CKKS.
+    #[must_use]
+    pub const fn and_conjugate(self) -> Self {
+        self.and_swap()
+    }
+
+    /// The rotations of both.
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
+        let swap = self.swap || other.swap;
+        Self { swap, ..Self::by(self.by.into_iter().chain(other.by.iter().copied())) }
+    }
+}
 
 /// For each rotation the steps it is made of, each of which has a key.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -110,9 +154,9 @@ impl Routes {
 
     /// The rotations that keys are needed for to make `steps`.
     #[must_use]
-    pub fn expand(&self, steps: &Steps) -> Steps {
+    pub fn expand(&self, steps: &Rotations) -> Rotations {
         let made = |&k: &i64| self.route(k).map_or_else(|| vec![k], <[i64]>::to_vec);
-        Steps { swap: steps.swap, ..Steps::by(steps.by.iter().flat_map(made)) }
+        Rotations { swap: steps.swap, ..Rotations::by(steps.by.iter().flat_map(made)) }
     }
 }
 

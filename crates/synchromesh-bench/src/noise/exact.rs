@@ -202,7 +202,7 @@ impl<S: Measured> Exact<S> {
     pub(super) fn new(log_n: u32, plan: Plan) -> Result<Self, Error> {
         let context = Context::<S>::new(Params::new(plan.literal(log_n))?)?;
         let steps: Vec<i64> = (0..log_n - 1).map(|i| 1 << i).collect();
-        Ok(Self { context, rotations: Rotations::rows(steps.clone()).with_columns(), steps })
+        Ok(Self { context, rotations: Rotations::by(steps.clone()).and_swap(), steps })
     }
 }
 

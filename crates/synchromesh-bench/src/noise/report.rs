@@ -69,12 +69,12 @@ pub fn write_report(
 pub fn csv(rows: &[Row]) -> String {
     let mut out = String::from(
         "scheme,operation,log_n,keys,values,average_case,depth,sigma_measured,standard_error,sigma_estimate,deviation,\
-         largest_measured,certificate_2^-40,certificate_2^-128,worst_case,canonical\n",
+         largest_measured,normal_2^-40,certificate_2^-40,certificate_2^-128,worst_case,canonical\n",
     );
     for r in rows {
         let _ = writeln!(
             out,
-            "\"{}\",\"{}\",{},{},{},{},{},{:.3},{:.3},{:.3},{:.3},{:.3},{:.3},{:.3},{:.3},{:.3}",
+            "\"{}\",\"{}\",{},{},{},{},{},{:.3},{:.3},{:.3},{:.3},{:.3},{:.3},{:.3},{:.3},{:.3},{:.3}",
             r.scheme,
             r.operation,
             r.log_n,
@@ -87,6 +87,7 @@ pub fn csv(rows: &[Row]) -> String {
             r.estimate,
             r.deviation(),
             r.largest,
+            r.normal_40(),
             r.certificate_40,
             r.certificate_128,
             r.worst_case,
@@ -94,4 +95,39 @@ pub fn csv(rows: &[Row]) -> String {
         );
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_normal_quantile_is_that_of_the_error_function() {
+        let row = |scheme: &str, log_n| Row {
+            scheme: scheme.to_owned(),
+            operation: "encrypt",
+            log_n,
+            keys: 1,
+            values: 1,
+            average: true,
+            depth: 0,
+            sigma: 3.0,
+            standard_error: 0.0,
+            estimate: 3.0,
+            largest: 5.0,
+            certificate_40: 6.5,
+            certificate_128: 7.0,
+            worst_case: 8.0,
+            canonical: 9.0,
+        };
+        // 2^12 erfc(8.20954 / sqrt 2) = 2^16 erfc(8.53614 / sqrt 2) = 2^-40.
+        for (log_n, expected) in [(12, 8.20954f64), (16, 8.53614)] {
+            assert!((row("bfv", log_n).normal_40() - 3.0 - expected.log2()).abs() < 1e-3, "{log_n}");
+        }
+        // 2^11 exp(-x^2) = 2^-40.
+        let x = (row("ckks", 12).normal_40() - 3.0).exp2();
+        assert!((11.0 - x * x / std::f64::consts::LN_2 + 40.0).abs() < 1e-9);
+        let text = csv(&[row("bfv", 12)]);
+        assert!(text.lines().all(|line| line.matches(',').count() == 16), "{text}");
+    }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use synchromesh::circuits::Steps;
+
 use synchromesh::ckks::{Ciphertext, Context, Evaluator, Mode, Params, ParamsLiteral, Rotations};
 use synchromesh::cost::predict_ckks;
 use synchromesh_rlwe::{DigitSizes, PrimeSwitching, Randomness, Schedule, SecretKey, Security};
@@ -59,7 +59,7 @@ impl Squarings {
     fn predicted(&self, runner: &Runner<'_>) -> Result<Option<f64>, Error> {
         let Some(profile) = runner.profile() else { return Ok(None) };
         let params = self.context.params();
-        let seconds = predict_ckks(profile, params, &Steps::default(), &[1.0], |evaluator, x| {
+        let seconds = predict_ckks(profile, params, &Rotations::default(), &[1.0], |evaluator, x| {
             (1..params.top_level()).try_fold(evaluator.square(&x[0])?, |y, _| evaluator.square(&y))
         });
         Ok(Some(1e3 * seconds?))

@@ -170,7 +170,8 @@ mod tests {
         let line = |i: usize| {
             let (before, _) = svg.split_once(&format!(">line {i}<")).expect("every line is named");
             let y = before.rsplit_once(" y=\"").and_then(|(_, rest)| rest.split_once('"')).expect("a place").0;
-            let drawn = before.rsplit_once("<polyline").and_then(|(_, rest)| rest.split_once("stroke=")).expect("a line");
+            let drawn =
+                before.rsplit_once("<polyline").and_then(|(_, rest)| rest.split_once("stroke=")).expect("a line");
             (y.parse::<f64>().expect("a number"), drawn.1.split_once("/>").expect("its end").0.to_owned())
         };
         let lines: Vec<(f64, String)> = (0..24).map(line).collect();

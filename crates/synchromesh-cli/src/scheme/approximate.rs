@@ -75,7 +75,7 @@ impl<B: Open> Scheme for Approximate<B> {
         swap: bool,
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>, Error> {
-        let rotations = Rotations { by: rotations.to_vec(), conjugate: swap };
+        let rotations = Rotations { swap, ..Rotations::by(rotations.iter().copied()) };
         Ok(self.context.generate_evaluation_keys(secret, &rotations, randomness)?)
     }
 

@@ -113,7 +113,7 @@ impl<S: Planned, B: Open> Scheme for Exact<S, B> {
         swap: bool,
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>, Error> {
-        let rotations = Rotations { rows: rotations.to_vec(), columns: swap };
+        let rotations = Rotations { swap, ..Rotations::by(rotations.iter().copied()) };
         Ok(self.context.generate_evaluation_keys(secret, &rotations, randomness)?)
     }
 

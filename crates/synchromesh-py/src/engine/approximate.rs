@@ -134,7 +134,7 @@ impl OnCpu for Approximate<Cpu> {
         swap: bool,
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys, Fault> {
-        let rotations = Rotations { by: rotations.to_vec(), conjugate: swap };
+        let rotations = Rotations { swap, ..Rotations::by(rotations.iter().copied()) };
         Ok(e.context().generate_evaluation_keys(secret, &rotations, randomness)?)
     }
 

@@ -143,7 +143,7 @@ impl<S: exact::Scheme> OnCpu for Exact<S, Cpu> {
         swap: bool,
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys, Fault> {
-        let rotations = Rotations { rows: rotations.to_vec(), columns: swap };
+        let rotations = Rotations { swap, ..Rotations::by(rotations.iter().copied()) };
         Ok(e.context().generate_evaluation_keys(secret, &rotations, randomness)?)
     }
 

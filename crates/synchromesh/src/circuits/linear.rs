@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use synchromesh_rlwe::{Giant, RotationSum};
 
-use super::slots::{SlotShape, Steps};
+use super::slots::SlotShape;
 use super::{Arithmetic, Number, SizedSum};
 use crate::error::{Error, Result};
+use crate::rotations::Rotations;
 
 /// A public linear map of the matrix of slots, as its diagonals that are not 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -140,11 +141,11 @@ impl<T: Number> LinearTransform<T> {
 
     /// The rotations it makes with this many baby steps.
     #[must_use]
-    pub fn rotations(&self, baby: usize) -> Steps {
+    pub fn rotations(&self, baby: usize) -> Rotations {
         let (babies, giants) = self.steps(baby.clamp(1, self.shape.row));
         let swap = babies.iter().any(|(swap, _)| *swap);
         let steps = babies.into_iter().map(|(_, k)| k).chain(giants);
-        Steps { swap, ..Steps::by(steps.map(|k| k as i64)) }
+        Rotations { swap, ..Rotations::by(steps.map(|k| k as i64)) }
     }
 
     /// Encodes the diagonals for arguments at `level`, with the cheapest number of baby steps.
@@ -223,7 +224,7 @@ impl<T: Number> LinearTransform<T> {
 /// A linear map encoded for one level of one context.
 pub struct PreparedTransform<A: Arithmetic> {
     sum: SizedSum<A::Backend, A::Size>,
-    rotations: Steps,
+    rotations: Rotations,
 }
 
 impl<A: Arithmetic> PreparedTransform<A> {
@@ -235,7 +236,7 @@ impl<A: Arithmetic> PreparedTransform<A> {
 
     /// The rotations it makes.
     #[must_use]
-    pub const fn rotations(&self) -> &Steps {
+    pub const fn rotations(&self) -> &Rotations {
         &self.rotations
     }
 

@@ -4,7 +4,7 @@ use synchromesh_rlwe::{Giant, RotationSum};
 
 use super::{Arithmetic, Coefficient, Combination, Number, SizedSum};
 use crate::error::{Error, Result};
-use crate::{ckks, exact};
+use crate::rotations::Rotations;
 
 /// The matrix of slots: rotations act on each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,52 +20,6 @@ impl SlotShape {
     #[must_use]
     pub const fn count(self) -> usize {
         self.row * self.rows
-    }
-}
-
-/// Rotations that a circuit makes: what keys have to be generated for.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Steps {
-    /// Rotations of the rows to the left, in rising order.
-    pub by: Vec<i64>,
-    /// Whether rows are swapped (BFV, BGV) or slots conjugated (CKKS).
-    pub swap: bool,
-}
-
-impl Steps {
-    /// Rotations by each k.
-    #[must_use]
-    pub fn by(steps: impl IntoIterator<Item = i64>) -> Self {
-        let mut by: Vec<i64> = steps.into_iter().filter(|&k| k != 0).collect();
-        by.sort_unstable();
-        by.dedup();
-        Self { by, swap: false }
-    }
-
-    /// The swap of rows or the conjugation in addition.
-    #[must_use]
-    pub const fn and_swap(mut self) -> Self {
-        self.swap = true;
-        self
-    }
-
-    /// The rotations of both.
-    #[must_use]
-    pub fn and(self, other: &Self) -> Self {
-        let swap = self.swap || other.swap;
-        Self { swap, ..Self::by(self.by.into_iter().chain(other.by.iter().copied())) }
-    }
-}
-
-impl From<Steps> for exact::Rotations {
-    fn from(steps: Steps) -> Self {
-        Self { rows: steps.by, columns: steps.swap }
-    }
-}
-
-impl From<Steps> for ckks::Rotations {
-    fn from(steps: Steps) -> Self {
-        Self { by: steps.by, conjugate: steps.swap }
     }
 }
 
@@ -110,10 +64,10 @@ impl SlotSum {
 
     /// The rotations it makes.
     #[must_use]
-    pub fn rotations(&self) -> Steps {
+    pub fn rotations(&self) -> Rotations {
         let mut steps = Vec::new();
         self.collect(self.count, &mut steps);
-        Steps { swap: self.rows, ..Steps::by(steps) }
+        Rotations { swap: self.rows, ..Rotations::by(steps) }
     }
 
     fn step(&self, slots: usize) -> i64 {
@@ -147,7 +101,7 @@ impl SlotSum {
             return Err(Error::params("a sum of no slots"));
         }
         arithmetic.slots()?;
-        if self.rotations() != Steps::default() {
+        if self.rotations() != Rotations::default() {
             arithmetic.require_rotations(&self.rotations())?;
         }
         let sum = self.sum(arithmetic, x, self.count)?;

@@ -86,7 +86,7 @@ impl<const REAL: bool> Arithmetic for Counter<REAL> {
     fn slots(&self) -> Result<SlotShape> {
         absent()
     }
-    fn require_rotations(&self, _: &Steps) -> Result<()> {
+    fn require_rotations(&self, _: &Rotations) -> Result<()> {
         absent()
     }
     fn rotate(&self, _: &Clear, _: i64) -> Result<Clear> {

@@ -16,39 +16,10 @@ use super::params::Params;
 use super::plaintext::{Decrypted, Encoded, Plaintext};
 use super::scale::Scale;
 use crate::error::Result;
+use crate::rotations::Rotations;
 
 /// Bits that one word of a split coefficient holds.
 const SPLIT_BITS: u32 = 61;
-
-/// Which rotations evaluation keys are made for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rotations {
-    /// Rotations to the left by k slots; negative: to the right.
-    pub by: Vec<i64>,
-    /// Whether to conjugate, too.
-    pub conjugate: bool,
-}
-
-impl Rotations {
-    /// No rotation: a key to relinearise with alone.
-    #[must_use]
-    pub fn none() -> Self {
-        Self::default()
-    }
-
-    /// Rotations to the left by each k.
-    #[must_use]
-    pub fn by(k: impl IntoIterator<Item = i64>) -> Self {
-        Self { by: k.into_iter().collect(), conjugate: false }
-    }
-
-    /// Conjugation in addition.
-    #[must_use]
-    pub fn and_conjugate(mut self) -> Self {
-        self.conjugate = true;
-        self
-    }
-}
 
 /// CKKS parameters on a device.
 pub struct Context<B: Backend = Cpu> {
@@ -137,7 +108,7 @@ impl<B: Backend> Context<B> {
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>> {
         let mut elements: Vec<usize> = rotations.by.iter().map(|&k| self.galois_element(k)).collect();
-        elements.extend(rotations.conjugate.then(|| self.conjugation_element()));
+        elements.extend(rotations.swap.then(|| self.conjugation_element()));
         elements.sort_unstable();
         elements.dedup();
         let sources = elements.into_iter().filter(|&g| g != 1).map(Source::Galois);

@@ -23,8 +23,8 @@ use super::ciphertext::Ciphertext;
 use super::context::Context;
 use super::noise;
 use super::params::Mode;
-use crate::circuits::Steps;
 use crate::error::{Error, Result};
+use crate::rotations::Rotations;
 use crate::rotations::Routes;
 
 /// Computes on ciphertexts; one may serve many threads.
@@ -249,7 +249,7 @@ impl<B: Backend> Evaluator<B> {
     /// # Errors
     /// [`Error::NoKeys`], [`rlwe::Error::MissingKey`], [`rlwe::Error::KeysDiffer`], [`rlwe::Error::Components`].
     pub fn rotate(&self, x: &Ciphertext<B>, k: i64) -> Result<Ciphertext<B>> {
-        self.require_rotations(&Steps::by([k]))?;
+        self.require_rotations(&Rotations::by([k]))?;
         let once = |x: &Ciphertext<B>, &k: &i64| self.automorphism(x, self.context.galois_element(k), "rotation");
         match self.routes.as_ref().and_then(|routes| routes.route(k)) {
             Some([first, rest @ ..]) => rest.iter().try_fold(once(x, first)?, |x, k| once(&x, k)),
@@ -262,7 +262,7 @@ impl<B: Backend> Evaluator<B> {
     /// # Errors
     /// As [`Self::rotate`].
     pub fn conjugate(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
-        self.require_rotations(&Steps::by([]).and_swap())?;
+        self.require_rotations(&Rotations::by([]).and_swap())?;
         self.automorphism(x, self.context.conjugation_element(), "conjugation")
     }
 
@@ -281,7 +281,7 @@ impl<B: Backend> Evaluator<B> {
     /// # Errors
     /// As [`Self::rotate`].
     pub fn rotate_many(&self, x: &Ciphertext<B>, ks: &[i64]) -> Result<Vec<Ciphertext<B>>> {
-        self.require_rotations(&Steps::by(ks.iter().copied()))?;
+        self.require_rotations(&Rotations::by(ks.iter().copied()))?;
         if self.routes.as_ref().is_some_and(|routes| ks.iter().any(|&k| routes.route(k).is_some())) {
             return ks.iter().map(|&k| self.rotate(x, k)).collect();
         }

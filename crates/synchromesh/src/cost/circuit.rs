@@ -9,10 +9,10 @@ use synchromesh_rlwe::ring::ledger::Entries;
 use synchromesh_rlwe::{Params, Randomness};
 
 use super::{DryLedger, Profile, recorder, table_bytes};
-use crate::circuits::Steps;
 use crate::ckks;
 use crate::error::Result;
 use crate::exact::{self, Scheme};
+use crate::rotations::Rotations;
 
 /// Seconds of a circuit of BFV or BGV by `profile`, after keys are prepared.
 ///
@@ -23,14 +23,14 @@ use crate::exact::{self, Scheme};
 pub fn predict_exact<S: Scheme, T>(
     profile: &Profile,
     params: &exact::Params<S>,
-    steps: &Steps,
+    steps: &Rotations,
     inputs: usize,
     circuit: impl Fn(&exact::Evaluator<S, DryLedger>, &[exact::Ciphertext<S, DryLedger>]) -> Result<T>,
 ) -> Result<f64> {
     let context = exact::Context::<S, _>::with_backend(params.clone(), recorder(params.rlwe()))?;
     let mut randomness = Randomness::insecure_from_number(0);
     let (secret, public) = context.generate_keys(&mut randomness)?;
-    let keys = context.generate_evaluation_keys(&secret, &steps.clone().into(), &mut randomness)?;
+    let keys = context.generate_evaluation_keys(&secret, steps, &mut randomness)?;
     let evaluator = exact::Evaluator::new(&context, Some(Arc::new(keys)));
     let message = context.encode_coefficients(&[1i64][..])?;
     let fresh = (0..inputs).map(|_| context.encrypt(&public, &message, &mut randomness));
@@ -48,14 +48,14 @@ pub fn predict_exact<S: Scheme, T>(
 pub fn predict_ckks<T>(
     profile: &Profile,
     params: &ckks::Params,
-    steps: &Steps,
+    steps: &Rotations,
     bounds: &[f64],
     circuit: impl Fn(&ckks::Evaluator<DryLedger>, &[ckks::Ciphertext<DryLedger>]) -> Result<T>,
 ) -> Result<f64> {
     let context = ckks::Context::with_backend(params.clone(), recorder(params.rlwe()))?;
     let mut randomness = Randomness::insecure_from_number(0);
     let (secret, public) = context.generate_keys(&mut randomness)?;
-    let keys = context.generate_evaluation_keys(&secret, &steps.clone().into(), &mut randomness)?;
+    let keys = context.generate_evaluation_keys(&secret, steps, &mut randomness)?;
     let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
     let encrypt = |&bound: &f64| context.encrypt(&public, &context.encode_bounded(&[], bound)?, &mut randomness);
     let fresh = bounds.iter().map(encrypt).collect::<Result<Vec<_>>>()?;

@@ -10,8 +10,9 @@ use super::context::Secret;
 use super::integers::{centred, log2_biguint, residue};
 use super::plaintext::Norms;
 use super::{Ciphertext, Evaluator, Plaintext, Scheme, lift, signed_residues};
-use crate::circuits::{Arithmetic, Coefficient, Combination, Cost, SizedSum, SlotShape, Steps};
+use crate::circuits::{Arithmetic, Coefficient, Combination, Cost, SizedSum, SlotShape};
 use crate::error::{Error, Result};
+use crate::rotations::Rotations;
 
 /// A weight as it is multiplied: an integer, or a polynomial in slots with its norms.
 enum Weight<B: Backend> {
@@ -195,7 +196,7 @@ impl<S: Scheme, B: Backend> Arithmetic for Evaluator<S, B> {
         self.context().slot_encoder()?;
         Ok(SlotShape { row: self.context().params().n() / 2, rows: 2 })
     }
-    fn require_rotations(&self, steps: &Steps) -> Result<()> {
+    fn require_rotations(&self, steps: &Rotations) -> Result<()> {
         Self::require_rotations(self, steps)
     }
     fn rotate(&self, x: &Ciphertext<S, B>, k: i64) -> Result<Ciphertext<S, B>> {

@@ -96,11 +96,11 @@ impl<S: Scheme, B: Backend> Context<S, B> {
         rotations: &Rotations,
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>> {
-        let mut elements = Vec::with_capacity(rotations.rows.len() + 1);
-        for &k in &rotations.rows {
+        let mut elements = Vec::with_capacity(rotations.by.len() + 1);
+        for &k in &rotations.by {
             elements.push(self.galois_element(k)?);
         }
-        if rotations.columns {
+        if rotations.swap {
             elements.push(self.columns_element()?);
         }
         elements.retain(|&g| g != 1);

@@ -13,8 +13,8 @@ use super::context::Secret;
 use super::integers::{centred, log2_biguint, residue};
 use super::plaintext::Norms;
 use super::{Ciphertext, Context, Plaintext, Scheme, lift, signed_residues};
-use crate::circuits::Steps;
 use crate::error::{Error, Result};
+use crate::rotations::Rotations;
 use crate::rotations::Routes;
 
 /// Evaluates on ciphertexts of the scheme S; shared between threads.
@@ -282,7 +282,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// # Errors
     /// As [`Self::automorphism`], and [`crate::batch::BatchError::NoSlots`] where t has no slots.
     pub fn rotate_rows(&self, a: &Ciphertext<S, B>, k: i64) -> Result<Ciphertext<S, B>> {
-        self.require_rotations(&Steps::by([k]))?;
+        self.require_rotations(&Rotations::by([k]))?;
         if let Some([first, rest @ ..]) = self.routes.as_ref().and_then(|routes| routes.route(k)) {
             let once = |a: &Ciphertext<S, B>, &k: &i64| self.automorphism(a, self.context.galois_element(k)?);
             return rest.iter().try_fold(once(a, first)?, |a, k| once(&a, k));
@@ -295,7 +295,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// # Errors
     /// As [`Self::rotate_rows`].
     pub fn rotate_rows_many(&self, a: &Ciphertext<S, B>, steps: &[i64]) -> Result<Vec<Ciphertext<S, B>>> {
-        self.require_rotations(&Steps::by(steps.iter().copied()))?;
+        self.require_rotations(&Rotations::by(steps.iter().copied()))?;
         if self.routes.as_ref().is_some_and(|routes| steps.iter().any(|&k| routes.route(k).is_some())) {
             return steps.iter().map(|&k| self.rotate_rows(a, k)).collect();
         }
@@ -310,7 +310,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// # Errors
     /// As [`Self::rotate_rows`].
     pub fn rotate_columns(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
-        self.require_rotations(&Steps::by([]).and_swap())?;
+        self.require_rotations(&Rotations::by([]).and_swap())?;
         self.automorphism(a, self.context.columns_element()?)
     }
 

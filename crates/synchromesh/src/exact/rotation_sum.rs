@@ -8,15 +8,16 @@ use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 
 use super::plaintext::Norms;
 use super::{Ciphertext, Evaluator, Scheme, lift};
-use crate::circuits::{SizedSum, Steps};
+use crate::circuits::SizedSum;
 use crate::error::{Error, Result};
+use crate::rotations::Rotations;
 
 impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// Fails unless there are keys for all of these rotations.
     ///
     /// # Errors
     /// [`Error::MissingRotations`], [`Error::NoKeys`], [`crate::batch::BatchError::NoSlots`] where t has no slots.
-    pub fn require_rotations(&self, steps: &Steps) -> Result<()> {
+    pub fn require_rotations(&self, steps: &Rotations) -> Result<()> {
         let context = self.context();
         let missing = |g: usize| -> Result<bool> {
             Ok(g != 1 && self.switching("rotation")?.keys().get(Source::Galois(g)).is_err())

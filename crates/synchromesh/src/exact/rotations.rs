@@ -1,34 +1,4 @@
-//! Which rotations evaluation keys are made for.
-
-/// Rotations of the 2 x N/2 matrix of slots that a key owner allows.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rotations {
-    /// Rotations of both rows by k slots, to the left for k > 0.
-    pub rows: Vec<i64>,
-    /// Whether the rows may be swapped.
-    pub columns: bool,
-}
-
-impl Rotations {
-    /// None: relinearisation only.
-    #[must_use]
-    pub fn none() -> Self {
-        Self::default()
-    }
-
-    /// Rotations of the rows by each of `steps`.
-    #[must_use]
-    pub fn rows(steps: impl Into<Vec<i64>>) -> Self {
-        Self { rows: steps.into(), columns: false }
-    }
-
-    /// The same, and the swap of the rows.
-    #[must_use]
-    pub fn with_columns(mut self) -> Self {
-        self.columns = true;
-        self
-    }
-}
+//! The automorphism that rotates the rows of slots.
 
 /// 3^k mod 2N: X -> X^(3^k) rotates both rows of slots left by k.
 pub(crate) fn row_element(k: i64, n: usize) -> usize {

@@ -10,11 +10,12 @@ use synchromesh_rlwe::Randomness;
 
 use super::trace::{Trace, Traced};
 use super::{Description, Limit, MOST_NODES, Nearest, Plan, SchemeName, too_small};
-use crate::circuits::{Arithmetic, Steps};
+use crate::circuits::Arithmetic;
 use crate::ckks;
 use crate::cost::{DryLedger, recorder};
 use crate::error::{Error, Result};
 use crate::exact::{self, Scheme};
+use crate::rotations::Rotations;
 
 /// Most attempts at finding parameters: rotations found in turn, levels added, bits of precision added.
 const MOST_RUNS: usize = 200;
@@ -22,7 +23,7 @@ const MOST_RUNS: usize = 200;
 /// What one run without data found.
 enum Outcome {
     Runs(Traced),
-    Missing(Steps),
+    Missing(Rotations),
     /// Another multiplication deep.
     Deeper,
     /// More bits of precision.
@@ -59,7 +60,7 @@ impl Description {
             let context = exact::Context::with_backend(params.traced(&trace), device)?;
             let mut randomness = Randomness::insecure_from_number(0);
             let (secret, public) = context.generate_keys(&mut randomness)?;
-            let keys = context.generate_evaluation_keys(&secret, &keyed(plan, steps).into(), &mut randomness)?;
+            let keys = context.generate_evaluation_keys(&secret, &keyed(plan, steps), &mut randomness)?;
             let evaluator = exact::Evaluator::new(&context, Some(Arc::new(keys)));
             let evaluator = evaluator.with_routes(plan.routes.clone().map(Arc::new));
             trace.restart();
@@ -95,7 +96,7 @@ impl Description {
             let context = ckks::Context::with_backend(params.traced(&trace), device)?;
             let mut randomness = Randomness::insecure_from_number(0);
             let (secret, public) = context.generate_keys(&mut randomness)?;
-            let keys = context.generate_evaluation_keys(&secret, &keyed(plan, steps).into(), &mut randomness)?;
+            let keys = context.generate_evaluation_keys(&secret, &keyed(plan, steps), &mut randomness)?;
             let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
             let evaluator = evaluator.with_routes(plan.routes.clone().map(Arc::new));
             trace.restart();
@@ -113,9 +114,9 @@ impl Description {
         })
     }
 
-    fn search_for(&self, run: impl Fn(&Plan, &Steps) -> Result<Outcome>) -> Result<Plan> {
+    fn search_for(&self, run: impl Fn(&Plan, &Rotations) -> Result<Outcome>) -> Result<Plan> {
         let mut description = self.clone();
-        let mut steps = Steps { by: self.rotations.clone(), swap: self.swap };
+        let mut steps = Rotations { by: self.rotations.clone(), swap: self.swap };
         let mut plan = description.plan()?;
         for _ in 0..MOST_RUNS {
             match run(&plan, &steps)? {
@@ -143,9 +144,9 @@ impl Description {
 }
 
 /// The rotations that keys are made for: those of the plan, and those it does not know of.
-fn keyed(plan: &Plan, steps: &Steps) -> Steps {
+fn keyed(plan: &Plan, steps: &Rotations) -> Rotations {
     let new = steps.by.iter().copied().filter(|step| !plan.rotations.contains(step));
-    Steps { swap: steps.swap, ..Steps::by(plan.rotation_keys().iter().copied().chain(new)) }
+    Rotations { swap: steps.swap, ..Rotations::by(plan.rotation_keys().iter().copied().chain(new)) }
 }
 
 impl Plan {
@@ -213,7 +214,7 @@ impl Outcome {
     /// What an error of the circuit asks for; any other error is the circuit's own.
     fn of(error: Error) -> Result<Self> {
         match error {
-            Error::MissingRotations { steps, swap } => Ok(Self::Missing(Steps { swap, ..Steps::by(steps) })),
+            Error::MissingRotations { steps, swap } => Ok(Self::Missing(Rotations { swap, ..Rotations::by(steps) })),
             error if too_small(&error) => Ok(Self::Deeper),
             error => Err(error),
         }

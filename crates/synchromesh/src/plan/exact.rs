@@ -174,7 +174,7 @@ impl<'a, S: Scheme> Exact<'a, S> {
         let mut randomness = Randomness::insecure_from_number(0);
         let (secret, public) = context.generate_keys(&mut randomness)?;
         let rotates = !description.rotations.is_empty();
-        let rotations = if rotates { Rotations::rows([1]) } else { Rotations::none() };
+        let rotations = if rotates { Rotations::by([1]) } else { Rotations::none() };
         let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?;
         let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
         start();

@@ -125,7 +125,7 @@ impl<S: Scheme> Exact<S> {
         let context = exact::Context::new(exact::Params::new(literal).unwrap()).unwrap();
         let mut randomness = Randomness::insecure_from_number(seed);
         let (secret, public) = context.generate_keys(&mut randomness).unwrap();
-        let keys = context.generate_evaluation_keys(&secret, &Rotations::rows([1]), &mut randomness).unwrap();
+        let keys = context.generate_evaluation_keys(&secret, &Rotations::by([1]), &mut randomness).unwrap();
         Self { context, secret, public, keys: Arc::new(keys), randomness }
     }
 
@@ -252,7 +252,7 @@ fn ckks_refuses_bad_operands() {
     let context = ckks::Context::new(ckks::Params::new(ckks_literal(Mode::Auto)).unwrap()).unwrap();
     let mut randomness = Randomness::insecure_from_number(3);
     let (secret, public) = context.generate_keys(&mut randomness).unwrap();
-    let keys = context.generate_evaluation_keys(&secret, &ckks::Rotations::by([1]), &mut randomness).unwrap();
+    let keys = context.generate_evaluation_keys(&secret, &Rotations::by([1]), &mut randomness).unwrap();
     let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
 
     // Values: not finite, above the bound, too many; bounds that are no bounds.

@@ -17,7 +17,7 @@ fn managed(params: Params<Bgv>, management: Management, seed: u64) -> Fixture<Bg
     let mut randomness = Randomness::insecure_from_number(seed);
     let (secret, public) = context.generate_keys(&mut randomness).unwrap();
     let slots = context.slot_encoder().is_ok();
-    let rotations = if slots { Rotations::rows([1]).with_columns() } else { Rotations::none() };
+    let rotations = if slots { Rotations::by([1]).and_swap() } else { Rotations::none() };
     let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness).unwrap();
     let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
     Fixture { context, secret, public, evaluator, randomness, random: SplitMix::new(seed) }

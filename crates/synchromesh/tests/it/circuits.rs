@@ -8,7 +8,7 @@ use synchromesh::batch::BatchError;
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
 use synchromesh::circuits::{
-    Arithmetic, Coefficient, LinearTransform, Polynomial, SlotShape, SlotSum, Steps, inner_product, masked, product,
+    Arithmetic, Coefficient, LinearTransform, Polynomial, SlotShape, SlotSum, inner_product, masked, product,
     replicate_blocks,
 };
 use synchromesh::exact::{Context, Evaluator, Rotations};
@@ -18,13 +18,13 @@ use synchromesh::{Error, Result};
 
 const SHAPE: SlotShape = SlotShape { row: 512, rows: 2 };
 
-fn made<S: Judged>(t: &str, depth: usize, steps: Steps, seed: u64) -> Fixture<S> {
+fn made<S: Judged>(t: &str, depth: usize, steps: Rotations, seed: u64) -> Fixture<S> {
     let bits = big(t).bits() as u32 + 30;
-    fixture(deep(10, t, bits, bits, depth), &Rotations::from(steps), seed)
+    fixture(deep(10, t, bits, bits, depth), &steps, seed)
 }
 
 fn products<S: Judged>() {
-    let mut f: Fixture<S> = made("65537", 3, Steps::default(), 31);
+    let mut f: Fixture<S> = made("65537", 3, Rotations::default(), 31);
     let values: Vec<Model> = (0..7).map(|_| f.random()).collect();
     let cts: Vec<Ct<S>> = values.iter().map(|m| f.encrypt(m)).collect();
     for count in [1, 2, 3, 5, 7] {
@@ -72,7 +72,7 @@ fn polynomial<S: Judged>(t: &str, coefficients: Vec<Coefficient<BigInt>>, seed: 
     let polynomial = Polynomial::power(coefficients.clone()).unwrap();
     let depth = polynomial.plan::<Evaluator<S, oracle::Device>>().depth;
     // One level more for coefficients as large as t.
-    let mut f: Fixture<S> = made(t, depth + 1, Steps::default(), seed);
+    let mut f: Fixture<S> = made(t, depth + 1, Rotations::default(), seed);
     let m = f.random();
     let x = f.encrypt(&m);
     let result = polynomial.evaluate(&f.evaluator, &x).unwrap();
@@ -113,7 +113,7 @@ fn sums<S: Judged>() {
         SlotSum::all(SHAPE),
         SlotSum::new(4).stride(-1),
     ];
-    let steps = all.iter().fold(Steps::default(), |steps, sum| steps.and(&sum.rotations()));
+    let steps = all.iter().fold(Rotations::default(), |steps, sum| steps.and(&sum.rotations()));
     let mut f: Fixture<S> = made("65537", 1, steps, 51);
     let m = f.random();
     let x = f.encrypt(&m);
@@ -251,7 +251,7 @@ fn a_run_without_data_finds_the_rotations_and_parameters_of_a_circuit() {
     let context = Context::<Bgv>::new(plan.bgv().unwrap()).unwrap();
     let mut randomness = Randomness::insecure_from_number(1);
     let (secret, public) = context.generate_keys(&mut randomness).unwrap();
-    let keys = context.generate_evaluation_keys(&secret, &Rotations::rows(plan.rotations), &mut randomness).unwrap();
+    let keys = context.generate_evaluation_keys(&secret, &Rotations::by(plan.rotations), &mut randomness).unwrap();
     let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
     let values: Vec<i64> = (0..plan.slots as i64).map(|i| i * i % 1009).collect();
     let x = context.encrypt(&public, &context.encode(&values).unwrap(), &mut randomness).unwrap();

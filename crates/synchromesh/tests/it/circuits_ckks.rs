@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::ckks_fixture::{Fixture, Slots, conjugate, fixture, literal, minus, plus, rotated, times, values, zip};
 use synchromesh::circuits::{
-    Coefficient, LinearTransform, Polynomial, SlotShape, SlotSum, Steps, chebyshev_coefficients, inner_product, product,
+    Coefficient, LinearTransform, Polynomial, SlotShape, SlotSum, chebyshev_coefficients, inner_product, product,
 };
 use synchromesh::ckks::{Ciphertext, Complex64, Context, Evaluator, Mode, ParamsLiteral, Rotations};
 
@@ -27,13 +27,13 @@ fn chain(depth: usize) -> ParamsLiteral {
     ParamsLiteral { level_limbs: limbs, omega: 3, ..literal(10, 50, &q, &p) }
 }
 
-fn made(depth: usize, steps: Steps, seed: u64) -> Fixture {
+fn made(depth: usize, steps: Rotations, seed: u64) -> Fixture {
     made_with(chain(depth), steps, seed)
 }
 
-fn made_with(literal: ParamsLiteral, steps: Steps, seed: u64) -> Fixture {
+fn made_with(literal: ParamsLiteral, steps: Rotations, seed: u64) -> Fixture {
     let mut f = fixture(literal, seed);
-    let keys = f.context.generate_evaluation_keys(&f.secret, &Rotations::from(steps), &mut f.randomness).unwrap();
+    let keys = f.context.generate_evaluation_keys(&f.secret, &steps, &mut f.randomness).unwrap();
     f.evaluator = Evaluator::new(&f.context, Some(Arc::new(keys)));
     f
 }
@@ -55,7 +55,7 @@ fn near(f: &Fixture, ct: &Ciphertext, expected: &Slots, bits: i32, what: &str) {
 
 #[test]
 fn products_and_inner_products() {
-    let mut f = made(3, Steps::default(), 81);
+    let mut f = made(3, Rotations::default(), 81);
     let m: Vec<Slots> = (0..6).map(|i| values(SLOTS, 1.0, 90 + i)).collect();
     let cts: Vec<Ciphertext> = m.iter().map(|x| f.encrypt(x, 1.0)).collect();
     for count in [1, 3, 6] {
@@ -92,7 +92,7 @@ fn polynomials_in_powers_take_the_least_levels() {
         let polynomial = Polynomial::power(coefficients.clone()).unwrap();
         let plan = polynomial.plan::<Evaluator>();
         assert_eq!(plan.depth, (degree + 1).next_power_of_two().trailing_zeros() as usize);
-        let mut f = made(plan.depth, Steps::default(), 100 + degree as u64);
+        let mut f = made(plan.depth, Rotations::default(), 100 + degree as u64);
         let m = values(SLOTS, 1.0, 110 + degree as u64);
         let x = f.encrypt(&m, 1.0);
         let result = polynomial.evaluate(&f.evaluator, &x).unwrap();
@@ -110,7 +110,7 @@ fn chebyshev_series_approximate_functions() {
         let coefficients = chebyshev_coefficients(sigmoid, (a, b), degree);
         let polynomial = Polynomial::chebyshev(coefficients.iter().copied(), (a, b)).unwrap();
         assert_eq!(polynomial.plan::<Evaluator>().depth, depth);
-        let mut f = made(depth, Steps::default(), 120 + degree as u64);
+        let mut f = made(depth, Rotations::default(), 120 + degree as u64);
         let most = f64::max(-a, b);
         let m: Slots =
             real(&values(SLOTS, 1.0, 121)).iter().map(|z| (0.5 * (a + b) + 0.5 * (b - a) * z.re).into()).collect();

@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
-use synchromesh::circuits::{Arithmetic, Matrix, MatrixChoices, MatrixPacking, MatrixPlan, Side, SlotShape, Steps};
+use synchromesh::circuits::{Arithmetic, Matrix, MatrixChoices, MatrixPacking, MatrixPlan, Side, SlotShape};
 use synchromesh::exact::{Evaluator, Rotations};
 
 const SHAPE: SlotShape = SlotShape { row: 512, rows: 2 };
@@ -15,15 +15,15 @@ const SHAPE: SlotShape = SlotShape { row: 512, rows: 2 };
 const CHOICES: [MatrixChoices; 4] =
     [MatrixChoices::HOISTED, MatrixChoices::REUSED, MatrixChoices::mixed(3), MatrixChoices::RECOMPUTED];
 
-fn all_rotations(plan: &MatrixPlan) -> Steps {
-    CHOICES.iter().fold(Steps::default(), |steps, choices| steps.and(&plan.rotations(choices)))
+fn all_rotations(plan: &MatrixPlan) -> Rotations {
+    CHOICES.iter().fold(Rotations::default(), |steps, choices| steps.and(&plan.rotations(choices)))
 }
 
-fn made<S: Judged>(t: &str, masks: u32, products: u32, steps: Steps, seed: u64) -> Fixture<S> {
+fn made<S: Judged>(t: &str, masks: u32, products: u32, steps: Rotations, seed: u64) -> Fixture<S> {
     let bits = big(t).bits() as u32;
     // Two levels a mask or a product: one does not do for a modulus as small as 2^17.
     let levels = 2 * (masks + products);
-    fixture(deep(10, t, bits + 35, (bits + 40) / 2, levels as usize), &Rotations::from(steps), seed)
+    fixture(deep(10, t, bits + 35, (bits + 40) / 2, levels as usize), &steps, seed)
 }
 
 fn random<S: Judged>(f: &mut Fixture<S>, rows: usize, columns: usize) -> Matrix<BigInt> {
@@ -78,7 +78,7 @@ fn plans() -> Vec<MatrixPlan> {
 }
 
 fn products<S: Judged>(t: &str, plans: &[MatrixPlan], seed: u64) {
-    let steps = plans.iter().fold(Steps::default(), |steps, plan| steps.and(&all_rotations(plan)));
+    let steps = plans.iter().fold(Rotations::default(), |steps, plan| steps.and(&all_rotations(plan)));
     let mut f: Fixture<S> = made(t, 1, 1, steps, seed);
     for plan in plans {
         let case = case(&mut f, *plan);
@@ -226,7 +226,7 @@ fn keys_and_diagonals_are_counted() {
 fn keys_of_a_plan_are_as_few_and_as_short_as_can_be() {
     for (packing, whole) in [(MatrixPacking::square(SHAPE, 8), 2), (MatrixPacking::doubled(SHAPE, 8), 0)] {
         let plan = MatrixPlan::new(packing.unwrap(), [11, 9, 13], 1, [2, 2]).unwrap();
-        let mut f: Fixture<Bgv> = made("65537", 1, 1, Steps::default(), 70);
+        let mut f: Fixture<Bgv> = made("65537", 1, 1, Rotations::default(), 70);
         let case = case(&mut f, plan);
         let left = encrypt(&mut f, &plan, Side::Left, &case.left);
         let right = encrypt(&mut f, &plan, Side::Right, &case.right);
@@ -264,7 +264,7 @@ fn what_does_not_fit_is_refused() {
     assert!(plan.slots(Side::Left, &[Matrix::new(7, 8, vec![BigInt::from(1); 56]).unwrap()]).is_err());
     assert!(plan.slots::<BigInt>(Side::Left, &[]).is_err());
     assert!(plan.products::<BigInt>(&[Vec::new()]).is_err());
-    let mut f: Fixture<Bgv> = made("65537", 1, 1, Steps::by([1]), 69);
+    let mut f: Fixture<Bgv> = made("65537", 1, 1, Rotations::by([1]), 69);
     let case = case(&mut f, plan);
     let left = encrypt(&mut f, &plan, Side::Left, &case.left);
     let refused = plan.multiply(&f.evaluator, &MatrixChoices::HOISTED, &left, &left).err();

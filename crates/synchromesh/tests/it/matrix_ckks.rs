@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::ckks_fixture::{Fixture, fixture, literal, values};
-use synchromesh::circuits::{Matrix, MatrixChoices, MatrixPacking, MatrixPlan, Side, SlotShape, Steps};
+use synchromesh::circuits::{Matrix, MatrixChoices, MatrixPacking, MatrixPlan, Side, SlotShape};
 use synchromesh::ckks::{Ciphertext, Complex64, Evaluator, ParamsLiteral, Rotations};
 
 const SHAPE: SlotShape = SlotShape { row: 512, rows: 1 };
@@ -12,7 +12,7 @@ const CHOICES: [MatrixChoices; 4] =
     [MatrixChoices::HOISTED, MatrixChoices::REUSED, MatrixChoices::mixed(3), MatrixChoices::RECOMPUTED];
 
 /// `depth` levels of two primes each.
-fn made(depth: usize, steps: Steps, seed: u64) -> Fixture {
+fn made(depth: usize, steps: Rotations, seed: u64) -> Fixture {
     let (mut q, mut limbs) = (vec![31, 34], vec![2]);
     for _ in 0..depth {
         q.extend([29, 21]);
@@ -21,7 +21,7 @@ fn made(depth: usize, steps: Steps, seed: u64) -> Fixture {
     let digit: u32 = q.chunks(q.len().div_ceil(3)).map(|d| d.iter().sum()).max().unwrap();
     let p = vec![50; digit.div_ceil(49) as usize];
     let mut f = fixture(ParamsLiteral { level_limbs: limbs, omega: 3, ..literal(10, 50, &q, &p) }, seed);
-    let keys = f.context.generate_evaluation_keys(&f.secret, &Rotations::from(steps), &mut f.randomness).unwrap();
+    let keys = f.context.generate_evaluation_keys(&f.secret, &steps, &mut f.randomness).unwrap();
     f.evaluator = Evaluator::new(&f.context, Some(Arc::new(keys)));
     f
 }
@@ -64,8 +64,8 @@ fn products_of_every_packing_and_choice() {
         plan(MatrixPacking::new(SHAPE, 16, 4, 13, 16), [17, 10, 30], [2, 1]),
         plan(MatrixPacking::new(SHAPE, 8, 4, 16, 16), [7, 5, 3], [1, 2]),
     ];
-    let rotations = |plan: &MatrixPlan| CHOICES.iter().fold(Steps::default(), |s, c| s.and(&plan.rotations(c)));
-    let steps = plans.iter().fold(Steps::default(), |steps, plan| steps.and(&rotations(plan)));
+    let rotations = |plan: &MatrixPlan| CHOICES.iter().fold(Rotations::default(), |s, c| s.and(&plan.rotations(c)));
+    let steps = plans.iter().fold(Rotations::default(), |steps, plan| steps.and(&rotations(plan)));
     let mut f = made(2, steps, 91);
     for plan in &plans {
         let [rows, inner, columns] = plan.shape();

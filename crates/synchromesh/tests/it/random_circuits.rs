@@ -218,7 +218,7 @@ fn circuits<S: Ways>(count: usize, seed: u64) -> Tally {
     let (mut tally, mut random) = (Tally::default(), SplitMix::new(seed));
     for (t, product) in cases() {
         let slots = !["2", "257"].contains(&t.as_str());
-        let rotations = if slots { Rotations::rows([1, -3]).with_columns() } else { Rotations::none() };
+        let rotations = if slots { Rotations::by([1, -3]).and_swap() } else { Rotations::none() };
         let bits = big(&t).bits() as u32 + product;
         for (depth, share) in [(6, 2), (2, 1)] {
             let mut literal = deep(10, &t, bits + 8, bits, depth);

@@ -21,7 +21,7 @@ fn bits_of(t: &str, product: u32) -> u32 {
 pub fn every_operator<S: Judged>(product: u32) {
     for t in moduli() {
         let bits = bits_of(&t, product);
-        let mut f: Fixture<S> = fixture(deep(10, &t, bits, bits, 2), &Rotations::rows([1, -3]).with_columns_if(&t), 11);
+        let mut f: Fixture<S> = fixture(deep(10, &t, bits, bits, 2), &Rotations::by([1, -3]).and_swap_if(&t), 11);
         let (a, b) = (f.random(), f.random());
         let (x, y) = (f.encrypt(&a), f.encrypt(&b));
         let plain = f.encode(&b);
@@ -57,13 +57,13 @@ pub fn every_operator<S: Judged>(product: u32) {
 }
 
 trait RotationsFor {
-    fn with_columns_if(self, t: &str) -> Self;
+    fn and_swap_if(self, t: &str) -> Self;
 }
 
 impl RotationsFor for Rotations {
     /// All rotations where t has slots at N = 2^10, none otherwise.
-    fn with_columns_if(self, t: &str) -> Self {
-        if t == "2" { Self::none() } else { self.with_columns() }
+    fn and_swap_if(self, t: &str) -> Self {
+        if t == "2" { Self::none() } else { self.and_swap() }
     }
 }
 
@@ -198,7 +198,7 @@ pub fn noise_is_refused<S: Judged>(product: u32) {
 /// Keys, levels, parameters and plaintexts that do not fit: the typed error.
 pub fn mismatches<S: Judged>(product: u32) {
     let bits = bits_of("65537", product);
-    let mut f: Fixture<S> = fixture(deep(10, "65537", bits, bits, 1), &Rotations::rows([1]), 17);
+    let mut f: Fixture<S> = fixture(deep(10, "65537", bits, bits, 1), &Rotations::by([1]), 17);
     let a = f.random();
     let x = f.encrypt(&a);
     let (other_secret, other_public) = f.context.generate_keys(&mut f.randomness).unwrap();
@@ -292,7 +292,7 @@ pub fn bad_literals<S: Judged>() {
 pub fn at_real_size<S: Judged>(q_bits: &[u32], p_bits: &[u32]) {
     let mut real = literal(13, "65537", q_bits, p_bits, &[], q_bits.len());
     real.security = Security::Bits128;
-    let mut f: Fixture<S> = fixture(real, &Rotations::rows([5]), 20);
+    let mut f: Fixture<S> = fixture(real, &Rotations::by([5]), 20);
     assert!(f.context.params().rlwe().security_bits() >= 128.0);
     let (a, b) = (f.random(), f.random());
     let (x, y) = (f.encrypt(&a), f.encrypt(&b));
@@ -358,7 +358,7 @@ pub fn one_stored_key_serves_all_levels<S: Judged>(product: u32) {
         literal.q_bits.extend([58, 60, 61]);
         literal.p_bits.clear();
         literal.omega = literal.q_bits.len();
-        let rotations = Rotations::rows([1]).with_columns_if(t);
+        let rotations = Rotations::by([1]).and_swap_if(t);
         let mut f: Fixture<S> = fixture(literal, &rotations, 17);
         let plans = f.context.params().plans().clone();
         assert!(plans.distinct().len() > 1, "{plans:?}");

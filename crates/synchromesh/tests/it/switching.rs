@@ -36,7 +36,7 @@ pub fn switched_wide(t: &str, base: u32, small: u32) -> ParamsLiteral {
 
 /// Rotations and products at every level of a chain.
 pub fn every_level<S: Judged>(literal: ParamsLiteral) {
-    let mut f: Fixture<S> = fixture(literal, &Rotations::rows([1, -3]), 31);
+    let mut f: Fixture<S> = fixture(literal, &Rotations::by([1, -3]), 31);
     for level in 0..=f.context.params().top_level() {
         let (a, b) = (f.random(), f.random());
         let (x, y) = (f.encrypt_at(&a, level), f.encrypt_at(&b, level));

@@ -33,7 +33,7 @@ fn a_planned_bgv_circuit_decrypts_and_the_plan_survives_its_file() {
     let context = bgv::Context::new(bgv::Params::new(literal).unwrap()).unwrap();
     let mut randomness = Randomness::insecure_from_number(1);
     let (secret, public) = context.generate_keys(&mut randomness).unwrap();
-    let rotations = bgv::Rotations::rows([1, 4]);
+    let rotations = bgv::Rotations::by([1, 4]);
     let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness).unwrap();
     let evaluator = bgv::Evaluator::new(&context, Some(Arc::new(keys)));
     let values: Vec<i64> = (0..100).map(|i| i - 50).collect();

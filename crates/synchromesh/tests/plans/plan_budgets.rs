@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use synchromesh::circuits::Steps;
 use synchromesh::plan::{Description, Limit, Nearest, Plan, SchemeName};
 use synchromesh::rlwe::security::{CostModel, SecurityLevel, max_log_qp_for};
 use synchromesh::rlwe::{Randomness, Security};
+use synchromesh::rotations::Rotations;
 use synchromesh::{Error, bgv, ckks};
 
 const SCHEMES: [SchemeName; 3] = [SchemeName::Bfv, SchemeName::Bgv, SchemeName::Ckks];
@@ -15,8 +15,8 @@ fn rotates_bgv(plan: &Plan) {
     let context = bgv::Context::new(plan.bgv().unwrap()).unwrap();
     let mut randomness = Randomness::insecure_from_number(1);
     let (secret, public) = context.generate_keys(&mut randomness).unwrap();
-    let rotations = Steps { swap: plan.swap, ..Steps::by(plan.rotation_keys().iter().copied()) };
-    let keys = context.generate_evaluation_keys(&secret, &rotations.into(), &mut randomness).unwrap();
+    let rotations = Rotations { swap: plan.swap, ..Rotations::by(plan.rotation_keys().iter().copied()) };
+    let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness).unwrap();
     assert_eq!(keys.to_bytes(context.rlwe(), None).unwrap().len() as u64, plan.key_bytes, "the forecast must be exact");
     let evaluator = bgv::Evaluator::new(&context, Some(Arc::new(keys)));
     let evaluator = evaluator.with_routes(plan.routes.clone().map(Arc::new));
@@ -70,7 +70,7 @@ fn composed_rotations_of_ckks_keep_the_precision() {
     let context = ckks::Context::new(plan.ckks().unwrap()).unwrap();
     let mut randomness = Randomness::insecure_from_number(2);
     let (secret, public) = context.generate_keys(&mut randomness).unwrap();
-    let rotations = ckks::Rotations::by(plan.rotation_keys().iter().copied());
+    let rotations = Rotations::by(plan.rotation_keys().iter().copied());
     let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness).unwrap();
     let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
     let evaluator = evaluator.with_routes(plan.routes.clone().map(Arc::new));

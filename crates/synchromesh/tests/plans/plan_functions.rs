@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use synchromesh::circuits::Steps;
 use synchromesh::exact::{Ciphertext, Context, Evaluator, Scheme};
 use synchromesh::plan::{Description, Limit, Plan, SchemeName};
 use synchromesh::rlwe::ring::Backend;
 use synchromesh::rlwe::{Randomness, Security};
+use synchromesh::rotations::Rotations;
 use synchromesh::{Error, Result, bfv, bgv, ckks, exact};
 
 /// Sums of eight neighbours times their product with the other row, rotated on in a loop.
@@ -44,16 +44,16 @@ fn clear(x: &[i64], y: &[i64], row: usize, t: i64) -> Vec<i64> {
     each(&product, y, |x, y| x * y)
 }
 
-fn keys_of(plan: &Plan) -> Steps {
-    Steps { swap: plan.swap, ..Steps::by(plan.rotation_keys().iter().copied()) }
+fn keys_of(plan: &Plan) -> Rotations {
+    Rotations { swap: plan.swap, ..Rotations::by(plan.rotation_keys().iter().copied()) }
 }
 
 /// Runs the function by the plan with these keys, and compares it with plain integers.
-fn run<S: Scheme>(params: exact::Params<S>, plan: &Plan, steps: Steps) -> Result<()> {
+fn run<S: Scheme>(params: exact::Params<S>, plan: &Plan, steps: Rotations) -> Result<()> {
     let context = Context::new(params)?;
     let mut randomness = Randomness::insecure_from_number(3);
     let (secret, public) = context.generate_keys(&mut randomness)?;
-    let keys = context.generate_evaluation_keys(&secret, &steps.into(), &mut randomness)?;
+    let keys = context.generate_evaluation_keys(&secret, &steps, &mut randomness)?;
     let evaluator = Evaluator::new(&context, Some(Arc::new(keys))).with_routes(plan.routes.clone().map(Arc::new));
     let n = context.params().n();
     let values: [Vec<i64>; 2] = [3, 7].map(|f| (0..n as i64).map(|i| f * i % 101 - 50).collect());

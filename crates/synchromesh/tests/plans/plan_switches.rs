@@ -66,7 +66,7 @@ fn decrypts(plan: &Plan, highest: usize) -> u64 {
             bytes
         }
         scheme => {
-            let rotations = bgv::Rotations::rows([1]);
+            let rotations = bgv::Rotations::by([1]);
             let (out, rotated, bytes) = if scheme == SchemeName::Bfv {
                 let encode = |c: &Arc<bfv::Context>| c.encode(&values[..]).unwrap();
                 run!(bfv, plan, rotations, rotate_rows, encode, highest)

@@ -68,7 +68,7 @@ fn exact_circuit<S: Scheme, B: Backend>(params: &exact::Params<S>, backend: B) -
     let context = exact::Context::with_backend(params.clone(), backend).expect("a context");
     let mut randomness = Randomness::insecure_from_number(8);
     let (secret, public) = context.generate_keys(&mut randomness).expect("keys");
-    let rotations = Rotations { rows: vec![3], columns: false };
+    let rotations = Rotations::by([3]);
     let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness).expect("keys");
     let evaluator = exact::Evaluator::new(&context, Some(Arc::new(keys)));
     let n = params.n() as i64;
@@ -95,7 +95,7 @@ fn ckks_circuit<B: Backend>(params: &ckks::Params, backend: B) -> Vec<u8> {
     let context = ckks::Context::with_backend(params.clone(), backend).expect("a context");
     let mut randomness = Randomness::insecure_from_number(9);
     let (secret, public) = context.generate_keys(&mut randomness).expect("keys");
-    let rotations = ckks::Rotations { by: vec![3], conjugate: true };
+    let rotations = Rotations::by([3]).and_conjugate();
     let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness).expect("keys");
     let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
     let slots = params.slots();

@@ -8,8 +8,8 @@
 
 use super::arithmetic::{Levels, MatrixArithmetic};
 use super::packing::{MatrixPacking, Side};
-use crate::circuits::Steps;
 use crate::error::{Error, Result};
+use crate::rotations::Rotations;
 
 /// Pairs whose products are summed at once.
 const PAIRS: usize = 8;
@@ -17,7 +17,7 @@ const PAIRS: usize = 8;
 /// How a product is computed: choices that change time, keys and memory, never the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatrixChoices {
-    /// Steps made from one decomposition; as many rotation keys a factor. 1: key re-use.
+    /// Rotations made from one decomposition; as many rotation keys a factor. 1: key re-use.
     pub window: usize,
     /// Most block rows and block columns of the product computed at once; rotations of a factor are made again for each
     /// tile. None: all.
@@ -53,7 +53,7 @@ impl MatrixChoices {
         Self { threads: if threads == 0 { 1 } else { threads }, ..self }
     }
 
-    /// Steps of one decomposition for blocks of this packing.
+    /// Rotations of one decomposition for blocks of this packing.
     const fn steps(&self, packing: &MatrixPacking) -> usize {
         let window = if self.window == 0 { 1 } else { self.window };
         if window < packing.inner() { window } else { packing.inner() }
@@ -64,12 +64,12 @@ impl MatrixPacking {
     /// The rotations that products make: with window w multiples of a step up to w - 1, and w itself if there are
     /// further windows.
     #[must_use]
-    pub fn rotations(&self, choices: &MatrixChoices) -> Steps {
+    pub fn rotations(&self, choices: &MatrixChoices) -> Rotations {
         let window = choices.steps(self);
         let last = if window < self.inner() { window } else { window - 1 };
         let multiples = |side| (1..=last as i64).map(move |k| k * self.step(side));
         let line = self.is_masked().then(|| self.step(Side::Right));
-        Steps::by(multiples(Side::Left).chain(multiples(Side::Right)).chain(line))
+        Rotations::by(multiples(Side::Left).chain(multiples(Side::Right)).chain(line))
     }
 }
 

@@ -4,8 +4,9 @@ use super::arithmetic::{Levels, MatrixArithmetic};
 use super::dense::Matrix;
 use super::multiply::{MatrixChoices, Tile, levels, multiply};
 use super::packing::{MatrixPacking, Side};
-use crate::circuits::{LinearTransform, Number, Steps};
+use crate::circuits::{LinearTransform, Number};
 use crate::error::{Error, Result};
+use crate::rotations::Rotations;
 
 /// How the products of `batch` pairs of matrices, R x K times K x C each, are cut into blocks.
 ///
@@ -166,7 +167,7 @@ impl MatrixPlan {
 
     /// The rotations that products make.
     #[must_use]
-    pub fn rotations(&self, choices: &MatrixChoices) -> Steps {
+    pub fn rotations(&self, choices: &MatrixChoices) -> Rotations {
         self.packing.rotations(choices)
     }
 
@@ -299,7 +300,7 @@ impl MatrixPlan {
     ///
     /// # Errors
     /// When a vector does not fit, which no plan causes.
-    pub fn plain_rotations(&self, side: Side) -> Result<Steps> {
+    pub fn plain_rotations(&self, side: Side) -> Result<Rotations> {
         Ok(self.dense_map(side)?.rotations(self.plain_baby_steps(side)))
     }
 

@@ -281,7 +281,8 @@ fn e11_fixed_point_serves_where_doubles_are_too_coarse() {
     let values = stream.complex(n / 2);
     let table = RootTable::new(log_n);
     // Scales that are no doubles, and bounds on both sides of a power of two.
-    for (numerator, denominator, bound) in [(1u128 << 60, 3u32, 1.0), (u128::MAX / 5, 1 << 29, 0.75), (1 << 90, 7, 1.5)] {
+    for (numerator, denominator, bound) in [(1u128 << 60, 3u32, 1.0), (u128::MAX / 5, 1 << 29, 0.75), (1 << 90, 7, 1.5)]
+    {
         let scale = Scale::from_ratio(&numerator.into(), &denominator.into()).expect("in range");
         assert!(fixed::serves(scale, bound));
         let encoded = embedding(log_n).encode(&values, scale, bound).expect("fits");

@@ -7,11 +7,12 @@ use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly};
 
 use super::Evaluator;
 use super::plain::{INTEGER_LIMIT, finite, modulus_above, rounded_multiple};
-use crate::circuits::{Arithmetic, Coefficient, Combination, Cost, SizedSum, SlotShape, Steps};
+use crate::circuits::{Arithmetic, Coefficient, Combination, Cost, SizedSum, SlotShape};
 use crate::ckks::ciphertext::Ciphertext;
 use crate::ckks::embedding::Complex64;
 use crate::ckks::noise::{self, Public};
 use crate::error::{Error, Result};
+use crate::rotations::Rotations;
 
 /// The integer that a weight is, where it takes no level.
 fn as_integer(weight: &Coefficient<Complex64>) -> Option<f64> {
@@ -197,7 +198,7 @@ impl<B: Backend> Arithmetic for Evaluator<B> {
     fn slots(&self) -> Result<SlotShape> {
         Ok(SlotShape { row: self.context.params().slots(), rows: 1 })
     }
-    fn require_rotations(&self, steps: &Steps) -> Result<()> {
+    fn require_rotations(&self, steps: &Rotations) -> Result<()> {
         Self::require_rotations(self, steps)
     }
     fn rotate(&self, x: &Ciphertext<B>, k: i64) -> Result<Ciphertext<B>> {

@@ -7,18 +7,19 @@ use synchromesh_rlwe::{Noise, Source};
 
 use super::combine::largest;
 use super::{Evaluator, Held};
-use crate::circuits::{SizedSum, Steps};
+use crate::circuits::SizedSum;
 use crate::ckks::ciphertext::Ciphertext;
 use crate::ckks::embedding::Complex64;
 use crate::ckks::noise;
 use crate::error::{Error, Result};
+use crate::rotations::Rotations;
 
 impl<B: Backend> Evaluator<B> {
     /// Fails unless there are keys for all of these rotations.
     ///
     /// # Errors
     /// [`Error::MissingRotations`], [`Error::NoKeys`].
-    pub fn require_rotations(&self, steps: &Steps) -> Result<()> {
+    pub fn require_rotations(&self, steps: &Rotations) -> Result<()> {
         let missing = |g: usize| -> Result<bool> {
             Ok(g != 1 && self.switching("rotation")?.keys().get(Source::Galois(g)).is_err())
         };
