@@ -42,6 +42,9 @@ pub const SHAPES: [[usize; 3]; 20] = [
     [256, 256, 256],
 ];
 
+/// A slicing that took so many times as long as the fastest is not measured again.
+const FAR: f64 = 1.5;
+
 /// One slicing as measured.
 #[derive(Debug, Clone, Serialize)]
 pub struct Slice {
@@ -93,6 +96,7 @@ pub fn measure(shape: [usize; 3], log_n: u32, t_bits: u32, window: usize) -> Res
         choices,
         doubled: true,
         check: false,
+        runs: matmul::RUNS,
         device: Device::Cpu,
     };
     let t = matmul::modulus(&request)?;
@@ -116,7 +120,9 @@ pub fn measure(shape: [usize; 3], log_n: u32, t_bits: u32, window: usize) -> Res
     }
     let mut seconds = vec![f64::INFINITY; candidates.len()];
     for _ in 0..RUNS {
-        for (candidate, least) in candidates.iter().zip(&mut seconds) {
+        // One that was far behind before stays so.
+        let far = FAR * seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        for (candidate, least) in candidates.iter().zip(&mut seconds).filter(|(_, least)| **least <= far) {
             let plan = &candidate.plan;
             let [r, k, c] = shape;
             let (left, right) = (matmul::matrices(1, [r, k], 1, &t)?, matmul::matrices(1, [k, c], 2, &t)?);

@@ -400,8 +400,13 @@ impl Local {
             let report: Value = serde_json::from_str(&text).unwrap_or_default();
             let word = |key: &str| report["error"][key].as_str().map(str::to_owned);
             if report.get("phases").is_none() {
-                let message = word("message").unwrap_or_else(|| "it ended without a report".into());
-                let remedy = word("remedy").unwrap_or_else(|| "run again into another directory".into());
+                let status = child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
+                let message = word("message").unwrap_or_else(|| format!("it ended without a report, {status}"));
+                let remedy = word("remedy").unwrap_or_else(|| {
+                    "run again into another directory; a party that the system killed lacked memory as a rule: make smaller \
+                     or fewer triples at a time, or run each party on a machine of its own"
+                        .into()
+                });
                 return Err(Error::Party { party, message, remedy });
             }
             reports.push(report);

@@ -11,7 +11,7 @@ use super::runner::row;
 use super::{Outcome, Row, Runner};
 use crate::Error;
 use crate::device::Device;
-use crate::matmul::{Report, Request, measure};
+use crate::matmul::{RUNS, Report, Request, measure};
 use crate::memory;
 
 /// Blocks of the paper.
@@ -30,14 +30,16 @@ struct Unit {
     products: f64,
 }
 
-fn request(d: usize, size: usize, choices: MatrixChoices) -> Request {
-    Request { d, size, t_bits: 128, log_n: 15, width: 60, choices, doubled: false, check: false, device: Device::Cpu }
+fn request(runner: &Runner<'_>, d: usize, size: usize, choices: MatrixChoices) -> Request {
+    let runs = if runner.quick() { 1 } else { RUNS };
+    let (t_bits, log_n, width, device) = (128, 15, 60, Device::Cpu);
+    Request { d, size, t_bits, log_n, width, choices, doubled: false, check: false, runs, device }
 }
 
 /// Measures one block.
 fn unit(runner: &mut Runner<'_>, d: usize, choices: MatrixChoices) -> Result<Unit, Error> {
     runner.note(&format!("one block of {d} x {d}, windows of {} steps", choices.window.min(d)));
-    let report = measure(&request(d, d, choices))?;
+    let report = measure(&request(runner, d, d, choices))?;
     let products = report.tensor_s * d as f64;
     Ok(Unit { rotations: report.median_s - products, products, report })
 }
@@ -66,7 +68,7 @@ impl Unit {
             return Ok(Sized { seconds: self.rotations * again + self.products * k.powi(3), bytes, measured: false });
         }
         runner.note(&format!("{size} x {size}"));
-        let report = measure(&request(d, size, choices))?;
+        let report = measure(&request(runner, d, size, choices))?;
         Ok(Sized { seconds: report.median_s, bytes: report.peak_bytes, measured: true })
     }
 }
@@ -94,7 +96,8 @@ fn deviations(runner: &mut Runner<'_>, more: &[&str]) -> Vec<String> {
         "each key is expanded from its seed when it is used, within the time",
         "rows that are not measured are k^2 times the rotations and k^3 times the products of one block",
     ];
-    let all = own.iter().chain(more).map(|line| (*line).to_owned());
+    let one = runner.quick().then_some(&"--quick times one product, otherwise the median of three counts");
+    let all = own.iter().chain(more).chain(one).map(|line| (*line).to_owned());
     all.chain(runner.deviations.drain(..)).collect()
 }
 
@@ -212,7 +215,7 @@ pub(super) fn table6(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
         let measured = !runner.quick();
         if measured {
             runner.note(&format!("{SIZE} x {SIZE} in blocks of {d} x {d}"));
-            seconds = measure(&request(d, SIZE, choices))?.median_s;
+            seconds = measure(&request(runner, d, SIZE, choices))?.median_s;
         }
         rows.push(row(json!({
             "d": d,

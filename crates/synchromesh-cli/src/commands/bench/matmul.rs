@@ -75,6 +75,7 @@ impl MatmulBench {
             choices: choices.threads(self.threads as usize),
             doubled: self.doubled,
             check: self.check,
+            runs: matmul::RUNS,
             device: chosen.measured(),
         };
         let report = matmul::measure(&request)?;
