@@ -8,7 +8,7 @@
 //! # Bounds
 //! With n = N/2 and u = 2^-53, for inputs of modulus at most B and scale D, a coefficient is within
 //! (5 log2(n) + 2) u D B + 1/2 of the exact one; from D B = 2^53 on within 2^-105 D B + 1/2, as the transform is then in
-//! 128-bit integers, at ten times the time. Decoded slots are within 5 log2(n) u of the exact ones in the
+//! 128-bit integers, at five times the time. Decoded slots are within 5 log2(n) u of the exact ones in the
 //! relative 2-norm. Measured on random polynomials, as root mean square of the error over that of the slots: 2.2 u at
 //! N = 2^10 (all slots), 2.7 u at 2^15 and 2.5 u at 2^17 (24 slots each). Results are equal bit for bit on every platform.
 
