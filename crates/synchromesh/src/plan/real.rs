@@ -163,3 +163,24 @@ impl Family for Real<'_> {
         Ok(trace.take())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::SchemeName;
+
+    #[test]
+    fn parameters_that_keep_too_few_bits_are_not_taken() {
+        let description = Description::new(SchemeName::Ckks, 2);
+        let real = Real::new(&description);
+        let judged = |chain: &Chain| {
+            let omega = chain.shape.q_bits.len().min(3);
+            let p_bits = chain.shape.special(omega);
+            let params = Params::new(real.literal(12, chain, omega, &p_bits, Security::Insecure)).unwrap();
+            real.judge(&params, 1).unwrap()
+        };
+        let chain = real.chain(12, 1).unwrap().unwrap();
+        assert!(judged(&chain).is_some_and(|words| words.contains("certificate keeps")));
+        assert_eq!(judged(&real.sized(chain.log_scale - 3, 14)), None);
+    }
+}

@@ -139,6 +139,8 @@ fn impossible_requests_name_the_limit_and_the_nearest_that_works() {
     };
     small.max_memory_bytes = Some(bytes);
     assert!(small.plan().unwrap().memory.unwrap().total_bytes <= bytes);
+    small.max_memory_bytes = Some(bytes - 1);
+    assert!(small.plan().is_err(), "a byte less is too few");
 }
 
 #[test]
