@@ -6,7 +6,7 @@
 //! (sqrt(5) + 2) u in the 2-norm, u = 2^-53: a product sqrt(5) u (Brent, Percival and Zimmermann, 2007), the twiddle u,
 //! the sum u. A transform therefore stays within 5 u log2(n).
 
-use super::roots::RootTable;
+use super::roots::{Fixed, RootTable};
 
 /// n complex numbers, real and imaginary parts apart.
 pub(super) struct Parts<'a> {
@@ -25,17 +25,7 @@ pub(super) struct SpecialFft {
 impl SpecialFft {
     /// The twiddles for n = 2^log_slots.
     pub(super) fn new(log_slots: u32) -> Self {
-        let table = RootTable::new(log_slots + 1);
-        let mut re = vec![0.0];
-        let mut im = vec![0.0];
-        for depth in 0..log_slots {
-            for block in 0..1usize << depth {
-                let exponent = (1 + 4 * reverse_bits(block, depth)) << (log_slots - 1 - depth);
-                let (cosine, sine) = table.root(exponent).to_f64();
-                re.push(cosine);
-                im.push(sine);
-            }
-        }
+        let (re, im) = std::iter::once((0.0, 0.0)).chain(twiddles(log_slots).map(Fixed::to_f64)).unzip();
         Self { re, im }
     }
 
@@ -81,6 +71,13 @@ impl SpecialFft {
             blocks /= 2;
         }
     }
+}
+
+/// The roots of [`SpecialFft`] from entry 1 on, for n = 2^log_slots.
+pub(super) fn twiddles(log_slots: u32) -> impl Iterator<Item = Fixed> {
+    let table = RootTable::new(log_slots + 1);
+    let blocks = (0..log_slots).flat_map(|depth| (0..1usize << depth).map(move |block| (depth, block)));
+    blocks.map(move |(depth, block)| table.root((1 + 4 * reverse_bits(block, depth)) << (log_slots - 1 - depth)))
 }
 
 /// The low `bits` bits of k in reverse.

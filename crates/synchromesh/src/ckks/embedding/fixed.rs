@@ -7,8 +7,8 @@
 
 use zeroize::Zeroizing;
 
-use super::fft::reverse_bits;
-use super::roots::{FRACTION_BITS, Fixed, RootTable, product};
+use super::fft::twiddles;
+use super::roots::{FRACTION_BITS, Fixed, product};
 use super::scale::{Scale, exponent_of, round_to_integer};
 
 /// Fraction bits of values: three fewer than an `i128` has, for sums.
@@ -51,11 +51,7 @@ pub(super) struct FixedFft {
 impl FixedFft {
     /// The twiddles for n = 2^log_slots.
     pub(super) fn new(log_slots: u32) -> Self {
-        let table = RootTable::new(log_slots + 1);
-        let depth = |depth: u32| (0..1usize << depth).map(move |block| (depth, block));
-        let exponent = |(depth, block)| (1 + 4 * reverse_bits(block, depth)) << (log_slots - 1 - depth);
-        let roots = (0..log_slots).flat_map(depth).map(|at| table.root(exponent(at)));
-        Self { roots: std::iter::once(Fixed::ONE).chain(roots).collect() }
+        Self { roots: std::iter::once(Fixed::ONE).chain(twiddles(log_slots)).collect() }
     }
 
     /// The integers nearest to `scale` times the coefficients of values whose parts are these, of modulus at most `bound`.
