@@ -46,6 +46,8 @@ pub struct Row {
     pub estimate: f64,
     /// Largest error measured.
     pub largest: f64,
+    /// What the largest error of a ciphertext exceeds with probability 2^-40, see [`attained_40`].
+    pub attained_40: f64,
     /// Certificate at 2^-40.
     pub certificate_40: f64,
     /// Certificate at 2^-128.
@@ -67,21 +69,6 @@ impl Row {
     #[must_use]
     pub fn gap(&self) -> f64 {
         self.certificate_40 - self.largest
-    }
-
-    /// What the largest error of a ciphertext exceeds with probability 2^-40 if errors are independent and normal with
-    /// the measured deviation: no certificate at 2^-40 can be below, and products of errors have heavier tails.
-    #[must_use]
-    pub fn normal_40(&self) -> f64 {
-        let log_n = f64::from(self.log_n);
-        if self.scheme == "ckks" {
-            // The modulus of a slot: N/2 times exp(-x^2) = 2^-40.
-            return self.sigma + ((log_n - 1.0 + 40.0) * std::f64::consts::LN_2).log2() / 2.0;
-        }
-        // N times sqrt(2 / pi) / x exp(-x^2 / 2) (1 - 1 / x^2) = 2^-40.
-        let wanted = (log_n + 40.0) * std::f64::consts::LN_2 + 0.5 * (2.0 / std::f64::consts::PI).ln();
-        let step = |x: f64| (2.0 * (wanted - x.ln() + (1.0 - 1.0 / (x * x)).ln())).sqrt();
-        self.sigma + (0..20).fold(8.0, |x, _| step(x)).log2()
     }
 }
 
@@ -127,13 +114,28 @@ impl Table {
     }
 }
 
+/// What the largest error of a ciphertext exceeds with probability 2^-40 if errors are independent and, given the key,
+/// normal with the measured deviation: over keys a slot's are not. Products of errors have heavier tails, as have messages
+/// that are larger than uniform ones; a certificate at 2^-40 cannot be below.
+fn attained_40(scheme: &str, log_n: u32, sigma: f64, noise: &Noise) -> f64 {
+    if scheme == "ckks" {
+        return sigma + noise.average.log2_largest_at_roots(log_n, 40) - noise.sigma_estimate();
+    }
+    // N times sqrt(2 / pi) / x exp(-x^2 / 2) (1 - 1 / x^2) = 2^-40.
+    let wanted = (f64::from(log_n) + 40.0) * std::f64::consts::LN_2 + 0.5 * (2.0 / std::f64::consts::PI).ln();
+    let step = |x: f64| (2.0 * (wanted - x.ln() + (1.0 - 1.0 / (x * x)).ln())).sqrt();
+    sigma + (0..20).fold(8.0, |x, _| step(x)).log2()
+}
+
 /// The row of an operation that was measured under several keys.
 fn row(scheme: String, log_n: u32, what: &Described, keys: &[&Sample], bound: impl Fn(FailureLimit) -> f64) -> Row {
     let values = keys.iter().map(|s| s.count).sum();
     let square = keys.iter().map(|s| s.squares).sum::<f64>() / values as f64;
     let off = |s: &&Sample| (s.squares / s.count as f64 / square - 1.0).powi(2);
     let spread = keys.iter().map(off).sum::<f64>() / (keys.len() as f64 * (keys.len() as f64 - 1.0));
+    let sigma = square.log2() / 2.0;
     Row {
+        attained_40: attained_40(&scheme, log_n, sigma, &what.noise),
         scheme,
         operation: what.operation,
         log_n,
@@ -141,7 +143,7 @@ fn row(scheme: String, log_n: u32, what: &Described, keys: &[&Sample], bound: im
         values,
         average: what.average,
         depth: what.depth,
-        sigma: square.log2() / 2.0,
+        sigma,
         standard_error: spread.sqrt() / (2.0 * std::f64::consts::LN_2),
         estimate: what.noise.sigma_estimate(),
         largest: keys.iter().map(|s| s.largest).fold(0.0, f64::max).log2(),

@@ -172,7 +172,7 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
         let scaled = |p| D::scale(context.backend(), &scale, p);
         let parts = self.parts.iter().map(scaled).collect::<Result<_, _>>()?;
         let dropped = params.ring().log2(from) - params.ring().log2(to);
-        let noise = self.noise.times(-dropped).plus(params.rounding_noise(self.parts.len()));
+        let noise = self.noise.times(-dropped).plus_switching(params.rounding_noise(self.parts.len()));
         Ok(Self { parts, level, noise, ..*self })
     }
 
@@ -202,7 +202,7 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
         let parts = self.parts.iter().map(scaled).collect::<Result<_, _>>()?;
         let divided = params.ring().log2(through) - params.ring().log2(to);
         let size = factor.to_f64().unwrap_or(f64::INFINITY).log2();
-        let noise = self.noise.times(size - divided).plus(params.rounding_noise(self.parts.len()));
+        let noise = self.noise.times(size - divided).plus_switching(params.rounding_noise(self.parts.len()));
         Ok(Self { parts, level, noise, ..*self })
     }
 

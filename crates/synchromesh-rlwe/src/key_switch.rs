@@ -592,5 +592,5 @@ fn switch_noise(params: &Params, plan: &SwitchPlan, active: &IndexSet, target: &
     let out = ring.log2(&plan.special) + ring.log2(active) - ring.log2(target);
     let gadget = params.gadget_noise(&digits, out, plan.digit_overflow);
     let nothing_leaves = plan.special.is_empty() && active == target;
-    if nothing_leaves { gadget } else { gadget.plus(params.rounding_noise(2)) }
+    if nothing_leaves { gadget } else { gadget.plus_switching(params.rounding_noise(2)) }
 }

@@ -21,6 +21,7 @@ mod average;
 mod key_bound;
 mod limit;
 mod origins;
+mod product;
 mod reference;
 mod tails;
 mod weighted;
@@ -35,6 +36,7 @@ pub use limit::{FailureLimit, Model};
 pub use origins::Origins;
 pub use reference::Reference;
 pub use tails::DEGREES;
+pub use weighted::LARGEST_AT_ROOT;
 
 use crate::error::Error;
 use crate::spectrum;
@@ -47,7 +49,7 @@ pub const DEFAULT_LOG2_FAILURE: u32 = 128;
 pub const LOG2_FAILURE_INSIDE: u32 = DEFAULT_LOG2_FAILURE + 20;
 
 /// By how much the values of a key's errors at the roots, which nobody checks, may be less even than a secret's.
-const UNEVEN: f64 = 1.5;
+const UNEVEN: f64 = 1.65;
 
 /// log2(2^a + 2^b).
 #[must_use]
@@ -75,7 +77,7 @@ pub struct Noise {
     norm: f64,
     /// The encryptions that g and the products descend from.
     origins: Origins,
-    /// Whether it is independent of the ciphertext's components, taken to be uniform; see [`Noise::plus_rounding`].
+    /// Whether it is independent of the ciphertext's components, taken to be uniform; see [`Noise::plus_switching`].
     detached: bool,
     /// The average case.
     pub average: Average,
@@ -251,16 +253,17 @@ impl Noise {
         Self { sigma: root(&|x| x.sigma), weighted, products, ..self }
     }
 
-    /// The sum with what dividing this ciphertext's components leaves.
+    /// The sum with what switching this ciphertext leaves: the rounding of a division, the digits of a key switch times the
+    /// errors of its key.
     ///
     /// Variances add if the error is independent of the components. It is for a fresh encryption, whose components are
-    /// uniform whatever its error, and stays so through divisions, rotations and products with public polynomials, and in
+    /// uniform whatever its error, and stays so through switches, rotations and products with public polynomials, and in
     /// sums and products of ciphertexts that have no encryption in common. The sum of x and of x switched down and brought
     /// up again is another matter: its error is the rounding to come.
     #[must_use]
-    pub fn plus_rounding(self, rounding: Self) -> Self {
-        let sum = self.plus(rounding);
-        if self.detached { sum.with_variances(&[self, rounding]) } else { sum }
+    pub fn plus_switching(self, switching: Self) -> Self {
+        let sum = self.plus(switching);
+        if self.detached { sum.with_variances(&[self, switching]) } else { sum }
     }
 
     /// The sum e K' + e' K of two products, `self` and `other`, where e and e' are the errors of two ciphertexts and K and
@@ -282,6 +285,23 @@ impl Noise {
     pub fn either(self, other: Self) -> Self {
         let remainder = self.remainder.max(other.remainder);
         Self { sigma: self.sigma.max(other.sigma) + 0.5, remainder, norm: remainder, ..self.plus(other) }
+    }
+
+    /// What either error keeps to, with the average case of the first: one error in the place of several, which is not
+    /// independent of any ciphertext's components.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        let larger = |of: &dyn Fn(&Self) -> f64| of(&self).max(of(&other));
+        Self {
+            sigma: larger(&|x| x.sigma),
+            remainder: larger(&|x| x.remainder),
+            weighted: std::array::from_fn(|i| larger(&|x| x.weighted[i])),
+            products: std::array::from_fn(|i| larger(&|x| x.products[i])),
+            norm: larger(&|x| x.norm),
+            origins: self.origins.union(&other.origins),
+            detached: false,
+            ..self
+        }
     }
 
     /// The error of a ciphertext added to itself.
@@ -307,53 +327,6 @@ impl Noise {
             average: self.average.times(log2_factor),
             reference: self.reference.times(log2_factor),
         }
-    }
-
-    /// The product with another error, of one with itself if `same`.
-    ///
-    /// With disjoint origins the degrees of products add. Otherwise, and beyond the highest degree, a coefficient is at
-    /// most |a|_2 |b|_2; g r of such is at most sqrt(largest |h|^2) |r|_2 tail, if that is less.
-    #[must_use]
-    pub fn product(self, other: Self, log_n: u32, same: bool) -> Self {
-        if self.is_unknown() || other.is_unknown() {
-            return Self::UNKNOWN;
-        }
-        let [this, other] = [self, other].map(|x| x.with_weighted_bounded(log_n));
-        let log2_n = f64::from(log_n);
-        let apart = !same && self.origins.disjoint(&other.origins);
-        let mut out = Self {
-            origins: self.origins.union(&other.origins),
-            detached: apart && self.detached && other.detached,
-            average: self.average.error().product(&other.average.error(), log_n, same),
-            reference: self.reference.product(&other.reference, log_n),
-            ..Self::ZERO
-        };
-        let [a, b] = [&self, &other].map(|x| x.graded());
-        let norms = tails::tails(log_n, LOG2_FAILURE_INSIDE).norm;
-        for (i, x) in a.iter().enumerate() {
-            for (j, y) in b.iter().enumerate() {
-                // Degrees i + 1 and j + 1 make i + j + 2.
-                match out.products.get_mut(i + j).filter(|_| apart) {
-                    Some(product) => *product = log2_add(*product, x + y + log2_n / 2.0),
-                    None => out.remainder = log2_add(out.remainder, x + norms[i] + y + norms[j] + log2_n),
-                }
-            }
-        }
-        let single = spectrum::log2_peak(log_n) / 2.0 + tail(log_n, LOG2_FAILURE_INSIDE).log2() - log2_n / 2.0;
-        for (grades, r) in [(a, other.norm), (b, this.norm)] {
-            for (i, x) in grades.iter().enumerate() {
-                let least = if apart && i == 0 { norms[0].min(single) } else { norms[i] };
-                out.remainder = log2_add(out.remainder, x + least + r + log2_n);
-            }
-        }
-        out.remainder = log2_add(out.remainder, this.norm + other.norm + log2_n);
-        out.norm = out.remainder;
-        out
-    }
-
-    /// Parameters of g and the products.
-    fn graded(&self) -> [f64; DEGREES] {
-        std::array::from_fn(|i| if i == 0 { self.sigma } else { self.products[i - 1] })
     }
 
     fn products_bound(&self, log_n: u32, log2_failure: u32) -> f64 {
@@ -387,17 +360,18 @@ pub fn tail(log_n: u32, log2_failure: u32) -> f64 {
 /// How large |g(zeta)| is at the most over all roots of X^N + 1, in units of 2^sigma sqrt(N), except with probability
 /// 2^-log2_failure.
 ///
-/// Given the keys, the part of g(zeta) in any direction is sub-Gaussian with the variance 2^2sigma V(zeta) N/2, where V is
-/// a mean of the values that the secret and the errors of keys, moved by automorphisms, have at the roots: at most
-/// p = `peak`, and m, their fourth moment, in that moment. One of 32 directions is within pi/32 of that of g(zeta), so that
-/// P(|g(zeta)| > x 2^sigma sqrt(N)) <= 32 exp(-c x^2 / V) with c = cos^2(pi/32). As exp(-a/V) / V^4 grows with V up to a/4,
-/// the sum over the N/2 pairs of roots is at most 32 (N/2) (m / p^4) exp(-c x^2 / p): few roots are near the largest.
+/// Given the keys, the part of g(zeta) in any direction has at most the moments of a Gaussian of variance
+/// 2^2sigma V(zeta) N/2, where V is a mean of the squares that the secret and the errors of keys, moved by automorphisms,
+/// have at the roots. The mean over all directions is E |g(zeta)|^2p <= p! (2^2sigma V(zeta) N)^p. What is known of the
+/// moments of V bounds the sum over the N/2 pairs of roots, and the best p gives a tail by Markov's inequality.
 #[must_use]
 pub fn root_tail(log_n: u32, log2_failure: u32) -> f64 {
-    let peak = spectrum::log2_peak(log_n);
-    let roots = f64::from(log_n) - 1.0 + spectrum::log2_moment(log_n, 4) - 4.0 * peak;
-    let x2 = std::f64::consts::LN_2 * (roots + f64::from(log2_failure + 5)) / 0.9903;
-    (x2 * peak.exp2()).sqrt()
+    let all = f64::from(log_n - 1 + log2_failure);
+    let step = |(factorial, least): (f64, f64), p: usize| {
+        let factorial = factorial + (p as f64).log2();
+        (factorial, least.min((all + factorial + spectrum::log2_moment(log_n, p)) / (2.0 * p as f64)))
+    };
+    (1..=tails::MOMENTS).fold((0.0, f64::INFINITY), step).1.exp2()
 }
 
 /// The standard deviation that rounding adds: tau_0 + tau_1 s (+ tau_2 s^2 is bounded apart) for a ternary s.
@@ -447,7 +421,7 @@ pub fn public(n: usize, sigma: f64) -> Noise {
     let variance = (sigma * sigma * (4.0 / 3.0 * n + 1.0)).log2();
     let average = Average::of(0, variance + (1.0 - half).log2()).plus(&Average::of(1, variance + half.log2()));
     let worst = (6.0 * sigma * (4.0 * n.sqrt() + 1.0)).log2();
-    Noise::gaussian(1.1 * sigma * (2.0 * n + 1.0).sqrt())
+    Noise::gaussian(1.16 * sigma * (2.0 * n + 1.0).sqrt())
         .with_average(average)
         .with_reference(Reference::of(worst, variance))
 }
@@ -497,7 +471,7 @@ pub fn gadget(n: usize, error_sigma: f64, digits: &[DigitSize], log2_p: f64, ove
         let worst = (n as f64).log2() / 2.0 + scale + (6.0 * error_sigma * k * digit.errors as f64).log2();
         let reference = Reference::of(worst, variance);
         let term = uniform.plus(extra).with_average(Average::of(1, variance)).with_reference(reference);
-        sum.plus(term)
+        sum.plus_switching(term)
     })
 }
 

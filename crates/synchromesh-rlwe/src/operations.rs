@@ -150,7 +150,7 @@ impl<B: Backend> KeySwitching<B> {
         let parts = switcher.switch(context, c2, &key, [Some(c0), Some(c1)], 1)?;
         let params = context.params();
         let dropped = params.ring().log2(params.level(ct.level())?) - params.ring().log2(params.level(level)?);
-        let noise = ct.noise().times(-dropped).plus(switcher.noise());
+        let noise = ct.noise().times(-dropped).plus_switching(switcher.noise());
         Ciphertext::new(params, Vec::from(parts), level, ct.key(), noise)
     }
 
@@ -173,7 +173,7 @@ impl<B: Backend> KeySwitching<B> {
         let key = keys.prepared(context, Source::Galois(g), plan)?;
         let parts = switcher.switch(context, &ct.parts()[1], &key, [Some(&ct.parts()[0]), None], 1)?;
         let parts = parts.iter().map(|p| Ok(p.automorphism(context.backend(), g)?)).collect::<Result<_, Error>>()?;
-        let noise = ct.noise().moved().plus(switcher.noise());
+        let noise = ct.noise().moved().plus_switching(switcher.noise());
         Ciphertext::new(context.params(), parts, ct.level(), ct.key(), noise)
     }
 
@@ -202,7 +202,7 @@ impl<B: Backend> KeySwitching<B> {
             let addends = [Some(D::operand(&ct.parts()[0])), None];
             let output = Output { ntt: D::ntt_primes(switcher.target()), galois: g };
             let parts = switcher.mod_down(context, accumulator, addends, &output)?.map(D::take);
-            let noise = ct.noise().moved().plus(switcher.noise());
+            let noise = ct.noise().moved().plus_switching(switcher.noise());
             out.push(Ciphertext::new(context.params(), Vec::from(parts), ct.level(), ct.key(), noise)?);
         }
         Ok(out)
@@ -225,7 +225,7 @@ impl<B: Backend> KeySwitching<B> {
         let switcher = Self::switcher(context, plan, ct.level(), ct.level())?;
         let key = keys.prepared(context, Source::Key(ct.key()), plan)?;
         let parts = switcher.switch(context, &ct.parts()[1], &key, [Some(&ct.parts()[0]), None], 1)?;
-        let noise = ct.noise().plus(switcher.noise());
+        let noise = ct.noise().plus_switching(switcher.noise());
         Ciphertext::new(context.params(), Vec::from(parts), ct.level(), keys.target(), noise)
     }
 

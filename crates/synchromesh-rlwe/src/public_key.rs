@@ -136,7 +136,7 @@ fn fresh_noise(params: &Params, special: &IndexSet) -> Noise {
     if special.is_empty() {
         return public;
     }
-    public.times(-params.ring().log2(special)).plus(params.rounding_noise(2))
+    public.times(-params.ring().log2(special)).plus_switching(params.rounding_noise(2))
 }
 
 /// u times the rows of `column` that `u` has.

@@ -14,7 +14,7 @@ use crate::second_key::{second_id, second_seed};
 use crate::spectrum;
 pub use crate::wire::KeyId;
 
-/// After so many secrets in a row that are not even, which one in a hundred is, the generator is at fault.
+/// After so many secrets in a row that are not even, which one in twenty is, the generator is at fault.
 const MOST_ATTEMPTS: u64 = 64;
 
 impl KeyId {
@@ -87,7 +87,7 @@ impl<B: Backend> SecretKey<B> {
     /// Draws a new secret key.
     ///
     /// # Errors
-    /// [`Error::Entropy`] without randomness, or when the device fails.
+    /// [`Error::Entropy`] without randomness, [`Error::Params`] when it gives no even secret, or when the device fails.
     pub fn generate(context: &Context<B>, randomness: &mut Randomness) -> Result<Self, Error> {
         let seed = randomness.next_seed()?;
         let mut id = [0; 16];
@@ -112,8 +112,8 @@ impl<B: Backend> SecretKey<B> {
     /// A secret key from its ternary coefficients.
     ///
     /// # Errors
-    /// [`Error::Ring`] when there are not N of them, [`Error::Params`] when one is not -1, 0 or 1, [`Error::Security`]
-    /// when QP is too large for N.
+    /// [`Error::Ring`] when there are not N of them, [`Error::Params`] when one is not -1, 0 or 1 and for a secret that is
+    /// less even at the roots of X^N + 1 than certificates take it to be, [`Error::Security`] when QP is too large for N.
     pub fn from_small(context: &Context<B>, id: KeyId, small: SmallPoly) -> Result<Self, Error> {
         // Without a branch on a coefficient: -1, 0, 1 are the words 0, 1, 2 once 1 is added.
         let outside = small.as_slice().iter().fold(false, |bad, &x| bad | (x.wrapping_add(1) as u64 > 2));
@@ -133,9 +133,18 @@ impl<B: Backend> SecretKey<B> {
 
     /// A ternary secret on the primes of its keys.
     fn on(context: &Context<B>, id: KeyId, small: SmallPoly, keyed: &IndexSet) -> Result<Self, Error> {
-        context.params().require_secure(keyed)?;
+        let params = context.params();
+        params.require_secure(keyed)?;
         let poly = Poly::from_signed(context.backend(), keyed, small.as_slice())?.into_ntt(context.backend())?;
-        Ok(Self { id, small, slots: SecretPoly::new(poly), second: None })
+        let slots = SecretPoly::new(poly);
+        // Certificates under a bound on the key's norm ask for nothing else.
+        if params.key_bound().is_none() && !spectrum::is_even(params.ring().log_n(), small.as_slice()) {
+            return Err(Error::params(
+                "a secret key is larger at some root of X^N + 1 than certificates of noise allow: no key that this version \
+                 generates is; generate a new one",
+            ));
+        }
+        Ok(Self { id, small, slots, second: None })
     }
 
     /// The second secret key, derived from this one, where the parameters have one.

@@ -1,8 +1,8 @@
 //! The values of a secret at the roots of X^N + 1, which decide how errors that it multiplies add up in products.
 //!
 //! For a random ternary s the values |s(zeta)|^2 behave like exponential variables of mean 2N/3. A key is drawn again
-//! until its own largest value and first moments are near that, which about one in a hundred fails: certificates then
-//! rest on what is known of the key and not on what is likely.
+//! until its own largest value and first moments are near that, which about one in twenty fails: certificates then rest
+//! on what is known of the key and not on what is likely.
 
 use zeroize::Zeroizing;
 
@@ -12,9 +12,14 @@ pub const POWER: f64 = 0.72;
 /// Bounds on the mean of (|s(zeta)|^2 / (POWER N))^j for j = 1..4; 1, 2, 6, 24 times 0.926^j for exponential values.
 const MOMENTS: [f64; 4] = [1.0, 2.3, 8.0, 44.0];
 
-/// The largest |s(zeta)|^2 over POWER N: the logarithm of the number of pairs of roots, and 5 more.
+/// The largest |s(zeta)|^2 over its mean 2N/3: the logarithm of the number of pairs of roots, and 3 more.
+pub(crate) fn largest(log_n: u32) -> f64 {
+    f64::from(log_n - 1) * std::f64::consts::LN_2 + 3.0
+}
+
+/// The largest |s(zeta)|^2 over POWER N.
 fn peak(log_n: u32) -> f64 {
-    (f64::from(log_n - 1) * std::f64::consts::LN_2 + 5.0) / (POWER * 1.5)
+    largest(log_n) / (POWER * 1.5)
 }
 
 /// log2 of a bound on the mean of (|s(zeta)|^2 / (POWER N))^j.
@@ -120,7 +125,7 @@ mod tests {
                     is_even(log_n, secret.as_slice())
                 })
                 .count();
-            assert!(good * 100 >= 95 * keys, "{good} of {keys}");
+            assert!(good * 100 >= 90 * keys, "{good} of {keys}");
             let sign = |j: usize| if (std::f64::consts::PI * 5.0 * j as f64 / n as f64).cos() > 0.0 { 1 } else { -1 };
             let tone: Vec<i64> = (0..n).map(sign).collect();
             assert!(!is_even(log_n, &tone));

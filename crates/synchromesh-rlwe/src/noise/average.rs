@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::log2_add;
+use crate::spectrum;
 
 /// Powers of |s(zeta)|^2 that are kept; more are counted at the highest, with the variance they have.
 const POWERS: usize = 8;
@@ -56,6 +57,34 @@ impl Average {
     pub fn log2_sigma(&self) -> f64 {
         let weighted = self.powers.iter().zip(FACTORIALS).map(|(v, moment)| v + moment.log2());
         weighted.fold(f64::NEG_INFINITY, log2_add) / 2.0
+    }
+
+    /// log2 of what the largest of the error's values at the N/2 pairs of roots, over sqrt(N), exceeds with probability
+    /// 2^-`log2_failure` over keys that pass for even, errors and uniform messages: given w = |s(zeta)|^2 over its mean,
+    /// a value is a complex Gaussian, of the variance that w makes.
+    #[must_use]
+    pub fn log2_largest_at_roots(&self, log_n: u32, log2_failure: u32) -> f64 {
+        const STEPS: u32 = 400;
+        let largest = spectrum::largest(log_n);
+        let step = largest / f64::from(STEPS);
+        let unit = self.log2_sigma();
+        let variance = |w: f64| {
+            let power = |(k, v): (usize, &f64)| (v - 2.0 * unit).exp2() * w.powi(k as i32);
+            self.powers.iter().enumerate().map(power).sum::<f64>()
+        };
+        let points: Vec<(f64, f64)> =
+            (0..STEPS).map(|i| (f64::from(i) + 0.5) * step).map(|w| ((-w).exp() * step, variance(w))).collect();
+        let share: f64 = points.iter().map(|(weight, _)| weight).sum();
+        let exceeds = |log2: f64| {
+            let square = (2.0 * log2).exp2();
+            let at: f64 = points.iter().map(|(weight, v)| weight * (-square / v).exp()).sum();
+            f64::from(log_n - 1) + (at / share).log2() > -f64::from(log2_failure)
+        };
+        let halve = |(low, high): (f64, f64), _| {
+            let middle = 0.5 * (low + high);
+            if exceeds(middle) { (middle, high) } else { (low, middle) }
+        };
+        unit + (0..40).fold((-1.0, 12.0), halve).0
     }
 
     fn zip(&self, other: &Self, f: impl Fn(f64, f64) -> f64) -> Self {

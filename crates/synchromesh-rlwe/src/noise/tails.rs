@@ -31,7 +31,7 @@ use crate::spectrum;
 pub const DEGREES: usize = 6;
 
 /// Moments that are tried.
-const MOMENTS: usize = 128;
+pub(super) const MOMENTS: usize = 128;
 
 /// Failure exponents with a table of their own: those of decryptions, of one to sixteen parts, and of bounds that enter
 /// others.

@@ -14,7 +14,7 @@ use super::{DEGREES, LOG2_FAILURE_INSIDE, Noise, log2_add, tail};
 use crate::spectrum;
 
 /// More than the largest |p(zeta)| over N B for coefficients of at most B: the sum of |cos| over equal angles, 2 / pi.
-const LARGEST_AT_ROOT: f64 = 0.64;
+pub const LARGEST_AT_ROOT: f64 = 0.64;
 
 impl Noise {
     /// The same with w in the remainder.

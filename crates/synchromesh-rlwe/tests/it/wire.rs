@@ -477,3 +477,20 @@ fn secret_keys_reveal_nothing_but_their_container() {
         assert_eq!(SecretKey::from_small(&f.context, f.secret.id(), small).err().unwrap().kind(), "params");
     }
 }
+
+#[test]
+fn a_secret_key_that_certificates_do_not_hold_for_is_refused() {
+    let f = small(23);
+    let read = |small: Vec<i64>| {
+        let small = synchromesh_ring::sampler::SmallPoly::from_vec(small);
+        SecretKey::from_small(&f.context, f.secret.id(), small).map(|key| key.to_bytes(&f.context, None).unwrap())
+    };
+    let own = f.secret.small().as_slice();
+    assert_eq!(read(own.to_vec()).unwrap(), f.secret.to_bytes(&f.context, None).unwrap());
+    // X times the secret is as large at every root; a third of it on one frequency is not.
+    let (last, others) = own.split_last().unwrap();
+    read([&[-last], others].concat()).unwrap();
+    let tone = own.iter().enumerate().map(|(i, &x)| if i % 3 == 0 { 1 } else { x }).collect();
+    let error = read(tone).unwrap_err();
+    assert!(error.kind() == "params" && error.to_string().contains("generate a new one"), "{error}");
+}

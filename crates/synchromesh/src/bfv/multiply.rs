@@ -433,7 +433,7 @@ pub(super) fn relinearized<B: Backend>(
     for (x, y) in out.iter_mut().zip([&p0, &p1]) {
         convert(backend, &constants.down, y, x, ConvertMode::Add)?;
     }
-    let noise = noise.plus(switcher.noise());
+    let noise = noise.plus_switching(switcher.noise());
     Ok(Ciphertext::new(RlweCiphertext::new(context.params().rlwe(), Vec::from(out), level, key, noise)?, ()))
 }
 

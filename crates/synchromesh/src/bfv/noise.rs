@@ -67,7 +67,7 @@ pub(super) struct Operand {
 
 impl Operand {
     fn error(self) -> Noise {
-        self.own.plus_rounding(self.rounding)
+        self.own.plus_switching(self.rounding)
     }
 }
 

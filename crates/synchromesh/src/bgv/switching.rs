@@ -45,7 +45,7 @@ impl Move {
         if level < from.level() {
             let dropped = params.log2_modulus(from.level())? - params.log2_modulus(level)?;
             let rounding = params.rlwe().rounding_noise(from.components());
-            noise = noise.times(-dropped).plus(rounding).plus(noise::message_switch());
+            noise = noise.times(-dropped).plus_switching(rounding).plus(noise::message_switch());
             factor = factor.over(&context.params().divisor_mod_t(from.level(), level)?, t);
         }
         Ok(Self { constant, between, level, noise, factor })

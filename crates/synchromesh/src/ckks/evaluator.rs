@@ -240,7 +240,7 @@ impl<B: Backend> Evaluator<B> {
         } else {
             (x.scale().clone(), before)
         };
-        let noise = divided.plus(noise::switched(after, self.log_n()));
+        let noise = divided.plus_switching(noise::switched(after, self.log_n()));
         self.settled(self.finish(inner, noise, scale, x.bound())?)
     }
 
@@ -296,7 +296,7 @@ impl<B: Backend> Evaluator<B> {
     fn moved(&self, x: &Ciphertext<B>, inner: rlwe::Ciphertext<B, Ntt>) -> Result<Ciphertext<B>> {
         let switching = self.switching("rotation")?;
         let added = switching.noise_under(self.context.rlwe(), x.inner().key(), x.level(), x.level())?;
-        let noise = x.inner().noise().moved().plus(noise::switched(added, self.log_n()));
+        let noise = x.inner().noise().moved().plus_switching(noise::switched(added, self.log_n()));
         self.finish(inner, noise, x.scale().clone(), x.bound())
     }
 

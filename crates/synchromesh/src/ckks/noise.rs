@@ -12,7 +12,9 @@
 //! its largest |s(zeta)|^2 is near what is typical, and the errors of keys are taken to be as even.
 
 use synchromesh_rlwe::Noise;
-use synchromesh_rlwe::noise::{Average, LOG2_FAILURE_INSIDE, Reference, log2_add, require_room, root_tail, rounding};
+use synchromesh_rlwe::noise::{
+    Average, LARGEST_AT_ROOT, LOG2_FAILURE_INSIDE, Reference, log2_add, require_room, root_tail, rounding,
+};
 
 use super::embedding::fixed;
 use super::params::Params;
@@ -98,12 +100,6 @@ pub(crate) fn sum(x: Noise, y: Noise, twice: bool) -> Noise {
     if twice { x.doubled() } else { x.sum(y) }
 }
 
-/// The larger bounds of two errors, of all that either descends from; the average case of the first.
-pub(crate) fn worse(x: Noise, y: Noise) -> Noise {
-    let worse = x.with_certificate(x.sigma.max(y.sigma), x.remainder.max(y.remainder));
-    worse.with_origins(x.origins().union(y.origins()))
-}
-
 /// What a key switch adds, in the canonical norm: its remainder, if any, bounds coefficients.
 pub(crate) fn switched(noise: Noise, log_n: u32) -> Noise {
     noise.with_larger_remainder(f64::from(log_n))
@@ -127,12 +123,12 @@ pub(crate) fn rounded(n: usize, log_n: u32, components: usize) -> Noise {
 
 /// The error of encoding values of modulus at most `bound` at scale 2^`log2_scale`, in the canonical norm.
 ///
-/// Each coefficient is rounded to an integer, so at most N/2 in a slot. The transform in doubles is within
+/// Each coefficient is rounded to an integer, so at most 0.64 N/2 in a slot. The transform in doubles is within
 /// (5 log2(N/2) + 2) u in the relative 2-norm, hence sqrt(N/2) times that of the largest slot; the scale itself is
 /// rounded to a double, and values may exceed the bound by 2^-50. The transform in integers, which takes over where that
 /// would count, bounds each coefficient.
 pub(crate) fn encoding(log_n: u32, log2_scale: f64, bound: f64) -> Noise {
-    let rounding = f64::from(log_n) - 1.0;
+    let rounding = f64::from(log_n) - 1.0 + LARGEST_AT_ROOT.log2();
     let largest = log2_scale + bound.log2();
     let transform = largest
         + match fixed::surely_serves(largest) {
@@ -185,22 +181,4 @@ pub(crate) fn check_flooded(params: &Params, level: usize, factor: Factor, sigma
 pub(crate) fn check(params: &Params, level: usize, log2_message: f64, noise: Noise) -> Result<()> {
     let bits = phase(params, log2_message, noise);
     Ok(require_room(bits, room(params, level)?, level, params.failure_limit().log2_failure())?)
-}
-
-#[cfg(test)]
-mod tests {
-    use synchromesh_rlwe::noise::Origins;
-
-    use super::*;
-
-    #[test]
-    fn the_worse_of_two_errors_has_the_origins_of_both() {
-        let [x, y] = [1, 2].map(|i| Noise::gaussian(i as f64).with_origins(Origins::one(i)));
-        let worse = worse(x, y);
-        assert_eq!(worse.sigma, 1.0);
-        // A sum with either is of errors that may be the same: parameters add.
-        for own in [x, y] {
-            assert!((worse.sum(own).sigma - log2_add(worse.sigma, own.sigma)).abs() < 1e-9);
-        }
-    }
 }

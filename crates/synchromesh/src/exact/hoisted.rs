@@ -36,18 +36,18 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let added = switching.noise_under(context, key, from, from)?;
         let mut total = Noise::ZERO;
         for (noise, norms) in terms {
-            let rotated = noise.plus(added);
+            let rotated = noise.plus_switching(added);
             let term = norms.map_or(rotated, |n| {
                 rotated.times_poly(params.log_n(), n.norm2, n.norm1).plus(S::product_noise(n.norm1))
             });
             total = total.plus(term).plus(S::sum_noise());
         }
         if to == from {
-            return Ok((total.plus(added), header.clone()));
+            return Ok((total.plus_switching(added), header.clone()));
         }
         let dropped = params.log2_modulus(from)? - params.log2_modulus(to)?;
         let (header, noise) = S::lowered(params, header, from, to)?;
-        Ok((total.times(-dropped).plus(switching.noise_under(context, key, from, to)?).plus(noise), header))
+        Ok((total.times(-dropped).plus_switching(switching.noise_under(context, key, from, to)?).plus(noise), header))
     }
 
     /// The terms of a mask times a difference, whose digits add the error of two key switches, and of what is subtracted.
@@ -60,7 +60,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let (context, switching) = (self.context().rlwe(), self.switching("rotation")?);
         let key = switching.key_at(context.params(), level);
         let second = switching.noise_under(context, key, level, level)?;
-        Ok([(difference.plus(second).plus(S::sum_noise()), Some(*norms)), (zeros, None)])
+        Ok([(difference.plus_switching(second).plus(S::sum_noise()), Some(*norms)), (zeros, None)])
     }
 
     /// A sum of hoisted ciphertexts times factors, rotated by k and brought down to a level, with the noise of each.
@@ -203,7 +203,7 @@ impl<S: Scheme, B: Backend> MatrixArithmetic for Evaluator<S, B> {
             let dropped = params.log2_modulus(x.level())? - params.log2_modulus(level)?;
             let added = switching.noise_under(context, x.inner().key(), x.level(), level)?;
             let lowered = S::lowered(params, x.header(), x.level(), level)?.1;
-            budgets.push((level, self.budget(x.noise().times(-dropped).plus(added).plus(lowered), level)?));
+            budgets.push((level, self.budget(x.noise().times(-dropped).plus_switching(added).plus(lowered), level)?));
         }
         self.relinearize_to(x, cheapest(&budgets).unwrap_or(x.level()))
     }

@@ -65,7 +65,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let mut total = added;
         for giant in &sum.terms {
             for (input, size) in giant {
-                let rotated = inputs[*input].noise().moved().plus(added);
+                let rotated = inputs[*input].noise().moved().plus_switching(added);
                 let times = |norms| super::evaluator::times_known::<S>(rotated, params.log_n(), norms);
                 let term = size.map_or(rotated, times);
                 total = total.plus(term).plus(S::sum_noise());

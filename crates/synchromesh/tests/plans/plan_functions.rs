@@ -126,7 +126,7 @@ fn the_report_names_every_ciphertext_with_its_noise_and_memory() {
 #[test]
 fn a_function_keeps_budgets_or_says_what_it_takes() {
     let whole = description(SchemeName::Bgv).plan_exact::<bgv::Bgv>(2, function).unwrap();
-    let budget = Some(whole.key_bytes * 3 / 4);
+    let budget = Some(whole.key_bytes - 1);
     let tight = Description { max_key_bytes: budget, ..description(SchemeName::Bgv) };
     let plan = tight.plan_exact::<bgv::Bgv>(2, function).unwrap();
     assert!(Some(plan.key_bytes) <= budget && plan.key_bytes < whole.key_bytes);

@@ -11,7 +11,7 @@ const SCHEMES: [SchemeName; 3] = [SchemeName::Bfv, SchemeName::Bgv, SchemeName::
 
 /// Several levels at 128 bits, where security leaves room for a P of one or two primes and so for several digits.
 fn description(scheme: SchemeName) -> Description {
-    let (depth, precision) = if scheme == SchemeName::Ckks { (4, Some(15)) } else { (3, None) };
+    let (depth, precision) = if scheme == SchemeName::Ckks { (4, Some(15)) } else { (4, None) };
     let t = (scheme != SchemeName::Ckks).then(|| "65537".to_owned());
     Description { rotations: vec![1], precision, t, max_digits: Some(9), ..Description::new(scheme, depth) }
 }

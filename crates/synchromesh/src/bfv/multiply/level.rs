@@ -140,13 +140,13 @@ pub(super) fn product_noise<B: Backend>(
         if switched {
             // The switch rounds to 1, which is Q/P here.
             let from = if how.merged { params.rlwe().level(b.level())? } else { q };
-            second.rounding = second.rounding.plus(scaling(from, p, 2).times(log2_q - ring.log2(p)));
+            second.rounding = second.rounding.plus_switching(scaling(from, p, 2).times(log2_q - ring.log2(p)));
         }
         let product = noise::cross_terms(params, log2_q, [first, second], size, std::ptr::eq(*a, *b));
         sum = sum.sum(product);
     }
     let (leaving, staying) = if switched { (p, q) } else { (q, p) };
-    Ok(sum.plus(scaling(leaving, staying, 3)))
+    Ok(sum.plus_switching(scaling(leaving, staying, 3)))
 }
 
 /// The level to multiply at.
@@ -166,7 +166,7 @@ pub(super) fn choose<B: Backend>(
                 let second = next.second_base(context, level, how, pairs)?;
                 let product = product_noise(context, level, &second, how, pairs)?;
                 let switch = next.switch_noise(context, level, pairs)?;
-                Ok(bound(product.plus(switch)) - params.log2_modulus(level)?)
+                Ok(bound(product.plus_switching(switch)) - params.log2_modulus(level)?)
             };
             let most = fraction(lowest)? + LOSS;
             let mut level = lowest;

@@ -139,7 +139,7 @@ impl<B: Backend> Evaluator<B> {
         // The true scale is the target's times 1 + d with |d| at most 1/2 over the factor.
         let log2 = if self.auto() { params.at(level)?.log2 } else { x.log2_scale() };
         let deviation = Noise::bounded(0.6 / size).times(log2 + x.bound().log2());
-        Ok(Held::Made(self.finish(inner, noise.plus(rounding).plus(deviation), target.clone(), x.bound())?))
+        Ok(Held::Made(self.finish(inner, noise.plus_switching(rounding).plus(deviation), target.clone(), x.bound())?))
     }
 
     /// Every component times a constant given by its residues.
@@ -164,7 +164,7 @@ impl<B: Backend> Evaluator<B> {
         let rlwe = params.rlwe();
         let dropped = rlwe.ring().log2(rlwe.level(ct.level())?) - rlwe.ring().log2(rlwe.level(ct.level() - 1)?);
         let rounding = noise::rounded(params.n(), params.log_n(), ct.parts().len());
-        Ok(ct.noise().times(-dropped).plus(rounding))
+        Ok(ct.noise().times(-dropped).plus_switching(rounding))
     }
 }
 

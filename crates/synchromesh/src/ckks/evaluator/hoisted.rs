@@ -55,18 +55,18 @@ impl<B: Backend> Evaluator<B> {
         let bounds = terms.iter().map(|(x, _)| x.header.bound);
         let made = |noise| rlwe::Ciphertext::new(params.rlwe(), parts, level, key, noise);
         if !weighted {
-            let noise = terms.iter().fold(added, |sum, (x, _)| sum.plus(x.inner.noise().plus(added)));
+            let noise = terms.iter().fold(added, |sum, (x, _)| sum.plus(x.inner.noise().plus_switching(added)));
             return self.finish(made(noise)?, noise, own.scale.clone(), bounds.sum());
         }
         let bound = bounds.fold(0.0, f64::max);
-        let rotated = terms.iter().map(|(x, _)| x.inner.noise()).fold(Noise::ZERO, Noise::either).plus(added);
+        let rotated = terms.iter().map(|(x, _)| x.inner.noise()).fold(Noise::ZERO, Noise::either).plus_switching(added);
         let rounding = |size: f64| self.context.encoding_noise(own.log2, size).remainder;
         let sizes = terms.iter().filter_map(|(_, factor)| factor.map(|(_, size)| rounding(*size)));
         let errors = sizes.fold(f64::NEG_INFINITY, log2_add);
         let message = own.log2 + bound.log2();
         let noise = rotated.times(log2_add(own.log2, errors)).plus(Noise::at_most(message + errors)).plus(added);
         noise::check(params, from, message + own.log2, noise)?;
-        let noise = noise.times(-own.dropped.log2()).plus(switched(level)?);
+        let noise = noise.times(-own.dropped.log2()).plus_switching(switched(level)?);
         self.settled(self.finish(made(noise)?, noise, own.square.over(&own.dropped)?, bound)?)
     }
 }

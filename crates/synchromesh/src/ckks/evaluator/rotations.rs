@@ -73,8 +73,8 @@ impl<B: Backend> Evaluator<B> {
         let switched =
             |from, to| Ok::<_, Error>(noise::switched(switching.noise_under(context, key, from, to)?, log_n));
         let added = switched(level, level)?;
-        let worst = |a: Noise, x: &Held<'_, B>| noise::worse(a, x.inner().noise());
-        let rotated = inputs.iter().fold(first.inner().noise(), worst).moved().plus(added);
+        let worst = |a: Noise, x: &Held<'_, B>| a.worse(x.inner().noise());
+        let rotated = inputs.iter().fold(first.inner().noise(), worst).moved().plus_switching(added);
         let bound = inputs.iter().map(|x| x.bound()).fold(0.0, f64::max);
         let giants = added.times((sum.terms.len() as f64).log2());
         let inner: Vec<_> = inputs.iter().map(|x| x.inner()).collect();
@@ -96,7 +96,7 @@ impl<B: Backend> Evaluator<B> {
             .plus(Noise::at_most(message + errors))
             .plus(giants);
         noise::check(params, level, message + own.log2 + sum.gain.log2(), noise)?;
-        let noise = noise.times(-own.dropped.log2()).plus(switched(level, to)?);
+        let noise = noise.times(-own.dropped.log2()).plus_switching(switched(level, to)?);
         self.settled(self.finish(made(noise)?, noise, own.square.over(&own.dropped)?, bound * sum.gain)?)
     }
 }

@@ -18,7 +18,7 @@ impl<B: Backend> Evaluator<B> {
         }
         let inner = switching.rekey(context, x.inner())?;
         let added = switching.noise_under(context, inner.key(), x.level(), x.level())?;
-        let noise = x.inner().noise().plus(noise::switched(added, self.log_n()));
+        let noise = x.inner().noise().plus_switching(noise::switched(added, self.log_n()));
         self.finish(inner, noise, x.scale().clone(), x.bound())
     }
 
