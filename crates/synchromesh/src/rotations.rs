@@ -284,6 +284,12 @@ mod tests {
     }
 
     #[test]
+    fn a_rotation_named_twice_has_one_key() {
+        let both = Rotations::by([3, -1, 3, 0]).and(&Rotations::by([5, -1]).and_swap());
+        assert_eq!(both, Rotations { by: vec![-1, 3, 5], swap: true });
+    }
+
+    #[test]
     fn every_rotation_is_a_sum_of_steps_with_keys() {
         for (steps, row, most) in [
             ((1..100).collect::<Vec<i64>>(), 1024usize, 20usize),
