@@ -17,6 +17,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(arg) = args.next() {
         if arg == "--record" {
             options.record = Some(args.next().ok_or("--record takes a file")?.into());
+        } else if arg.starts_with('-') {
+            return Err(format!("{arg} is unknown; noise_suite [--record FILE] [OUT [LOG_N:KEYS ...]]").into());
         } else if out.is_none() {
             out = Some(arg);
         } else {

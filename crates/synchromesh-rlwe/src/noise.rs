@@ -366,12 +366,7 @@ pub fn tail(log_n: u32, log2_failure: u32) -> f64 {
 /// moments of V bounds the sum over the N/2 pairs of roots, and the best p gives a tail by Markov's inequality.
 #[must_use]
 pub fn root_tail(log_n: u32, log2_failure: u32) -> f64 {
-    let all = f64::from(log_n - 1 + log2_failure);
-    let step = |(factorial, least): (f64, f64), p: usize| {
-        let factorial = factorial + (p as f64).log2();
-        (factorial, least.min((all + factorial + spectrum::log2_moment(log_n, p)) / (2.0 * p as f64)))
-    };
-    (1..=tails::MOMENTS).fold((0.0, f64::INFINITY), step).1.exp2()
+    tails::tails(log_n, log2_failure).root.exp2()
 }
 
 /// The standard deviation that rounding adds: tau_0 + tau_1 s (+ tau_2 s^2 is bounded apart) for a ternary s.

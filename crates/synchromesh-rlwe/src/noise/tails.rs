@@ -31,7 +31,7 @@ use crate::spectrum;
 pub const DEGREES: usize = 6;
 
 /// Moments that are tried.
-pub(super) const MOMENTS: usize = 128;
+const MOMENTS: usize = 128;
 
 /// Failure exponents with a table of their own: those of decryptions, of one to sixteen parts, and of bounds that enter
 /// others.
@@ -46,6 +46,8 @@ pub(super) struct Tails {
     pub(super) norm: [f64; DEGREES],
     /// No coefficient of the product with a p of |p|_2 = 1 exceeds this.
     pub(super) weighted: [f64; DEGREES],
+    /// No value of a single factor at a root exceeds this times sqrt(N), see [`super::root_tail`].
+    pub(super) root: f64,
 }
 
 /// The tails at failure probability 2^-`log2_failure`, for all N = 2^`log_n` coefficients together.
@@ -63,12 +65,14 @@ impl Tails {
     fn new(log_n: u32, log2_failure: u32) -> Self {
         let factorials = log2_factorials(2 * MOMENTS);
         let (all, one) = (f64::from(log_n + log2_failure), f64::from(log2_failure));
-        let mut tails = Self { largest: [0.0; DEGREES], norm: [0.0; DEGREES], weighted: [0.0; DEGREES] };
+        // (2p - 1)!! = (2p)! / (2^p p!).
+        let double = |p: usize| factorials[2 * p] - p as f64 - factorials[p];
+        let best = |of: &dyn Fn(usize) -> f64| (1..=MOMENTS).map(of).fold(f64::INFINITY, f64::min);
+        let at_roots = |p: usize| (all - 1.0 + factorials[p] + spectrum::log2_moment(log_n, p)) / (2.0 * p as f64);
+        let [largest, norm, weighted] = [[0.0; DEGREES]; 3];
+        let mut tails = Self { largest, norm, weighted, root: best(&at_roots) };
         for d in 1..=DEGREES {
             let given = moments(log_n, d, d - 1, &factorials);
-            // (2p - 1)!! = (2p)! / (2^p p!).
-            let double = |p: usize| factorials[2 * p] - p as f64 - factorials[p];
-            let best = |of: &dyn Fn(usize) -> f64| (1..=MOMENTS).map(of).fold(f64::INFINITY, f64::min);
             tails.largest[d - 1] = best(&|p| (all + double(p) + given[p]) / (2.0 * p as f64));
             let whole = moments(log_n, d, d, &factorials);
             tails.norm[d - 1] = best(&|p| (one + whole[p]) / (2.0 * p as f64));
