@@ -46,7 +46,7 @@ pub struct Row {
     pub estimate: f64,
     /// Largest error measured.
     pub largest: f64,
-    /// What the largest error of a ciphertext exceeds with probability 2^-40, see [`attained_40`].
+    /// What the largest error of a ciphertext exceeds with probability 2^-40 if errors are normal given the key.
     pub attained_40: f64,
     /// Certificate at 2^-40.
     pub certificate_40: f64,
