@@ -5,16 +5,23 @@
 //! the last bound. Everything else is at most |a|_2 |b|_2, by bounds that hold except with probability 2^-148.
 
 use super::tails::{Tails, tails};
-use super::{DEGREES, LOG2_FAILURE_INSIDE, Noise, log2_add, tail};
-use crate::spectrum;
+use super::{DEGREES, LOG2_FAILURE_INSIDE, Noise, log2_add};
 
-/// A part of an error: f_d, p f_d, or the rest.
+/// f_d or p f_d.
 #[derive(Clone, Copy)]
-struct Part {
-    /// Errors that are multiplied, and polynomials of them: 0 or 1. None for the rest.
-    factors: Option<(usize, usize)>,
+struct Factors {
+    /// d.
+    errors: usize,
+    /// 0 or 1.
+    polynomials: usize,
     /// log2 of its parameter, |p|_2 with it.
     size: f64,
+}
+
+/// A part of an error: errors and polynomials that are multiplied, or the rest.
+#[derive(Clone, Copy)]
+struct Part {
+    factors: Option<Factors>,
     /// log2 of a bound on its 2-norm over sqrt(N).
     norm: f64,
 }
@@ -38,8 +45,8 @@ impl Noise {
             ..Self::ZERO
         };
         let inside = tails(log_n, LOG2_FAILURE_INSIDE);
-        let others: Vec<Part> = other.parts(log_n, &inside).collect();
-        for a in self.parts(log_n, &inside) {
+        let others = other.parts(&inside);
+        for a in self.parts(&inside) {
             for b in &others {
                 out.gain(a, *b, log_n, apart, &inside);
             }
@@ -49,50 +56,47 @@ impl Noise {
     }
 
     /// Its parts that are not zero.
-    fn parts(&self, log_n: u32, inside: &Tails) -> impl Iterator<Item = Part> {
-        let graded = std::array::from_fn::<_, DEGREES, _>(|i| if i == 0 { self.sigma } else { self.products[i - 1] });
-        let plain = |(i, size): (usize, f64)| (i + 1, 0, size, size + inside.norm[i]);
-        let times = |(i, size): (usize, f64)| (i + 1, 1, size, weighted_bound(log_n, inside, i, size));
-        let all = graded.into_iter().enumerate().map(plain).chain(self.weighted.into_iter().enumerate().map(times));
-        let all: Vec<_> = all.filter(|&(_, _, size, _)| size > f64::NEG_INFINITY).collect();
-        let rest = Part { factors: None, size: self.norm, norm: self.norm };
-        let part = |(degree, polynomials, size, norm)| Part { factors: Some((degree, polynomials)), size, norm };
-        all.into_iter().map(part).chain((self.norm > f64::NEG_INFINITY).then_some(rest))
+    fn parts(&self, inside: &Tails) -> Vec<Part> {
+        let plain = std::iter::once(&self.sigma).chain(&self.products).zip(&inside.norm);
+        let times = self.weighted.iter().zip(&inside.weighted);
+        let part = |polynomials| {
+            move |(i, (&size, tail)): (usize, (&f64, &f64))| Part {
+                factors: Some(Factors { errors: i + 1, polynomials, size }),
+                norm: size + tail,
+            }
+        };
+        let all = plain.enumerate().map(part(0)).chain(times.enumerate().map(part(1)));
+        all.chain([Part { factors: None, norm: self.norm }]).filter(|x| x.norm > f64::NEG_INFINITY).collect()
     }
 
     /// Adds the product of two parts, `apart` if they are independent.
     fn gain(&mut self, a: Part, b: Part, log_n: u32, apart: bool, inside: &Tails) {
-        let log2_n = f64::from(log_n);
-        let single = spectrum::log2_peak(log_n) / 2.0 + tail(log_n, LOG2_FAILURE_INSIDE).log2() - log2_n / 2.0;
+        let half = f64::from(log_n) / 2.0;
         // A g is less than its norm beside what is no such product.
         let norm = |x: Part, y: Part| match (x.factors, y.factors) {
-            (Some((1, 0)), None | Some((_, 1))) if apart => x.norm.min(x.size + single),
+            (Some(Factors { errors: 1, polynomials: 0, size }), None | Some(Factors { polynomials: 1, .. }))
+                if apart =>
+            {
+                x.norm.min(size + inside.weighted[0] - half)
+            }
             _ => x.norm,
         };
-        let by_norms = norm(a, b) + norm(b, a) + log2_n;
-        if let (true, Some((i, p)), Some((j, q))) = (apart, a.factors, b.factors)
-            && i + j <= DEGREES
+        let by_norms = norm(a, b) + norm(b, a) + 2.0 * half;
+        if let (true, Some(x), Some(y)) = (apart, a.factors, b.factors)
+            && x.errors + y.errors <= DEGREES
         {
-            let size = a.size + b.size + log2_n / 2.0;
-            let degree = i + j - 1;
-            if p + q == 0 {
-                self.products[degree - 1] = log2_add(self.products[degree - 1], size);
+            let last = x.errors + y.errors - 1;
+            let polynomials = x.polynomials + y.polynomials;
+            if polynomials == 0 {
+                self.products[last - 1] = log2_add(self.products[last - 1], x.size + y.size + half);
                 return;
             }
-            let size = size + (p + q - 1) as f64 * log2_n / 2.0;
-            if weighted_bound(log_n, inside, degree, size) <= by_norms {
-                self.weighted[degree] = log2_add(self.weighted[degree], size);
+            let size = x.size + y.size + polynomials as f64 * half;
+            if size + inside.weighted[last] <= by_norms {
+                self.weighted[last] = log2_add(self.weighted[last], size);
                 return;
             }
         }
         self.remainder = log2_add(self.remainder, by_norms);
-    }
-}
-
-/// log2 of a bound on every coefficient of p f of `degree` + 1 errors and this size.
-fn weighted_bound(log_n: u32, inside: &Tails, degree: usize, size: f64) -> f64 {
-    match degree {
-        0 => size + spectrum::log2_peak(log_n) / 2.0 + tail(log_n, LOG2_FAILURE_INSIDE).log2(),
-        _ => size + inside.weighted[degree],
     }
 }

@@ -82,6 +82,7 @@ impl Tails {
         }
         // A single factor is sub-Gaussian, which is a little sharper than its moments.
         tails.largest[0] = super::tail(log_n, log2_failure).log2();
+        tails.weighted[0] = tails.largest[0] + spectrum::log2_peak(log_n) / 2.0;
         tails
     }
 }

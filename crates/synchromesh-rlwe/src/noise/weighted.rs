@@ -10,8 +10,7 @@
 
 use super::reference::Reference;
 use super::tails::tails;
-use super::{DEGREES, LOG2_FAILURE_INSIDE, Noise, log2_add, tail};
-use crate::spectrum;
+use super::{DEGREES, LOG2_FAILURE_INSIDE, Noise, log2_add};
 
 /// More than the largest |p(zeta)| over N B for coefficients of at most B: the sum of |cos| over equal angles, 2 / pi.
 pub const LARGEST_AT_ROOT: f64 = 0.64;
@@ -19,8 +18,7 @@ pub const LARGEST_AT_ROOT: f64 = 0.64;
 impl Noise {
     /// The same with w in the remainder.
     pub(super) fn with_weighted_bounded(self, log_n: u32) -> Self {
-        let linear = self.weighted[0] + spectrum::log2_peak(log_n) / 2.0;
-        let linear = linear + tail(log_n, LOG2_FAILURE_INSIDE).log2();
+        let linear = self.weighted[0] + tails(log_n, LOG2_FAILURE_INSIDE).weighted[0];
         let bound = log2_add(linear, self.weighted_bound(log_n, LOG2_FAILURE_INSIDE));
         let (remainder, norm) = (log2_add(self.remainder, bound), log2_add(self.norm, bound));
         Self { remainder, norm, weighted: Self::ZERO.weighted, ..self }
