@@ -13,8 +13,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Whose fault an abort is, as far as an honest party can tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// This party sent something that no honest party sends, or nothing.
+    /// This party sent, over its own channel, something that no honest party sends.
     Party(usize),
+    /// Nothing came from these parties, in order of their numbers: they are at fault, or the network is. It proves nothing.
+    Missing(Vec<usize>),
     /// Some party cheated; the protocol does not say which.
     Somebody,
 }
@@ -23,6 +25,14 @@ impl std::fmt::Display for Blame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Party(party) => write!(f, "party {party}"),
+            Self::Missing(parties) => match &parties[..] {
+                [] => write!(f, "no party"),
+                [party] => write!(f, "party {party}"),
+                [first @ .., last] => {
+                    let first = first.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+                    write!(f, "parties {first} and {last}")
+                }
+            },
             Self::Somebody => write!(f, "an unknown party"),
         }
     }
@@ -67,6 +77,16 @@ pub enum Error {
         parties: usize,
         /// Most parties supported.
         most: usize,
+    },
+    /// Two parties of a list are one.
+    #[error("parties {first} and {second} are listed with one {what}")]
+    SameParty {
+        /// Number of one.
+        first: usize,
+        /// Number of the other.
+        second: usize,
+        /// What they share: a certificate or an address.
+        what: &'static str,
     },
     /// The prime is too small for the statistical security asked for.
     #[error("a prime of {bits} bits gives MACs of {bits} bits of security, {wanted} were asked for")]
@@ -200,6 +220,7 @@ impl Error {
             Self::NotAnElement { .. } => "not_an_element",
             Self::Shape { .. } => "shape",
             Self::Parties { .. } => "parties",
+            Self::SameParty { .. } => "same_party",
             Self::WeakMac { .. } => "weak_mac",
             Self::Format { .. } => "format",
             Self::Spent { .. } => "spent_triple",
@@ -218,6 +239,14 @@ impl Error {
         }
     }
 
+    /// Whether this is wrong with what another party sent, as no honest party sends it.
+    pub(crate) fn blames_sender(&self) -> bool {
+        match self {
+            Self::Proof(error) => error.blames_prover(),
+            error => matches!(error, Self::NotAnElement { .. }),
+        }
+    }
+
     /// What to do about it.
     #[must_use]
     pub fn remedy(&self) -> String {
@@ -228,6 +257,9 @@ impl Error {
             Self::NotAnElement { .. } => "reduce the numbers modulo p, or choose a larger prime".into(),
             Self::Shape { .. } => "check rows and columns of the operands".into(),
             Self::Parties { most, .. } => format!("number the parties from 0 and use 2 to {most} of them"),
+            Self::SameParty { .. } => {
+                "give each party a certificate and an address of its own, and list the fingerprint it printed".into()
+            }
             Self::WeakMac { wanted, .. } => format!("choose a prime of at least {wanted} bits"),
             Self::Format { .. } => "write the file again; nothing of it was used".into(),
             Self::Spent { .. } => "make new triples: a triple used twice reveals what it was to hide".into(),

@@ -10,7 +10,7 @@ use synchromesh::rlwe::file::{self, Access, Existing};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
-use crate::tls::{Fingerprint, Identity, Peer};
+use crate::tls::{self, Fingerprint, Identity, Peer};
 
 /// First bytes of an identity's file.
 const MAGIC: &[u8; 23] = b"synchromesh identity 1\n";
@@ -59,7 +59,7 @@ pub fn fingerprint_text(fingerprint: &Fingerprint) -> String {
 /// Reads the list of parties.
 ///
 /// # Errors
-/// [`Error::File`], or [`Error::Format`] with the line that is none of an address and a fingerprint.
+/// [`Error::File`], [`Error::Format`] with the line that is none of an address and a fingerprint, and as [`tls::check_list`].
 pub fn read(path: &Path) -> Result<Vec<Peer>> {
     let text = file::read(path, LARGEST)?;
     let text = String::from_utf8_lossy(&text);
@@ -79,7 +79,9 @@ pub fn read(path: &Path) -> Result<Vec<Peer>> {
             }),
         }
     };
-    lines.map(peer).collect()
+    let peers = lines.map(peer).collect::<Result<Vec<Peer>>>()?;
+    tls::check_list(&peers)?;
+    Ok(peers)
 }
 
 #[cfg(test)]
@@ -100,12 +102,32 @@ mod tests {
         }
         let hosts = root.path().join("hosts");
         let digits = fingerprint_text(&identity.fingerprint());
-        std::fs::write(&hosts, format!("# two\n127.0.0.1:4000 {digits}\n\nhost:1 {digits}\n")).unwrap();
+        let other = fingerprint_text(&Identity::new().unwrap().fingerprint());
+        std::fs::write(&hosts, format!("# two\n127.0.0.1:4000 {digits}\n\nhost:1 {other}\n")).unwrap();
         let peers = read(&hosts).unwrap();
         assert_eq!((peers.len(), &peers[1].address[..], peers[0].fingerprint), (2, "host:1", identity.fingerprint()));
         for wrong in ["host 00", "host:1", &format!("host:1 {digits} more"), &format!("host:1 {}", &digits[1..])] {
             std::fs::write(&hosts, wrong).unwrap();
             assert!(read(&hosts).unwrap_err().to_string().contains("line 1"));
         }
+    }
+
+    #[test]
+    fn two_parties_of_a_list_are_never_one() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("hosts");
+        let digits = [(); 3].map(|()| fingerprint_text(&Identity::new().unwrap().fingerprint()));
+        let refused = |addresses: [&str; 3], who: [usize; 3]| {
+            let lines: Vec<String> = (0..3).map(|i| format!("{} {}\n", addresses[i], digits[who[i]])).collect();
+            std::fs::write(&path, lines.concat()).unwrap();
+            read(&path).unwrap_err()
+        };
+        let same = |first, second, what| Error::SameParty { first, second, what };
+        assert_eq!(refused(["a:1", "b:1", "c:1"], [0, 1, 0]), same(0, 2, "certificate"));
+        assert_eq!(refused(["a:1", "b:1", "b:1"], [0, 1, 2]), same(1, 2, "address"));
+        assert_eq!(refused(["Host:1", "host:1", "c:1"], [0, 1, 2]), same(0, 1, "address"));
+        assert_eq!(refused(["[::1]:80", "b:1", "[0:0::1]:080"], [0, 1, 2]), same(0, 2, "address"));
+        std::fs::write(&path, format!("a:1 {}\n", digits[0])).unwrap();
+        assert_eq!(read(&path).unwrap_err().kind(), "parties");
     }
 }

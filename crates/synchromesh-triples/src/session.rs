@@ -5,13 +5,16 @@ use synchromesh::rlwe::entropy;
 use crate::error::{Blame, Error, Result};
 use crate::field::{Element, Field};
 use crate::share::MOST_PARTIES;
-use crate::transport::Transport;
+use crate::transport::{Fault, Transport};
 
 /// Bytes before the payload of a frame: session, round, sender, kind of message.
 pub(crate) const HEADER: usize = 32 + 8 + 4 + 4;
 
 /// Bytes of a commitment's opening besides the value.
 pub(crate) const NONCE: usize = 32;
+
+/// Bytes of the payload of a notice: whom its sender blames.
+const NOTICE: usize = 8;
 
 /// What a message is, so that none can stand for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub enum Kind {
     Agreement = 5,
     /// Shares of decryptions.
     Decryption = 6,
+    /// The sender has aborted, in the place of whatever else it would have sent.
+    Abort = 7,
 }
 
 /// One party's side of a session.
@@ -36,6 +41,8 @@ pub enum Kind {
 pub struct Session<T> {
     transport: T,
     field: Field,
+    /// Hash of what is to be done, which bears notices: they are understood whatever round either side is in.
+    setup: [u8; 32],
     id: [u8; 32],
     round: u64,
     /// Hash of what every party broadcast, in order of rounds and parties.
@@ -51,7 +58,8 @@ impl<T: Transport> Session<T> {
     ///
     /// # Errors
     /// [`Error::Parties`] unless there are 2 to 64 parties; [`Error::WeakMac`] if p has fewer than `statistical_security`
-    /// bits; [`Error::Abort`] if a party says something else.
+    /// bits; [`Error::Abort`] if a party says something else, which is nobody's fault as far as anybody knows, or different
+    /// things to different parties.
     pub fn new(transport: T, field: &Field, statistical_security: u32, description: &str) -> Result<Self> {
         let (party, parties) = (transport.party(), transport.parties());
         if !(2..=MOST_PARTIES).contains(&parties) || party >= parties {
@@ -67,9 +75,12 @@ impl<T: Transport> Session<T> {
         setup.update(description.as_bytes());
         let id = *setup.finalize().as_bytes();
         let phase = "the hello".to_owned();
+        let field = field.clone();
         let mut session =
-            Self { transport, field: field.clone(), id, round: 0, transcript: setup, phase, aborted: false, sent: 0 };
+            Self { transport, field, setup: id, id, round: 0, transcript: setup, phase, aborted: false, sent: 0 };
         let seeds = session.broadcast(Kind::Hello, &entropy::random_bytes::<32>()?, 32)?;
+        // Who was told another seed has another number for the session: that shows here, before frames bear it.
+        session.agree()?;
         let mut fresh = blake3::Hasher::new_derive_key("synchromesh 1 triples, session number");
         fresh.update(&id);
         fresh.update(&seeds.concat());
@@ -136,8 +147,8 @@ impl<T: Transport> Session<T> {
             }
             let frame = [&self.header(kind, own)[..], payload].concat();
             self.sent += frame.len() as u64;
-            let answer = self.transport.exchange(peer, frame, HEADER + length);
-            let answer = answer.map_err(|fault| self.abort(Blame::Party(peer), &fault.to_string()))?;
+            let answer = self.transport.exchange(peer, frame, HEADER + length.max(NOTICE));
+            let answer = answer.map_err(|fault| self.fault(peer, &fault))?;
             received.push(self.payload_of(&answer, kind, peer, length)?);
         }
         self.transcript.update(&self.header(kind, 0));
@@ -221,15 +232,57 @@ impl<T: Transport> Session<T> {
         if self.aborted { Err(Error::Aborted) } else { Ok(self.transport) }
     }
 
-    /// Ends the session and returns the error that says why.
+    /// Ends the session, tells the others whom this party blames, and returns the error that says why.
     pub fn abort(&mut self, blame: Blame, deed: &str) -> Error {
-        self.aborted = true;
+        if !self.aborted {
+            self.aborted = true;
+            let blamed = match blame {
+                Blame::Party(party) => party as u64,
+                Blame::Missing(_) | Blame::Somebody => u64::MAX,
+            };
+            let header = self.header_of(&self.setup, Kind::Abort, self.party());
+            self.transport.farewell(&[&header[..], &blamed.to_le_bytes()].concat());
+        }
         Error::Abort { phase: self.phase.clone(), blame, deed: deed.to_owned() }
     }
 
+    /// The end of the session where no message came. Silence and a channel that is cut may be the network's, or those of an
+    /// honest party that has aborted: only a message that is too long is a deed.
+    fn fault(&mut self, peer: usize, fault: &Fault) -> Error {
+        match fault {
+            Fault::TooLong { .. } => self.abort(Blame::Party(peer), &fault.to_string()),
+            Fault::Undelivered { received } if self.notice(received, peer).is_some() => self.told(received, peer),
+            Fault::Undelivered { .. } | Fault::Disconnected | Fault::TimedOut => {
+                self.abort(Blame::Missing(vec![peer]), &fault.to_string())
+            }
+            // This party itself, not the one that sent what belongs here.
+            Fault::NoMemory { .. } => self.abort(Blame::Missing(vec![self.party()]), &fault.to_string()),
+        }
+    }
+
+    /// Whom a peer blames, if this is its notice that it has aborted.
+    fn notice(&self, frame: &[u8], peer: usize) -> Option<u64> {
+        let (header, blamed) = frame.split_last_chunk::<NOTICE>()?;
+        let mut expected = self.header_of(&self.setup, Kind::Abort, peer);
+        // It may be a round ahead or behind.
+        expected[32..40].copy_from_slice(header.get(32..40)?);
+        (header == expected).then(|| u64::from_le_bytes(*blamed))
+    }
+
+    /// The end of the session because a peer says that it has aborted. It may be honest and right, or the cheater.
+    fn told(&mut self, frame: &[u8], peer: usize) -> Error {
+        let blamed = self.notice(frame, peer).filter(|&party| party < self.parties() as u64);
+        let blamed = blamed.map_or_else(|| "names nobody".to_owned(), |party| format!("blames party {party}"));
+        self.abort(Blame::Somebody, &format!("cheated or is gone: party {peer} has aborted and {blamed}"))
+    }
+
     fn header(&self, kind: Kind, sender: usize) -> [u8; HEADER] {
+        self.header_of(&self.id, kind, sender)
+    }
+
+    fn header_of(&self, id: &[u8; 32], kind: Kind, sender: usize) -> [u8; HEADER] {
         let mut header = [0; HEADER];
-        header[..32].copy_from_slice(&self.id);
+        header[..32].copy_from_slice(id);
         header[32..40].copy_from_slice(&self.round.to_le_bytes());
         header[40..44].copy_from_slice(&(sender as u32).to_le_bytes());
         header[44..].copy_from_slice(&(kind as u32).to_le_bytes());
@@ -237,14 +290,21 @@ impl<T: Transport> Session<T> {
     }
 
     fn payload_of(&mut self, frame: &[u8], kind: Kind, peer: usize, length: usize) -> Result<Vec<u8>> {
-        match frame.split_at_checked(HEADER) {
-            Some((header, payload)) if header == self.header(kind, peer) && payload.len() == length => {
-                Ok(payload.to_vec())
-            }
-            Some((header, _)) if header != self.header(kind, peer) => {
-                Err(self.abort(Blame::Party(peer), "sent a message of another session, round, sender or kind"))
-            }
-            _ => {
+        if self.notice(frame, peer).is_some() {
+            return Err(self.told(frame, peer));
+        }
+        let foreign = frame.get(..HEADER).is_some_and(|header| header != self.header(kind, peer));
+        if foreign && kind == Kind::Hello {
+            // Either of the two may have been given the wrong plan.
+            let deed = format!("began another session: what party {peer} is about to do, or its version, differs");
+            return Err(self.abort(Blame::Somebody, &deed));
+        }
+        if foreign {
+            return Err(self.abort(Blame::Party(peer), "sent a message of another session, round, sender or kind"));
+        }
+        match frame.get(HEADER..).filter(|payload| payload.len() == length) {
+            Some(payload) => Ok(payload.to_vec()),
+            None => {
                 let deed = format!("sent {} bytes where {} belong", frame.len(), HEADER + length);
                 Err(self.abort(Blame::Party(peer), &deed))
             }

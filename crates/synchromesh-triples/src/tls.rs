@@ -3,8 +3,10 @@
 //! There is no certificate authority. A party makes an [`Identity`], gives its [`fingerprint`](Identity::fingerprint) to the others by
 //! a channel they trust, and from then on nobody else can speak for it.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+mod channel;
+mod meeting;
+
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,18 +14,20 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, DistinguishedName, ServerConfig, ServerConnection,
-    SignatureScheme, StreamOwned,
-};
+use rustls::{ClientConfig, DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 use zeroize::Zeroizing;
 
+use self::channel::Channel;
+use self::meeting::{Absent, Meeting};
 use crate::error::{Blame, Error, Result};
 use crate::share::MOST_PARTIES;
 use crate::transport::{Fault, Transport};
 
-/// How long to wait between attempts to reach a party that does not listen yet.
-const RETRY: Duration = Duration::from_millis(50);
+/// The name in every certificate, which means nothing.
+const NAME: &str = "synchromesh-party";
+
+/// How long a party that aborts tries to tell each other one, and how long one looks for such a word on a broken channel.
+const FAREWELL: Duration = Duration::from_millis(200);
 
 /// Hash of a certificate, by which the others know a party.
 pub type Fingerprint = [u8; 32];
@@ -46,7 +50,7 @@ impl Identity {
     /// # Errors
     /// [`Error::Tls`] if it cannot be made.
     pub fn new() -> Result<Self> {
-        let made = rcgen::generate_simple_self_signed(vec!["synchromesh-party".to_owned()]);
+        let made = rcgen::generate_simple_self_signed(vec![NAME.to_owned()]);
         let made = made.map_err(|error| Error::Tls { reason: error.to_string() })?;
         Ok(Self { certificate: made.cert.der().clone(), key: Zeroizing::new(made.signing_key.serialize_der()) })
     }
@@ -186,28 +190,53 @@ pub struct Peer {
     pub fingerprint: Fingerprint,
 }
 
-trait Stream: Read + Write + Send {}
-impl<S: Read + Write + Send> Stream for S {}
+/// Checks that a list of parties can be one: 2 to 64 parties, no two of them with one certificate or at one address.
+///
+/// # Errors
+/// [`Error::Parties`], or [`Error::SameParty`] with the numbers of two that are one.
+pub fn check_list(peers: &[Peer]) -> Result<()> {
+    let parties = peers.len();
+    if !(2..=MOST_PARTIES).contains(&parties) {
+        return Err(Error::Parties { party: 0, parties, most: MOST_PARTIES });
+    }
+    let place =
+        |peer: &Peer| peer.address.parse().map_or_else(|_| peer.address.to_lowercase(), |x: SocketAddr| x.to_string());
+    for second in 1..parties {
+        for first in 0..second {
+            let (one, other) = (&peers[first], &peers[second]);
+            if one.fingerprint == other.fingerprint {
+                return Err(Error::SameParty { first, second, what: "certificate" });
+            }
+            if place(one) == place(other) {
+                return Err(Error::SameParty { first, second, what: "address" });
+            }
+        }
+    }
+    Ok(())
+}
 
 /// A transport over TLS connections between all pairs of parties.
 pub struct Tls {
     party: usize,
-    streams: Vec<Option<Box<dyn Stream>>>,
+    timeout: Duration,
+    channels: Vec<Option<Channel>>,
 }
 
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Tls(party {} of {})", self.party, self.streams.len())
+        write!(f, "Tls(party {} of {})", self.party, self.channels.len())
     }
 }
 
 impl Tls {
     /// Connects party `party` with all others: it listens on `listener`, calls those with lower numbers and is called by those
-    /// with higher ones. Waits at most `timeout` for them all, and later for each frame.
+    /// with higher ones, all at one time and whatever strangers do. Waits at most `timeout` for them all, and later as long for
+    /// a frame to begin and as long again for it to end.
     ///
     /// # Errors
-    /// [`Error::Parties`] for a list that does not fit, [`Error::Tls`] if a certificate or configuration is refused here,
-    /// [`Error::Abort`] with the blame if a party cannot be reached or shows another certificate.
+    /// [`Error::Parties`] and [`Error::SameParty`] for a list that does not fit, [`Error::Tls`] if a certificate or
+    /// configuration is refused here, [`Error::Abort`] with [`Blame::Missing`] for parties that do not come: whoever shows
+    /// another certificate in a party's place is a stranger, and the party missing.
     pub fn connect(
         party: usize,
         identity: &Identity,
@@ -216,106 +245,68 @@ impl Tls {
         timeout: Duration,
     ) -> Result<Self> {
         let parties = peers.len();
-        if !(2..=MOST_PARTIES).contains(&parties) || party >= parties {
+        if party >= parties {
             return Err(Error::Parties { party, parties, most: MOST_PARTIES });
         }
-        if peers[party].fingerprint != identity.fingerprint() {
-            return Err(Error::Tls {
-                reason: format!("party {party} is listed with another certificate than its own"),
-            });
-        }
-        let deadline = Instant::now() + timeout;
-        let mut streams: Vec<Option<Box<dyn Stream>>> = (0..parties).map(|_| None).collect();
-        for (peer, entry) in peers.iter().enumerate().take(party) {
-            let stream = call(identity, entry, deadline, timeout);
-            streams[peer] = Some(stream.map_err(|error| unreachable_peer(Blame::Party(peer), &error))?);
-        }
-        listener.set_nonblocking(true).map_err(|error| Error::Tls { reason: error.to_string() })?;
-        while let Some(missing) = streams.iter().skip(party + 1).position(Option::is_none) {
-            match answer(identity, listener, peers, deadline, timeout) {
-                Ok((peer, stream)) if peer > party && streams[peer].is_none() => streams[peer] = Some(stream),
-                Err(error) if Instant::now() >= deadline => {
-                    return Err(unreachable_peer(Blame::Party(party + 1 + missing), &error));
+        check_list(peers)?;
+        let own = identity.fingerprint();
+        if peers[party].fingerprint != own {
+            let reason = match peers.iter().position(|peer| peer.fingerprint == own) {
+                Some(other) => {
+                    format!("this certificate is listed as that of party {other}, and this is party {party}")
                 }
-                // Whoever calls without a certificate of the list is none of the parties.
-                Ok(_) | Err(_) => std::thread::sleep(RETRY),
-            }
+                None => format!("party {party} is listed with another certificate than its own"),
+            };
+            return Err(Error::Tls { reason });
         }
-        Ok(Self { party, streams })
+        let refused = |error: &dyn std::fmt::Display| Error::Tls { reason: error.to_string() };
+        let clients = peers[..party].iter().map(|peer| client(identity, peer));
+        let meeting = Meeting {
+            party,
+            peers,
+            listener,
+            server: Arc::new(server(identity, peers).map_err(|error| refused(&error))?),
+            clients: clients.collect::<std::result::Result<_, _>>().map_err(|error| refused(&error))?,
+            deadline: Instant::now() + timeout,
+        };
+        let met = meeting.channels().map_err(|error| refused(&error))?;
+        let channels = met.map_err(|absent| missing(absent, timeout))?;
+        Ok(Self { party, timeout, channels })
     }
 }
 
-fn unreachable_peer(blame: Blame, error: &io::Error) -> Error {
-    Error::Abort { phase: "the connection".to_owned(), blame, deed: format!("could not be connected: {error}") }
+/// The error that names parties which did not come.
+fn missing(absent: Absent, timeout: Duration) -> Error {
+    let why: Vec<String> = absent.iter().map(|(peer, reason)| format!("party {peer}: {reason}")).collect();
+    let deed = format!("could not be connected within {:.1} s ({})", timeout.as_secs_f64(), why.join("; "));
+    let blame = Blame::Missing(absent.into_iter().map(|(peer, _)| peer).collect());
+    Error::Abort { phase: "the connection".to_owned(), blame, deed }
 }
 
-fn call(identity: &Identity, peer: &Peer, deadline: Instant, timeout: Duration) -> io::Result<Box<dyn Stream>> {
+/// How a party calls another.
+fn client(identity: &Identity, peer: &Peer) -> std::result::Result<Arc<ClientConfig>, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(Pinned { known: vec![peer.fingerprint], provider: provider.clone() });
     let config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(io::Error::other)?
+        .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(verifier)
-        .with_client_auth_cert(vec![identity.certificate.clone()], identity.key())
-        .map_err(io::Error::other)?;
-    let mut tcp = loop {
-        let address = peer.address.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
-        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        match TcpStream::connect_timeout(&address, left) {
-            Ok(tcp) => break tcp,
-            Err(error) if Instant::now() + RETRY >= deadline => return Err(error),
-            Err(_) => std::thread::sleep(RETRY),
-        }
-    };
-    prepare(&tcp, timeout)?;
-    let name = ServerName::try_from("synchromesh-party").map_err(io::Error::other)?;
-    let mut connection = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
-    connection.complete_io(&mut tcp)?;
-    Ok(Box::new(StreamOwned::new(connection, tcp)))
+        .with_client_auth_cert(vec![identity.certificate.clone()], identity.key())?;
+    Ok(Arc::new(config))
 }
 
-/// The next call that comes, and the number of the party whose certificate it shows.
-fn answer(
-    identity: &Identity,
-    listener: &TcpListener,
-    peers: &[Peer],
-    deadline: Instant,
-    timeout: Duration,
-) -> io::Result<(usize, Box<dyn Stream>)> {
+/// How a party answers the others.
+fn server(identity: &Identity, peers: &[Peer]) -> std::result::Result<ServerConfig, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
     let known = peers.iter().map(|peer| peer.fingerprint).collect();
     let verifier = Arc::new(Pinned { known, provider: provider.clone() });
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(io::Error::other)?
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(vec![identity.certificate.clone()], identity.key())
-        .map_err(io::Error::other)?;
-    let mut tcp = loop {
-        match listener.accept() {
-            Ok((tcp, _)) => break tcp,
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            Err(_) if Instant::now() >= deadline => return Err(io::ErrorKind::TimedOut.into()),
-            Err(_) => std::thread::sleep(RETRY),
-        }
-    };
-    tcp.set_nonblocking(false)?;
-    prepare(&tcp, timeout)?;
-    let mut connection = ServerConnection::new(Arc::new(config)).map_err(io::Error::other)?;
-    while connection.is_handshaking() {
-        connection.complete_io(&mut tcp)?;
-    }
-    let shown = connection.peer_certificates().and_then(|list| list.first()).map(fingerprint);
-    let number = peers.iter().position(|peer| Some(peer.fingerprint) == shown);
-    let number = number.ok_or_else(|| io::Error::other("a caller showed no certificate of this session"))?;
-    Ok((number, Box::new(StreamOwned::new(connection, tcp))))
-}
-
-fn prepare(tcp: &TcpStream, timeout: Duration) -> io::Result<()> {
-    tcp.set_nodelay(true)?;
-    tcp.set_read_timeout(Some(timeout))?;
-    tcp.set_write_timeout(Some(timeout))
+        .with_single_cert(vec![identity.certificate.clone()], identity.key())?;
+    // Nothing is ever resumed.
+    config.send_tls13_tickets = 0;
+    Ok(config)
 }
 
 impl Transport for Tls {
@@ -324,43 +315,27 @@ impl Transport for Tls {
     }
 
     fn parties(&self) -> usize {
-        self.streams.len()
+        self.channels.len()
     }
 
     fn exchange(&mut self, peer: usize, frame: Vec<u8>, limit: usize) -> std::result::Result<Vec<u8>, Fault> {
-        let first = self.party < peer;
-        let stream = self.streams.get_mut(peer).and_then(Option::as_mut).ok_or(Fault::Disconnected)?;
-        if first {
-            send(stream, &frame)?;
-            receive(stream, limit)
+        let channel = self.channels.get_mut(peer).and_then(Option::as_mut).ok_or(Fault::Disconnected)?;
+        let timeout = self.timeout;
+        let (sent, received) = if self.party < peer {
+            let sent = channel.send(&frame, timeout);
+            // Whoever takes no more may have said why before.
+            let patience = if sent.is_ok() { timeout } else { FAREWELL.min(timeout) };
+            (sent, channel.receive(limit, patience)?)
         } else {
-            let answer = receive(stream, limit)?;
-            send(stream, &frame)?;
-            Ok(answer)
+            let received = channel.receive(limit, timeout)?;
+            (channel.send(&frame, timeout), received)
+        };
+        if sent.is_ok() { Ok(received) } else { Err(Fault::Undelivered { received }) }
+    }
+
+    fn farewell(&mut self, frame: &[u8]) {
+        for channel in self.channels.iter_mut().flatten() {
+            drop(channel.send(frame, FAREWELL));
         }
-    }
-}
-
-fn send(stream: &mut Box<dyn Stream>, frame: &[u8]) -> std::result::Result<(), Fault> {
-    let sent = stream.write_all(&(frame.len() as u64).to_le_bytes());
-    sent.and_then(|()| stream.write_all(frame)).and_then(|()| stream.flush()).map_err(|error| fault(&error))
-}
-
-fn receive(stream: &mut Box<dyn Stream>, limit: usize) -> std::result::Result<Vec<u8>, Fault> {
-    let mut length = [0; 8];
-    stream.read_exact(&mut length).map_err(|error| fault(&error))?;
-    let bytes = u64::from_le_bytes(length);
-    if bytes > limit as u64 {
-        return Err(Fault::TooLong { bytes, limit: limit as u64 });
-    }
-    let mut frame = vec![0; bytes as usize];
-    stream.read_exact(&mut frame).map_err(|error| fault(&error))?;
-    Ok(frame)
-}
-
-fn fault(error: &io::Error) -> Fault {
-    match error.kind() {
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Fault::TimedOut,
-        _ => Fault::Disconnected,
     }
 }

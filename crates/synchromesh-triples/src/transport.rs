@@ -17,6 +17,16 @@ pub enum Fault {
         /// Most bytes allowed.
         limit: u64,
     },
+    /// The peer does not take the own frame. What it had sent before is its reason, perhaps.
+    Undelivered {
+        /// The frame that came from it.
+        received: Vec<u8>,
+    },
+    /// This process has no memory for what is expected.
+    NoMemory {
+        /// Bytes of the frame.
+        bytes: u64,
+    },
 }
 
 impl std::fmt::Display for Fault {
@@ -24,6 +34,8 @@ impl std::fmt::Display for Fault {
         match self {
             Self::Disconnected => f.write_str("disconnected"),
             Self::TimedOut => f.write_str("did not answer in time"),
+            Self::Undelivered { .. } => f.write_str("disconnected"),
+            Self::NoMemory { bytes } => write!(f, "has no memory for a message of {bytes} bytes"),
             Self::TooLong { bytes, limit } => write!(f, "announced a message of {bytes} bytes, {limit} are allowed"),
         }
     }
@@ -45,6 +57,12 @@ pub trait Transport: Send {
     /// # Errors
     /// [`Fault`] when none comes.
     fn exchange(&mut self, peer: usize, frame: Vec<u8>, limit: usize) -> Result<Vec<u8>, Fault>;
+
+    /// Sends a last frame to every peer that will take it, and waits for nobody. A peer finds it in the place of the next frame
+    /// that it expects. A transport without such means leaves its peers to find out.
+    fn farewell(&mut self, frame: &[u8]) {
+        let _ = frame;
+    }
 }
 
 /// Threads of one process, joined by queues.
@@ -87,7 +105,7 @@ impl Transport for InProcess {
 
     fn exchange(&mut self, peer: usize, frame: Vec<u8>, limit: usize) -> Result<Vec<u8>, Fault> {
         let (to, from) = &self.queues[peer];
-        to.send(frame).map_err(|_| Fault::Disconnected)?;
+        let sent = to.send(frame);
         let frame = from.recv_timeout(self.timeout).map_err(|error| match error {
             RecvTimeoutError::Timeout => Fault::TimedOut,
             RecvTimeoutError::Disconnected => Fault::Disconnected,
@@ -95,6 +113,13 @@ impl Transport for InProcess {
         if frame.len() > limit {
             return Err(Fault::TooLong { bytes: frame.len() as u64, limit: limit as u64 });
         }
-        Ok(frame)
+        // Whoever is gone may have said why before.
+        if sent.is_ok() { Ok(frame) } else { Err(Fault::Undelivered { received: frame }) }
+    }
+
+    fn farewell(&mut self, frame: &[u8]) {
+        for (to, _) in &self.queues {
+            drop(to.send(frame.to_vec()));
+        }
     }
 }

@@ -129,8 +129,10 @@ impl Outcome {
             let Err(error) = result else { continue };
             assert!(matches!(error, Error::Abort { .. }), "{what}: {error}");
             self.aborts += 1;
-            let cheater = results.len() - 1;
-            self.blamed += usize::from(matches!(error, Error::Abort { blame: Blame::Party(x), .. } if *x == cheater));
+            if let Error::Abort { blame: Blame::Party(party), .. } = error {
+                assert_eq!(*party, results.len() - 1, "{what}: an honest party is blamed: {error}");
+                self.blamed += 1;
+            }
         }
         let unharmed = honest.iter().all(Result::is_ok);
         assert_eq!(harmless, unharmed, "{what}: {honest:?}");
@@ -193,8 +195,9 @@ fn every_deed_at_every_frame_ends_in_an_abort_and_never_in_a_wrong_triple() {
 #[test]
 #[ignore = "a hundred runs; cargo xtask verify triples runs them"]
 fn every_deed_at_every_frame_of_making_keys_ends_in_an_abort() {
-    // The hello, and (commitment, agreement, opening) of the coin, and with one more agreement of both rounds of shares.
-    const FRAMES: usize = 2 * (1 + 3 + 4 + 4);
+    // The hello and its agreement, (commitment, agreement, opening) of the coin, and with one more agreement of both rounds of
+    // shares.
+    const FRAMES: usize = 2 * (2 + 3 + 4 + 4);
     let plan = plan(3, "1x1x1");
     for deed in [Deed::Flip(usize::MAX - 7), Deed::Equivocate, Deed::Cut, Deed::Replay, Deed::Noise, Deed::Fall] {
         let mut outcome = Outcome::default();

@@ -14,7 +14,7 @@ use super::setup::Setup;
 use crate::error::{Error, Result};
 pub(crate) use crate::proofs::encryption::Content;
 use crate::proofs::encryption::{Bound, EncryptionProofs, KeyBound};
-use crate::proofs::{Parameters, Transcript};
+use crate::proofs::{Parameters, ProofError, Transcript};
 
 /// Most ciphertexts of one proof.
 const TOGETHER: usize = 32;
@@ -148,7 +148,7 @@ impl Encryptions<'_, synchromesh::rlwe::ring::Cpu> {
     /// The ciphertexts in a party's message, checked unless it is this party's own, with what may be believed of them.
     ///
     /// # Errors
-    /// Whatever is wrong with them is the prover's fault.
+    /// Those that [blame the sender](Error::blames_sender) are the prover's fault; others are this process's own.
     pub(crate) fn open(
         &self,
         setup: &Setup,
@@ -160,7 +160,11 @@ impl Encryptions<'_, synchromesh::rlwe::ring::Cpu> {
         let split = message.split_at_checked(count * setup.ciphertext_bytes());
         let (bytes, mut rest) =
             split.filter(|_| Ok(message.len()) == self.bytes(setup.ciphertext_bytes(), count)).ok_or(Error::Aborted)?;
-        let received = bytes.chunks(setup.ciphertext_bytes()).map(|bytes| self.read(setup, bytes));
+        let read = |(index, bytes)| {
+            let reason = "it is no fresh ciphertext under this key";
+            self.read(setup, bytes).map_err(|_| Error::Proof(ProofError::Statement { index, reason }))
+        };
+        let received = bytes.chunks(setup.ciphertext_bytes()).enumerate().map(read);
         let received = received.collect::<Result<Vec<_>>>()?;
         let Some(proofs) = &self.proofs else {
             let log2_noise = self.log2_noise()?;

@@ -159,8 +159,12 @@ impl<'a, T: Transport> Generator<'a, T> {
         let mut sums: Vec<Ciphertext> = Vec::new();
         for (party, message) in messages.iter().enumerate() {
             let opened = encryptions.open(setup, message, count, [party, own], &session);
-            let opened = opened
-                .map_err(|error| self.session.abort(Blame::Party(party), &format!("sent a bad encryption: {error}")))?;
+            let opened = opened.map_err(|error| {
+                if party == own || !error.blames_sender() {
+                    return error;
+                }
+                self.session.abort(Blame::Party(party), &format!("sent a bad encryption: {error}"))
+            })?;
             if sums.is_empty() {
                 sums = opened;
             } else {

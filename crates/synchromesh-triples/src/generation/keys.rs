@@ -251,12 +251,8 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
                 }
                 Ok(rows)
             });
-            let refused = |error| {
-                let blames = match &error {
-                    Error::Proof(error) => error.blames_prover(),
-                    error => matches!(error, Error::NotAnElement { .. }),
-                };
-                if !blames {
+            let refused = |error: Error| {
+                if party == own || !error.blames_sender() {
                     return error;
                 }
                 let deed = format!("sent a share of the keys that it did not prove: {error}");

@@ -14,7 +14,7 @@ use super::check::Candidate;
 use super::circuit::Products;
 use super::encryption::Content;
 use super::*;
-use crate::error::Error;
+use crate::error::{Blame, Error};
 use crate::field::{DEFAULT_PRIME, Field};
 use crate::matrix::Matrix;
 use crate::share::{MatrixTriple, Shape, check_opened};
@@ -167,6 +167,10 @@ impl Transport for Tampering {
         };
         frame.map_or(Err(Fault::Disconnected), |frame| self.inner.exchange(peer, frame, limit))
     }
+
+    fn farewell(&mut self, frame: &[u8]) {
+        self.inner.farewell(frame);
+    }
 }
 
 /// A run in which the last party tampers and behaves so; each party's result.
@@ -262,7 +266,9 @@ fn traffic_is_as_planned() {
 fn refused(results: &[Result<Vec<MatrixTriple>>], by: &[&str]) {
     for result in &results[..results.len() - 1] {
         let error = result.as_ref().unwrap_err();
-        assert!(matches!(error, Error::Abort { .. }), "{error}");
+        let Error::Abort { blame, .. } = error else { panic!("{error}") };
+        let honest = |party: &usize| *party != results.len() - 1;
+        assert!(!matches!(blame, Blame::Party(party) if honest(party)), "an honest party is blamed: {error}");
     }
     let texts: Vec<String> = results[..results.len() - 1].iter().map(|r| r.as_ref().unwrap_err().to_string()).collect();
     assert!(texts.iter().any(|text| by.iter().any(|deed| text.contains(deed))), "{texts:?} lacks {by:?}");
@@ -340,7 +346,7 @@ fn silence_truncation_excess_and_replays_are_blamed() {
     };
     let replay = Arc::new(Mutex::new(replay));
     let cases: [(TamperOf, &str); 4] = [
-        (Box::new(|at| Box::new(move |n, _, frame| (n < at).then_some(frame))), "disconnected"),
+        (Box::new(|at| Box::new(move |n, _, frame| (n < at).then_some(frame))), "has aborted"),
         (
             Box::new(|at| Box::new(move |n, _, f: Vec<u8>| Some(if n < at { f } else { f[..f.len() - 1].to_vec() }))),
             "bytes where",

@@ -69,7 +69,7 @@ impl GenerationPlan {
         let check = none().commit_and_open(32).and(e).and(zeros).and(32).commit_and_open(32);
         let check = check.commit_and_open(element).and(32);
         let phases = [
-            ("session", none().and(32)),
+            ("session", none().and(32).and(32)),
             ("mac_key", mac_key),
             ("exchange", exchange),
             ("decrypt", decrypt),

@@ -43,6 +43,10 @@ impl Transport for Tampering {
             None => Err(Fault::Disconnected),
         }
     }
+
+    fn farewell(&mut self, frame: &[u8]) {
+        self.inner.farewell(frame);
+    }
 }
 
 /// Runs `party` on a thread for each transport; the last one's frames pass through `tamper`.

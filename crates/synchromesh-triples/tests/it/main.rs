@@ -2,6 +2,7 @@
 
 mod common;
 mod files;
+mod network;
 mod online;
 mod proofs;
 mod proofs_keys;

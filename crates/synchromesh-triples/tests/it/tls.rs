@@ -12,7 +12,7 @@ use synchromesh_triples::{Error, Result};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-fn peers(identities: &[Identity], listeners: &[TcpListener]) -> Vec<Peer> {
+pub(crate) fn peers(identities: &[Identity], listeners: &[TcpListener]) -> Vec<Peer> {
     let pairs = identities.iter().zip(listeners);
     let peer = |(id, listener): (&Identity, &TcpListener)| Peer {
         address: listener.local_addr().unwrap().to_string(),
@@ -21,7 +21,7 @@ fn peers(identities: &[Identity], listeners: &[TcpListener]) -> Vec<Peer> {
     pairs.map(peer).collect()
 }
 
-fn setting(parties: usize) -> (Vec<Identity>, Vec<TcpListener>) {
+pub(crate) fn setting(parties: usize) -> (Vec<Identity>, Vec<TcpListener>) {
     let listener = |_| TcpListener::bind("127.0.0.1:0").unwrap();
     ((0..parties).map(|_| Identity::new().unwrap()).collect(), (0..parties).map(listener).collect())
 }
