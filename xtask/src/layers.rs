@@ -23,6 +23,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "synchromesh-py", may_use: LIBRARIES },
     Layer { name: "synchromesh-cli", may_use: LIBRARIES_AND_BENCH },
     Layer { name: "synchromesh-testing", may_use: &["synchromesh-ring", "synchromesh-rlwe", "synchromesh"] },
+    Layer { name: "synchromesh-harden", may_use: EVERYTHING },
     Layer { name: "xtask", may_use: &[] },
 ];
 
@@ -36,6 +37,17 @@ const LIBRARIES_AND_BENCH: &[&str] = &[
     "synchromesh-triples",
     "synchromesh-cuda",
     "synchromesh-bench",
+];
+
+/// What tries to break the rest, and is itself part of nothing.
+const EVERYTHING: &[&str] = &[
+    "synchromesh-ring",
+    "synchromesh-rlwe",
+    "synchromesh",
+    "synchromesh-triples",
+    "synchromesh-cuda",
+    "synchromesh-cli",
+    DEV_ONLY,
 ];
 
 /// What tests may use besides: a backend is tested under the layers above it.

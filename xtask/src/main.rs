@@ -6,6 +6,7 @@ mod demo;
 mod digests;
 mod docs;
 mod gpu_check;
+mod harden;
 mod kernels;
 mod layers;
 mod machine;
@@ -26,6 +27,9 @@ usage: cargo xtask COMMAND
   test [--fast]    everything continuous integration runs; --fast leaves out the slow repeats
   verify [PART]    the long tests, in release mode; writes docs/verify.md. PART is tests, cost-model,
                    noise (goes on where it was interrupted), plans or triples; none: all
+  harden [--quick|--full] [--no-record] [PART]
+                   try to break it: fuzzing, damaged files, known answers, soak, supply chain; writes
+                   docs/reliability.md. quick: all in less than 20 minutes; full: hours, goes on where it stopped
   cost-model       measure this machine (minutes, idle), then how well predictions and choices of plans do
   compare [GROUP]  time this library and its peers in turn; GROUP is ntt, key-switch, scheme or
                    circuits; `plans` compares parameters and times nothing
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
         "wheel" => python::wheel(rest),
         "compare" => compare::run(rest),
         "verify" => verify::run(rest),
+        "harden" => harden::run(rest),
         "cost-model" => verify::judge_cost_model(rest),
         "gpu-check" => gpu_check::run(rest),
         "kernels" => kernels::run(rest),
