@@ -12,10 +12,6 @@ use crate::{layers, machine, python, tidy, workspace};
 /// The variable that lowers the instruction set.
 pub(crate) const ISA: &str = "SYNCHROMESH_ISA";
 
-/// The feature that adds threads, which no default build has.
-const THREADS_CLIPPY: &str = "clippy --package synchromesh-ring --features rayon --all-targets -- -D warnings";
-const THREADS_TEST: &str = "test --quiet --package synchromesh-ring --features rayon --lib --tests";
-
 /// All tests. The same packages in every run: another choice has other features, and would compile everything again,
 /// which takes longer than the tests. The Python module has no tests in Rust. A failure stops no other test.
 const ALL_TESTS: &str = "test --quiet --no-fail-fast --workspace --exclude synchromesh-py --lib --bins --tests";
@@ -54,12 +50,10 @@ fn steps(metadata: &Value, fast: bool) -> Vec<Step> {
         Step::check("tools", tools, "cargo fmt --version && cargo clippy --version"),
         Step::run("format", Invocation::cargo("fmt --all --check")),
         Step::run("clippy", Invocation::cargo("clippy --workspace --all-targets -- -D warnings")),
-        Step::run("clippy, threads", Invocation::cargo(THREADS_CLIPPY)),
         Step::check("layers", layers::check, "cargo xtask layers"),
         Step::check("tidy", tidy::check, "cargo xtask tidy"),
     ];
     steps.extend(test_steps(fast));
-    steps.push(Step::run("tests, threads", Invocation::cargo(THREADS_TEST).env_remove(ISA)));
     steps.push(Step::run("doc tests", Invocation::cargo(DOC_TESTS).env_remove(ISA)));
     let doc = Invocation::cargo("doc --quiet --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings");
     steps.push(if fast { Step::skip("documentation", "--fast") } else { Step::run("documentation", doc) });

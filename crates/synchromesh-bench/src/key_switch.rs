@@ -9,7 +9,7 @@ use serde::Serialize;
 use synchromesh::cost::{self, OneSwitch, Op, Profile, Shape};
 use synchromesh_ring::isa::Isa;
 use synchromesh_ring::prime::ntt_primes_excluding;
-use synchromesh_ring::{Counting, Cpu, IndexSet};
+use synchromesh_ring::{Counting, Cpu, IndexSet, Threads};
 use synchromesh_rlwe::codec::switch_key_bytes;
 use synchromesh_rlwe::security::{self, SecurityLevel};
 use synchromesh_rlwe::{
@@ -329,7 +329,9 @@ impl Prepared {
     /// When memory is short.
     pub fn on_cpu(&self) -> Result<OneSwitch<Cpu>, Error> {
         let (isa, _) = isa_and_width()?;
-        let context = Context::with_backend(self.params.clone(), Cpu::with_isa(Arc::clone(self.params.ring()), isa)?);
+        let cpu = Cpu::with_isa(Arc::clone(self.params.ring()), isa)?
+            .with_threads(Threads::of_process().map_err(|e| synchromesh_ring::Error::Backend(e.into()))?);
+        let context = Context::with_backend(self.params.clone(), cpu);
         Ok(OneSwitch::new(&context, &self.plan, self.ends.each_ref(), self.shape)?)
     }
 

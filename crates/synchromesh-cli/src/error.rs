@@ -4,6 +4,7 @@ use crate::expression::ExpressionError;
 use crate::table::TableError;
 use synchromesh::bundle::BundleError;
 use synchromesh_cuda::DeviceError;
+use synchromesh_ring::ThreadsError;
 use synchromesh_ring::isa::IsaError;
 use synchromesh_rlwe::file::FileError;
 
@@ -20,6 +21,9 @@ pub enum Error {
     /// The instruction set asked for in the environment.
     #[error(transparent)]
     Isa(#[from] IsaError),
+    /// The number of threads asked for.
+    #[error(transparent)]
+    Threads(#[from] ThreadsError),
     /// A scheme, its keys, ciphertexts or parameters.
     #[error(transparent)]
     Scheme(#[from] synchromesh::Error),
@@ -174,6 +178,7 @@ impl Error {
             Self::Table(error) => error.kind(),
             Self::Expression(error) => error.kind(),
             Self::Isa(_) => "isa",
+            Self::Threads(error) => error.kind(),
             Self::Scheme(error) => error.kind(),
             Self::Device(error) => error.kind(),
             Self::File(error) => error.kind(),
@@ -202,6 +207,7 @@ impl Error {
             Self::Table(error) => error.remedy().to_owned(),
             Self::Expression(error) => error.remedy().to_owned(),
             Self::Isa(_) => "unset SYNCHROMESH_ISA, or set it to one of the isas that `synchromesh info` lists".into(),
+            Self::Threads(error) => error.remedy().to_owned(),
             Self::Scheme(error) => error.remedy(),
             Self::Device(error) => error.remedy().to_owned(),
             Self::File(error) => error.remedy().to_owned(),

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use synchromesh::bundle::BundleError;
+use synchromesh_ring::ThreadsError;
 use synchromesh_rlwe::file::FileError;
 
 /// Why an operation failed.
@@ -17,6 +18,9 @@ pub(crate) enum Fault {
     /// The making of triples.
     #[error(transparent)]
     Triples(#[from] synchromesh_triples::Error),
+    /// The number of threads asked for.
+    #[error(transparent)]
+    Threads(#[from] ThreadsError),
     /// Something only this layer sees.
     #[error("{message}")]
     Own {
@@ -58,6 +62,7 @@ impl Fault {
             Self::Library(error) => error.kind(),
             Self::Bundle(error) => error.kind(),
             Self::Triples(error) => error.kind(),
+            Self::Threads(error) => error.kind(),
             Self::Own { kind, .. } => kind,
             Self::Python(_) => "python",
         }
@@ -72,6 +77,7 @@ impl Fault {
             Self::Library(error) => error.remedy(),
             Self::Bundle(error) => error.remedy(),
             Self::Triples(error) => error.remedy(),
+            Self::Threads(error) => error.remedy().into(),
             Self::Own { remedy, .. } => (*remedy).to_owned(),
             Self::Python(_) => String::new(),
         }

@@ -19,7 +19,10 @@ mod values;
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
     use pyo3::prelude::*;
+    use synchromesh_ring::Threads;
     use synchromesh_ring::isa::Isa;
+
+    use crate::fault::Fault;
 
     #[pymodule_export]
     use crate::ciphertext::{Ciphertext, PreparedMap};
@@ -38,6 +41,19 @@ mod _native {
 
     #[pymodule_export]
     use crate::triples::{TripleSetup, deal_triples, run_triples_party, triples_identity};
+
+    /// The threads that this process computes on.
+    #[pyfunction]
+    fn threads() -> PyResult<usize> {
+        Ok(Threads::of_process().map_err(Fault::from)?.count())
+    }
+
+    /// Makes `count` that number.
+    #[pyfunction]
+    fn set_threads(count: usize) -> PyResult<()> {
+        Threads::settle(count).map_err(Fault::from)?;
+        Ok(())
+    }
 
     /// Version, instruction set in use, instruction sets available.
     #[pyfunction]

@@ -16,6 +16,7 @@ pub use crate::kernels::RadixDigit;
 use crate::ring::{IndexSet, Ring};
 use crate::rns::ConvertSpec;
 use crate::sampler::{Purpose, Seed};
+use crate::threads::{Threads, ThreadsError};
 
 /// Why a device could not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +54,9 @@ pub enum BackendError {
         /// Name of the device that was to compute.
         device: String,
     },
+    /// The threads that the CPU was to compute on.
+    #[error(transparent)]
+    Threads(#[from] ThreadsError),
     /// A prime or degree this device has no kernel for.
     #[error("{device} has no kernel for modulus {modulus} at N = 2^{log_n}: {reason}")]
     Unsupported {
@@ -76,6 +80,7 @@ impl BackendError {
             Self::Unavailable { .. } => "device_unavailable",
             Self::Lost { .. } => "device_lost",
             Self::OtherDevice { .. } => "other_device",
+            Self::Threads(error) => error.kind(),
             Self::Unsupported { .. } => "unsupported_modulus",
         }
     }
@@ -88,6 +93,7 @@ impl BackendError {
             Self::Unavailable { .. } => "use the CPU backend, or lower SYNCHROMESH_ISA to one this machine has",
             Self::Lost { .. } => "open the device again and upload the data anew, or compute on the CPU",
             Self::OtherDevice { .. } => "bring the operands to one device: write them there and read them here",
+            Self::Threads(error) => error.remedy(),
             Self::Unsupported { .. } => "use primes of 20 to 61 bits that are 1 mod 2N",
         }
     }
@@ -222,6 +228,11 @@ pub trait Backend: Sized + Send + Sync + 'static {
 
     /// The ring this backend computes in.
     fn ring(&self) -> &Arc<Ring>;
+
+    /// The threads on which whole operations may be asked of this device side by side.
+    fn threads(&self) -> Threads {
+        Threads::ONE
+    }
 
     /// A short name: "cpu/ifma", "cuda:0".
     fn name(&self) -> String;

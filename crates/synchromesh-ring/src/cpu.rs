@@ -1,4 +1,4 @@
-//! The CPU backend: RNS polynomials in host memory, one kernel call a limb, threads over limbs.
+//! The CPU backend: RNS polynomials in host memory, one kernel call a limb, threads over limbs and tiles.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,6 +21,7 @@ use crate::ntt::{NttTable, SlotPermutation};
 use crate::ring::{IndexSet, Ring};
 use crate::rns::ConvertSpec;
 use crate::sampler::{Purpose, Seed, uniform_into};
+use crate::threads::Threads;
 
 /// Coefficients that one thread converts, or sums, at a time.
 const CONVERT_CHUNK: usize = 4096;
@@ -33,22 +34,22 @@ pub struct Cpu {
     kernels: Vec<LimbKernels>,
     permutations: RwLock<HashMap<usize, Arc<SlotPermutation>>>,
     recycler: Arc<Recycler>,
-    #[cfg(feature = "rayon")]
-    pool: Option<Arc<rayon::ThreadPool>>,
+    threads: Threads,
 }
 
 impl Cpu {
-    /// Opens the CPU with the best instruction set it has, or the one that `SYNCHROMESH_ISA` names.
+    /// Opens the CPU with the best instruction set it has, or the one that `SYNCHROMESH_ISA` names, on the threads of the
+    /// process ([`Threads::of_process`]).
     ///
     /// # Errors
-    /// [`BackendError::Unavailable`] when the variable names an instruction set this CPU lacks.
+    /// [`BackendError::Unavailable`] when the variable names an instruction set this CPU lacks, [`BackendError::Threads`].
     pub fn open(ring: Arc<Ring>) -> Result<Self, BackendError> {
         let isa =
             Isa::detect().map_err(|e| BackendError::Unavailable { device: "cpu".to_owned(), reason: e.to_string() })?;
-        Self::with_isa(ring, isa)
+        Ok(Self::with_isa(ring, isa)?.with_threads(Threads::of_process()?))
     }
 
-    /// Opens the CPU with a given instruction set.
+    /// Opens the CPU with a given instruction set, on one thread.
     ///
     /// # Errors
     /// [`BackendError::Unavailable`] when this CPU lacks it.
@@ -75,17 +76,14 @@ impl Cpu {
             kernels,
             permutations: RwLock::default(),
             recycler: Arc::default(),
-            #[cfg(feature = "rayon")]
-            pool: None,
+            threads: Threads::ONE,
         })
     }
 
-    /// Runs limbs on `pool`'s threads; results do not depend on their number.
-    #[cfg(feature = "rayon")]
+    /// Computes on these threads; results do not depend on their number.
     #[must_use]
-    pub fn with_threads(mut self, pool: Arc<rayon::ThreadPool>) -> Self {
-        self.pool = Some(pool);
-        self
+    pub fn with_threads(self, threads: Threads) -> Self {
+        Self { threads, ..self }
     }
 
     /// The instruction set in use.
@@ -105,25 +103,22 @@ impl Cpu {
         self.recycler.take((words * size_of::<u64>()).max(HUGE_PAGE))
     }
 
+    /// Runs `run` on each item, of `words` words of residues, on any thread.
     fn try_for_each<T: Send>(
         &self,
         items: Vec<T>,
+        words: usize,
         run: impl Fn(T) -> Result<(), BackendError> + Sync + Send,
     ) -> Result<(), BackendError> {
-        #[cfg(feature = "rayon")]
-        if let Some(pool) = self.pool.as_ref().filter(|_| items.len() > 1) {
-            use rayon::prelude::*;
-            return pool.install(|| items.into_par_iter().with_max_len(1).try_for_each(run));
-        }
-        items.into_iter().try_for_each(run)
+        self.threads.try_for_each(items, words, run)
     }
 
-    fn for_each<T: Send>(&self, items: Vec<T>, run: impl Fn(T) + Sync + Send) {
+    fn for_each<T: Send>(&self, items: Vec<T>, words: usize, run: impl Fn(T) + Sync + Send) {
         let infallible = |item| {
             run(item);
             Ok(())
         };
-        self.try_for_each(items, infallible).expect("invariant: the work cannot fail");
+        self.try_for_each(items, words, infallible).expect("invariant: the work cannot fail");
     }
 
     fn row<'a>(&self, view: &View<'a, Self>, element: usize, limb: usize) -> &'a [u64] {
@@ -158,7 +153,7 @@ impl Cpu {
         debug_assert_eq!((out.rows.len(), x.rows.len(), out.batch), (limbs, limbs, x.batch));
         let batch = out.batch;
         let items = by_limb(self.rows_mut(out), limbs, batch);
-        self.for_each(items, |(r, rows)| {
+        self.for_each(items, self.ring.n() * batch, |(r, rows)| {
             rows.into_iter().enumerate().for_each(|(e, row)| kernel(r, row, self.row(x, e, r)));
         });
     }
@@ -174,7 +169,7 @@ impl Cpu {
         let (limbs, batch) = (primes.len(), out.batch);
         debug_assert_eq!((out.rows.len(), a.rows.len(), b.rows.len()), (limbs, limbs, limbs));
         let items = by_limb(self.rows_mut(out), limbs, batch);
-        self.for_each(items, |(r, rows)| {
+        self.for_each(items, self.ring.n() * batch, |(r, rows)| {
             let each = |(e, row)| kernel(r, row, self.row(a, e, r), self.row(b, e, r));
             rows.into_iter().enumerate().for_each(each);
         });
@@ -186,7 +181,7 @@ impl Cpu {
         debug_assert_eq!(x.rows.len(), limbs);
         let batch = x.batch;
         let items = by_limb(self.rows_mut(x), limbs, batch);
-        self.for_each(items, |(r, rows)| rows.into_iter().for_each(|row| kernel(r, row)));
+        self.for_each(items, self.ring.n() * batch, |(r, rows)| rows.into_iter().for_each(|row| kernel(r, row)));
     }
 
     fn permutation(&self, g: usize) -> Arc<SlotPermutation> {
@@ -212,6 +207,10 @@ impl Backend for Cpu {
 
     fn ring(&self) -> &Arc<Ring> {
         &self.ring
+    }
+
+    fn threads(&self) -> Threads {
+        self.threads.clone()
     }
 
     fn name(&self) -> String {
@@ -382,7 +381,7 @@ impl Backend for Cpu {
             }
             items.extend(pieces.into_iter().enumerate().map(|(c, piece)| (element, c * CONVERT_CHUNK, piece)));
         }
-        self.for_each(items, |(element, start, mut piece)| {
+        self.for_each(items, CONVERT_CHUNK * limbs, |(element, start, mut piece)| {
             let len = piece.first().map_or(0, |p| p.len());
             let src: Vec<&[u64]> =
                 (0..src.rows.len()).map(|j| &self.row(&src, element, j)[start..start + len]).collect();
@@ -415,7 +414,7 @@ impl Backend for Cpu {
         let mut out0 = self.rows_mut(out);
         let out1 = out0.split_off(primes.len());
         let items: Vec<_> = out0.into_iter().zip(out1).enumerate().collect();
-        self.for_each(items, |(r, (out0, out1))| {
+        self.for_each(items, self.ring.n() * digits.batch, |(r, (out0, out1))| {
             let [d, k0, k1] = [&digits, &keys[0], &keys[1]].map(|view| self.column(view, digits.batch, r));
             self.kernels[primes[r]].inner_product2(&d, &k0, &k1, out0, out1, accumulate);
         });
@@ -474,7 +473,7 @@ impl Backend for Cpu {
     ) -> Result<(), BackendError> {
         debug_assert_eq!(out.batch, 1);
         let items: Vec<_> = self.rows_mut(out).into_iter().enumerate().collect();
-        self.for_each(items, |(r, row)| {
+        self.for_each(items, self.ring.n() * xs.len(), |(r, row)| {
             let kernels = &self.kernels[primes[r]];
             let scalar = scalars.map(|c| self.ring.modulus(primes[r]).scalar(c[r]));
             for (c, piece) in row.chunks_mut(CONVERT_CHUNK).enumerate() {
@@ -497,7 +496,7 @@ impl Backend for Cpu {
         dst: ViewMut<'_, Self>,
     ) -> Result<(), BackendError> {
         let (limbs, batch) = (primes.len(), dst.batch);
-        self.try_for_each(by_limb(self.rows_mut(dst), limbs, batch), |(r, rows)| {
+        self.try_for_each(by_limb(self.rows_mut(dst), limbs, batch), self.ring.n() * batch, |(r, rows)| {
             let mut scratch = self.scratch(self.ring.n())?;
             let work = &mut scratch.words_mut()[..self.ring.n()];
             for (e, row) in rows.into_iter().enumerate() {

@@ -5,6 +5,7 @@
 //! - [`rns`]: what a base conversion or a scaling means, as constants computed from big integers;
 //! - [`modulus`], [`prime`], [`ntt`], [`kernels`]: arithmetic modulo one prime, on one limb; [`isa`] picks the lanes;
 //! - [`sampler`]: random polynomials expanded from seeds;
+//! - [`threads`]: how many threads the CPU computes on;
 //! - [`backend`]: the operations on whole RNS polynomials that a device offers; [`cpu`] implements them,
 //!   [`counting`] counts them, [`ledger`] writes down how a device is asked;
 //! - [`poly`]: a polynomial whose domain (coefficients or slots) and device are types.
@@ -25,6 +26,7 @@ pub mod ring;
 pub mod rns;
 pub mod sampler;
 pub mod scale;
+pub mod threads;
 
 pub use backend::{Backend, BackendError, ConvertMode, View, ViewMut};
 pub use counting::{Counting, Counts};
@@ -34,3 +36,4 @@ pub use error::Error;
 pub use ledger::Ledger;
 pub use poly::{Coeff, Domain, Ntt, Poly};
 pub use ring::{IndexSet, Ring};
+pub use threads::{Threads, ThreadsError};

@@ -93,6 +93,17 @@ impl<B: Backend> SwitchKey<B> {
         part: &KeyPart,
         randomness: &mut Randomness,
     ) -> Result<Self, Error> {
+        Self::from_root(context, secret, (source, other), part, &randomness.next_seed()?)
+    }
+
+    /// The key whose randomness is expanded from `root`.
+    fn from_root(
+        context: &Context<B>,
+        secret: &SecretKey<B>,
+        (source, other): (Source, Option<&SecretKey<B>>),
+        part: &KeyPart,
+        root: &Seed,
+    ) -> Result<Self, Error> {
         let backend = context.backend();
         let slots = secret.slots().poly();
         let missing = || Error::MissingKey { source_name: source.to_string(), have: "no secret key for it".to_owned() };
@@ -109,7 +120,6 @@ impl<B: Backend> SwitchKey<B> {
         };
         let (under, from) = (SecretPoly::new(under), SecretPoly::new(from));
         context.params().require_secure(part.primes())?;
-        let root = randomness.next_seed()?;
         let seed = root.derive("switch key uniform", 0);
         let errors = root.derive("switch key error", 0);
         let rows = part.shape().rows(context.params());
@@ -327,9 +337,27 @@ impl<B: Backend> EvaluationKeys<B> {
         plan: &SwitchPlan,
         randomness: &mut Randomness,
     ) -> Result<Self, Error> {
+        let part = KeyPart::whole(context.params(), plan.shape())?;
+        Self::generate_parts(context, secret, sources.into_iter().map(|source| (source, part.clone())), randomness)
+    }
+
+    /// The part of each key that is named beside it, made side by side on the device's threads.
+    ///
+    /// # Errors
+    /// As [`SwitchKey::generate`].
+    pub fn generate_parts(
+        context: &Context<B>,
+        secret: &SecretKey<B>,
+        parts: impl IntoIterator<Item = (Source, KeyPart)>,
+        randomness: &mut Randomness,
+    ) -> Result<Self, Error> {
+        // Seeds are drawn in the order of the keys, whoever makes them.
+        let rooted = parts.into_iter().map(|(source, part)| Ok((source, part, randomness.next_seed()?)));
+        let rooted = rooted.collect::<Result<Vec<_>, Error>>()?;
+        let make = |(source, part, root)| SwitchKey::from_root(context, secret, (source, None), &part, &root);
         let mut keys = Self::new(secret.id());
-        for source in sources {
-            keys.insert(SwitchKey::generate(context, secret, source, None, plan, randomness)?)?;
+        for key in context.backend().threads().try_map(rooted, make)? {
+            keys.insert(key)?;
         }
         Ok(keys)
     }

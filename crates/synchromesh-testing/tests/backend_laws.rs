@@ -1,7 +1,7 @@
 //! The laws of a backend on every one this workspace has, on every instruction set and toy set.
 
 use synchromesh_ring::isa::Isa;
-use synchromesh_ring::{Counting, Cpu};
+use synchromesh_ring::{Counting, Cpu, Threads};
 use synchromesh_testing::laws;
 use synchromesh_testing::toy::{ToySet, sets};
 
@@ -24,6 +24,20 @@ fn every_instruction_set_gives_the_bits_of_the_scalar_one() {
         let scalar = cpu(&set, Isa::Scalar);
         for isa in Isa::available() {
             laws::same_bits(&scalar, &cpu(&set, isa), 2);
+        }
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_bits_of_one() {
+    for set in sets() {
+        let one = cpu(&set, Isa::best());
+        for count in [2, 7] {
+            // Work of any size is spread.
+            let several = Threads::new(count).expect("threads").with_grain(0);
+            let several = cpu(&set, Isa::best()).with_threads(several);
+            laws::same_bits(&one, &several, 4);
+            laws::all(&several, 5);
         }
     }
 }

@@ -14,7 +14,7 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
-use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly};
+use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly, Threads};
 use synchromesh_rlwe::{Context, RotationSum};
 
 pub use coefficient::{Coefficient, Number};
@@ -69,6 +69,10 @@ pub trait Arithmetic {
     /// What its operations cost.
     const COST: Cost;
 
+    /// The threads on which operations may run side by side.
+    fn threads(&self) -> Threads {
+        Threads::ONE
+    }
     /// Levels that remain.
     fn level(&self, x: &Self::Ciphertext) -> usize;
     /// A copy.

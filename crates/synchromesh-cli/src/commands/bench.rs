@@ -227,7 +227,7 @@ struct Switched {
 
 impl KeySwitch {
     fn run(&self) -> Result<Report, Error> {
-        let chosen = self.place.choose()?;
+        let chosen = self.place.choose_to_measure()?;
         let resting = if self.scheme == Scheme::Bfv { Domain::Coeff } else { Domain::Ntt };
         let (input, output) = (self.input.unwrap_or(resting), self.output.unwrap_or(resting));
         let width = match self.width {
@@ -369,7 +369,7 @@ fn offered(variant: Variant, names: &[&str]) -> Result<(), Error> {
 impl SchemeBench {
     fn run(&self) -> Result<Report, Error> {
         let (device, why_not_cuda) = if self.scheme == Scheme::Ckks {
-            let chosen = self.place.choose()?;
+            let chosen = self.place.choose_to_measure()?;
             (chosen.measured(), chosen.why_not_cuda())
         } else {
             self.place.check()?;

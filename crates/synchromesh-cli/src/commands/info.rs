@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::output::Report;
 use serde::Serialize;
 use synchromesh_cuda::Properties;
+use synchromesh_ring::Threads;
 use synchromesh_ring::isa::Isa;
 use synchromesh_rlwe::security::{CostModel, ESTIMATOR, LOG_N, SecurityLevel, max_log_qp_for};
 
@@ -73,7 +74,7 @@ pub(super) fn run() -> Result<Report, Error> {
         version: env!("CARGO_PKG_VERSION"),
         isa: Isa::detect()?.name(),
         isas: Isa::available().into_iter().map(Isa::name).collect(),
-        threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        threads: Threads::of_process()?.count(),
         devices,
         why_none,
         emulator: cfg!(feature = "emulated"),

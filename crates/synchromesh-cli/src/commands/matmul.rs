@@ -1,6 +1,6 @@
 //! `matmul`: the product of two or three encrypted matrices, checked against the plain one.
 
-use super::place::{Device, Used, on_device};
+use super::place::{Cores, Device, Used, on_device};
 use super::plan::Scheme;
 use crate::error::Error;
 use crate::matrices::{Job, Mode, Product, Summary};
@@ -39,9 +39,8 @@ pub(super) struct Matmul {
     /// Rotate left factors without masks only: less in a ciphertext, a smaller modulus.
     #[arg(long)]
     no_masks: bool,
-    /// Threads.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
-    threads: u32,
+    #[command(flatten)]
+    threads: Cores,
     /// Where to write the product.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -61,7 +60,7 @@ struct Multiplied {
 impl Matmul {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
-        let chosen = self.device.choose()?;
+        let (chosen, threads) = (self.device.choose()?, self.threads.settle()?.count());
         let tables: Vec<Table> = [Some(&self.left), Some(&self.right), self.chain.as_ref()]
             .into_iter()
             .flatten()
@@ -75,7 +74,7 @@ impl Matmul {
             mode: self.mode,
             keys: self.keys as usize,
             masks: !self.no_masks,
-            threads: self.threads as usize,
+            threads,
         };
         let say = |what: &str| bar.set_message(what.to_owned());
         let Product { report, table, exact } = on_device!(chosen, Backend => job.run::<Backend>(&tables, &say))?;

@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use synchromesh_bench::device::Device as Measured;
 use synchromesh_cuda::Properties;
+use synchromesh_ring::Threads;
 
 /// Where and on how many threads.
 #[derive(Args, Debug)]
@@ -12,9 +13,31 @@ pub(super) struct Place {
     /// The device.
     #[arg(long, value_enum, default_value = "auto")]
     device: Device,
-    /// Threads.
-    #[arg(long, default_value_t = 1)]
-    threads: u32,
+    #[command(flatten)]
+    threads: Cores,
+}
+
+/// How many threads a command computes on.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct Cores {
+    /// Threads, 1 to 1024 [default: all cores, or SYNCHROMESH_THREADS; 1 where something is measured].
+    #[arg(long, value_name = "K")]
+    threads: Option<usize>,
+}
+
+impl Cores {
+    /// What was asked for becomes the number of the process, all cores if nothing was.
+    pub(super) fn settle(self) -> Result<Threads, Error> {
+        Ok(match self.threads {
+            Some(threads) => Threads::settle(threads)?,
+            None => Threads::of_process()?,
+        })
+    }
+
+    /// As [`Self::settle`], one thread if nothing was asked for: a measurement.
+    pub(super) fn settle_to_measure(self) -> Result<Threads, Error> {
+        Ok(Threads::settle(self.threads.unwrap_or(1))?)
+    }
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
@@ -123,9 +146,15 @@ impl Chosen {
 }
 
 impl Place {
-    /// The device meant: for `auto` a card, or the CPU and why.
+    /// The device meant, on the threads meant: for `auto` a card, or the CPU and why.
     pub(super) fn choose(&self) -> Result<Chosen, Error> {
-        self.check_threads()?;
+        self.threads.settle()?;
+        self.device.choose()
+    }
+
+    /// As [`Self::choose`], on one thread if no number was given: a measurement.
+    pub(super) fn choose_to_measure(&self) -> Result<Chosen, Error> {
+        self.threads.settle_to_measure()?;
         self.device.choose()
     }
 
@@ -139,16 +168,12 @@ impl Place {
         name(self.device)
     }
 
-    /// Refuses what is not there, for commands that compute on the CPU alone.
+    /// Refuses what is not there, for measurements of the CPU alone.
     pub(super) fn check(&self) -> Result<(), Error> {
         if !self.may_be_cpu() {
             return Err(unavailable("--device", &self.asked(), "auto, cpu"));
         }
-        self.check_threads()
-    }
-
-    fn check_threads(&self) -> Result<(), Error> {
-        if self.threads == 1 { Ok(()) } else { Err(unavailable("--threads", &self.threads.to_string(), "1")) }
+        self.threads.settle_to_measure().map(drop)
     }
 }
 

@@ -97,7 +97,7 @@ struct Line {
 impl Reproduce {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
-        let chosen = self.place.choose()?;
+        let chosen = self.place.choose_to_measure()?;
         let usage = |message: String| Err(Error::Usage { message });
         if self.item != "all" && self.report.is_some() {
             return usage("--report is for `reproduce all`; one item takes --out".to_owned());

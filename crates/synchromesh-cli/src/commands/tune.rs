@@ -44,7 +44,7 @@ struct Tuned {
 impl Tune {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
-        let chosen = self.place.choose()?;
+        let chosen = self.place.choose_to_measure()?;
         let name = chosen.profile_name()?;
         let no_home = || Error::Usage { message: "the environment names no home directory: say --out FILE".to_owned() };
         let path = match &self.out {

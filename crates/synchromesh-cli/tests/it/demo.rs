@@ -1,22 +1,26 @@
-//! The demonstration over the built command: what it finds, and that every instruction set makes the same bits.
+//! The demonstration over the built command: what it finds, and that every instruction set and number of threads makes the
+//! same bits.
 
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 use synchromesh_ring::isa::Isa;
 
-fn demo(directory: &Path, isa: &str) -> Value {
+fn demo(directory: &Path, isa: Isa, threads: &str) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_synchromesh"));
-    command.args(["demo", "--test-seed", "1", "--plot", "plots/demo.svg", "--json"]);
-    let output = command.current_dir(directory).env("SYNCHROMESH_ISA", isa).output().unwrap();
+    command.args(["demo", "--test-seed", "1", "--plot", "plots/demo.svg", "--json", "--threads", threads]);
+    let output = command.current_dir(directory).env("SYNCHROMESH_ISA", isa.name()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]
-fn every_instruction_set_finds_the_same() {
+fn every_instruction_set_and_number_of_threads_finds_the_same() {
     let directory = tempfile::tempdir().unwrap();
-    let reports: Vec<Value> = Isa::available().into_iter().map(|isa| demo(directory.path(), isa.name())).collect();
+    let on_two = Isa::available().into_iter().map(|isa| (isa, "2"));
+    let on_best = ["1", "7"].map(|threads| (Isa::best(), threads));
+    let reports: Vec<Value> =
+        on_two.chain(on_best).map(|(isa, threads)| demo(directory.path(), isa, threads)).collect();
     for report in &reports {
         assert_eq!(report["digests"], reports[0]["digests"]);
         assert_eq!(report["ckks"]["accuracy"], report["ckks"]["plain_accuracy"]);

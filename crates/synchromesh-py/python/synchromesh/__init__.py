@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from . import errors, linear_model, ray, triples
 from ._native import info as _info
+from ._native import set_threads, threads
 from .context import Context, EvaluationKeys, Keys, PublicKey, SecretKey
 from .errors import SynchromeshError
 from .matrix import PublicMatrix
@@ -38,6 +39,8 @@ __all__ = [
     "linear_model",
     "plan",
     "ray",
+    "set_threads",
+    "threads",
     "triples",
 ]
 
@@ -45,6 +48,6 @@ __version__: str = _info()[0]
 
 
 def info() -> dict[str, object]:
-    """Version, the instruction set in use, and those that this machine has."""
+    """Version, the instruction set in use, those that this machine has, and the threads in use."""
     version, isa, isas = _info()
-    return {"version": version, "isa": isa, "isas": list(isas)}
+    return {"version": version, "isa": isa, "isas": list(isas), "threads": threads()}

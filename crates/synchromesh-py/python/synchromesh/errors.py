@@ -151,6 +151,7 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "key_budget",
         "plan_memory",
         "memory",
+        "threads",
     ),
     ProtocolError: (
         "abort",

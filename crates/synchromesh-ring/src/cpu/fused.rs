@@ -127,7 +127,7 @@ impl Cpu {
         let mut out0 = self.rows_mut(out);
         let out1 = out0.split_off(primes.len());
         let items: Vec<_> = out0.into_iter().zip(out1).enumerate().collect();
-        self.try_for_each(items, |(r, (out0, out1))| {
+        self.try_for_each(items, n * gadget.digits.batch, |(r, (out0, out1))| {
             // Columns that go on are made where they stay in the caches.
             let (inverse, table) = (after == After::Inverse, &self.tables[primes[r]]);
             let room = if inverse { 2 } else { 0 };
@@ -157,7 +157,7 @@ impl Cpu {
         let n = self.ring.n();
         let [x0, x1] = x.map(|x| self.rows_mut(x));
         let items: Vec<_> = x0.into_iter().zip(x1).enumerate().collect();
-        self.try_for_each(items, |(r, (x0, x1))| {
+        self.try_for_each(items, n * gadget.0.digits.batch, |(r, (x0, x1))| {
             let mut scratch = self.scratch(pending(gadget.0, r) * n)?;
             let mut free = scratch.words_mut().chunks_exact_mut(n);
             let mut product = self.limb_product(primes[r], r, &gadget, &mut free);
@@ -187,7 +187,7 @@ impl Cpu {
             }
         }
         let items: Vec<_> = items.into_iter().enumerate().collect();
-        self.try_for_each(items, |(r, mut sums)| {
+        self.try_for_each(items, n * count, |(r, mut sums)| {
             let (table, kernels) = (&self.tables[primes[r]], &self.kernels[primes[r]]);
             let parts = table.parts();
             let len = n / parts;

@@ -18,7 +18,7 @@ impl Cpu {
         let items: Vec<_> = low.into_iter().zip(middle).zip(high).enumerate().collect();
         // Where nothing is to be added to, the operand a is transformed into the outputs it is multiplied in.
         let count = if mode.accumulate { 4 } else { 2 };
-        self.try_for_each(items, |(r, ((low, middle), high))| {
+        self.try_for_each(items, 4 * n, |(r, ((low, middle), high))| {
             let (table, kernels) = (&self.tables[primes[r]], &self.kernels[primes[r]]);
             let mut scratch = self.scratch(count * n)?;
             let mut rows: Vec<&mut [u64]> = scratch.words_mut().chunks_exact_mut(n).take(count).collect();

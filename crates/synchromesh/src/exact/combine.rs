@@ -3,7 +3,7 @@
 use num_bigint::{BigInt, BigUint};
 use num_traits::One;
 use synchromesh_rlwe::noise::Noise;
-use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly};
+use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly, Threads};
 use synchromesh_rlwe::{Context, SwitchDomain};
 
 use super::context::Secret;
@@ -150,6 +150,9 @@ impl<S: Scheme, B: Backend> Arithmetic for Evaluator<S, B> {
     type Size = Norms;
     const COST: Cost = Cost { tensor: if S::SECOND_BASE { 0.65 } else { 0.15 }, scalars_take_a_level: false };
 
+    fn threads(&self) -> Threads {
+        self.context().rlwe().backend().threads()
+    }
     fn level(&self, x: &Ciphertext<S, B>) -> usize {
         x.level()
     }

@@ -1,6 +1,6 @@
 //! `bench matmul`: the time and the memory of the product of encrypted square matrices.
 
-use crate::commands::place::Device;
+use crate::commands::place::{Cores, Device};
 use crate::error::Error;
 use crate::matrices::Mode;
 use crate::output::Report;
@@ -36,9 +36,8 @@ pub(in crate::commands) struct MatmulBench {
     /// Bits of a prime.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(40..=60))]
     width: u32,
-    /// Threads.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
-    threads: u32,
+    #[command(flatten)]
+    threads: Cores,
     /// Compare with the plain product.
     #[arg(long)]
     check: bool,
@@ -59,7 +58,7 @@ struct Measured {
 
 impl MatmulBench {
     pub(in crate::commands) fn run(&self) -> Result<Report, Error> {
-        let chosen = self.device.choose()?;
+        let (chosen, threads) = (self.device.choose()?, self.threads.settle_to_measure()?.count());
         let choices = match self.mode {
             Mode::Hoist => MatrixChoices::HOISTED,
             Mode::Reuse => MatrixChoices::REUSED,
@@ -72,7 +71,7 @@ impl MatmulBench {
             t_bits: self.t_bits,
             log_n: self.log_n,
             width: self.width,
-            choices: choices.threads(self.threads as usize),
+            choices: choices.threads(threads),
             doubled: self.doubled,
             check: self.check,
             runs: matmul::RUNS,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use synchromesh_rlwe::ring::Backend;
-use synchromesh_rlwe::{EvaluationKeys, KeyPart, Randomness, SecretKey, Source, SwitchKey};
+use synchromesh_rlwe::{EvaluationKeys, KeyPart, Randomness, SecretKey, Source};
 
 use super::multiply::MatrixChoices;
 use super::packing::Side;
@@ -25,11 +25,8 @@ impl MatrixPlan {
         level: usize,
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>> {
-        let mut keys = EvaluationKeys::new(secret.id());
-        for (source, part) in self.key_parts(context, choices, level)? {
-            keys.insert(SwitchKey::generate_part(context.rlwe(), secret, source, None, &part, randomness)?)?;
-        }
-        Ok(keys)
+        let parts = self.key_parts(context, choices, level)?;
+        Ok(EvaluationKeys::generate_parts(context.rlwe(), secret, parts, randomness)?)
     }
 
     /// Which keys those are, and which part of each.

@@ -22,7 +22,8 @@ pub struct MatrixChoices {
     /// Most block rows and block columns of the product computed at once; rotations of a factor are made again for each
     /// tile. None: all.
     pub tile: Option<[usize; 2]>,
-    /// Threads.
+    /// Parts in which the steps are computed side by side, each with sums of its own: as many as threads, or 1 to spread
+    /// each operation over the threads instead.
     pub threads: usize,
 }
 
@@ -47,7 +48,7 @@ impl MatrixChoices {
         if keys >= 2 * all { Self::HOISTED } else { Self::mixed(keys / 2) }
     }
 
-    /// With this many threads.
+    /// In this many parts.
     #[must_use]
     pub const fn threads(self, threads: usize) -> Self {
         Self { threads: if threads == 0 { 1 } else { threads }, ..self }
@@ -203,22 +204,18 @@ impl<'a, A: MatrixArithmetic> Run<'a, A> {
         Ok(Self { arithmetic, packing, levels, left, right, inner: tile.inner })
     }
 
-    /// The sums over the steps from `base` on, on some threads.
+    /// The sums over the steps from `base` on, in some parts.
     fn window(&self, base: usize, steps: usize, threads: usize) -> Result<Sums<A::Ciphertext>> {
         let threads = threads.clamp(1, steps);
         if threads == 1 {
             return self.steps(base, 0..steps);
         }
         let each = steps.div_ceil(threads);
-        let parts: Vec<Result<Sums<A::Ciphertext>>> = std::thread::scope(|scope| {
-            let ranges = (0..steps).step_by(each).map(|from| from..(from + each).min(steps));
-            let running: Vec<_> = ranges.map(|range| scope.spawn(move || self.steps(base, range))).collect();
-            let stopped = || Err(Error::params("a thread of a matrix product stopped"));
-            running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| stopped())).collect()
-        });
+        let ranges = (0..steps).step_by(each).map(|from| from..(from + each).min(steps));
+        let parts = self.arithmetic.threads().try_map(ranges.collect(), |range| self.steps(base, range))?;
         let mut parts = parts.into_iter();
-        let first = parts.next().unwrap_or_else(|| Ok(Vec::new()))?;
-        parts.try_fold(first, |sums, part| joined(self.arithmetic, sums, part?))
+        let first = parts.next().unwrap_or_default();
+        parts.try_fold(first, |sums, part| joined(self.arithmetic, sums, part))
     }
 
     fn steps(&self, base: usize, offsets: std::ops::Range<usize>) -> Result<Sums<A::Ciphertext>> {

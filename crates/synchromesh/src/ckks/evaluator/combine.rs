@@ -3,7 +3,7 @@
 use num_bigint::BigInt;
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::Noise;
-use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly};
+use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly, Threads};
 
 use super::Evaluator;
 use super::plain::{INTEGER_LIMIT, finite, modulus_above, rounded_multiple};
@@ -168,6 +168,9 @@ impl<B: Backend> Arithmetic for Evaluator<B> {
     type Size = f64;
     const COST: Cost = Cost { tensor: 0.1, scalars_take_a_level: true };
 
+    fn threads(&self) -> Threads {
+        self.context.rlwe().backend().threads()
+    }
     fn level(&self, x: &Ciphertext<B>) -> usize {
         x.level()
     }
