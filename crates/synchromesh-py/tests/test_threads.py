@@ -28,6 +28,28 @@ def test_threads_share_a_context(each):
         assert all(pool.map(work, range(24)))
 
 
+def test_the_number_of_threads_is_the_process_s_own():
+    script = (
+        "import synchromesh as sm\n"
+        "sm.set_threads(3)\n"
+        "assert sm.threads() == sm.info()['threads'] == 3\n"
+        "for count in [2, 0, 1025, 10**9]:\n"
+        "    try:\n"
+        "        sm.set_threads(count)\n"
+        "    except sm.errors.ParamsError as error:\n"
+        "        assert error.kind == 'threads', error\n"
+        "    else:\n"
+        "        raise AssertionError(count)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    for name, count in [("SYNCHROMESH_THREADS", "2"), ("OMP_NUM_THREADS", "5")]:
+        script = "import synchromesh as sm; print(sm.threads())"
+        environment = {k: v for k, v in os.environ.items() if not k.endswith("_THREADS")} | {name: count}
+        run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+        assert run.stdout.strip() == count
+
+
 def test_other_threads_run_during_a_long_operation():
     counter = [0]
     stop = threading.Event()
