@@ -8,14 +8,11 @@ use crate::ciphertext::Ciphertext;
 use crate::context::Context;
 use crate::domain::SwitchDomain;
 use crate::error::Error;
-use crate::params::hex;
+use crate::params::{Params, hex};
 use crate::randomness::Randomness;
 use crate::second_key::{second_id, second_seed};
 use crate::spectrum;
 pub use crate::wire::KeyId;
-
-/// After so many secrets in a row that are not even, which one in twenty is, the generator is at fault.
-const MOST_ATTEMPTS: u64 = 64;
 
 impl KeyId {
     /// Fails unless both are the same key.
@@ -78,6 +75,7 @@ impl<B: Backend> Drop for Phase<B> {
 /// A secret key. It has no `Debug` form and is zeroised on drop.
 pub struct SecretKey<B: Backend = Cpu> {
     id: KeyId,
+    params_digest: [u8; 32],
     small: SmallPoly,
     slots: SecretPoly<B>,
     second: Option<Box<Self>>,
@@ -101,12 +99,7 @@ impl<B: Backend> SecretKey<B> {
     fn even(context: &Context<B>, seed: impl Fn(u64) -> Seed) -> SmallPoly {
         let params = context.params();
         let draw = |attempt| params.secret().sample(&seed(attempt), Purpose::SecretKey, 0, params.n());
-        let (mut attempt, mut small) = (0, draw(0));
-        while attempt < MOST_ATTEMPTS && !spectrum::is_even(params.ring().log_n(), small.as_slice()) {
-            attempt += 1;
-            small = draw(attempt);
-        }
-        small
+        spectrum::first_even(|secret| spectrum::is_even(params.ring().log_n(), secret), draw)
     }
 
     /// A secret key from its ternary coefficients.
@@ -144,7 +137,7 @@ impl<B: Backend> SecretKey<B> {
                  generates is; generate a new one",
             ));
         }
-        Ok(Self { id, small, slots, second: None })
+        Ok(Self { id, params_digest: *params.digest(), small, slots, second: None })
     }
 
     /// The second secret key, derived from this one, where the parameters have one.
@@ -162,6 +155,14 @@ impl<B: Backend> SecretKey<B> {
             Some(second) if second.id == id => Ok(second),
             _ => self.id.require(id).map(|()| self),
         }
+    }
+
+    /// Fails unless the key was made for these parameters: its slots mean nothing modulo other primes.
+    ///
+    /// # Errors
+    /// [`Error::ParamsDiffer`].
+    pub fn require_params(&self, params: &Params) -> Result<(), Error> {
+        params.require_digest(&self.params_digest)
     }
 
     /// The key's name.
@@ -208,6 +209,7 @@ impl<B: Backend> SecretKey<B> {
         context: &Context<B>,
         ciphertext: &Ciphertext<B, D>,
     ) -> Result<Phase<B>, Error> {
+        self.require_params(context.params())?;
         context.params().require_digest(ciphertext.params_digest())?;
         let key = self.named(ciphertext.key())?;
         let backend = context.backend();
@@ -226,6 +228,7 @@ impl<B: Backend> SecretKey<B> {
         ciphertext: &Ciphertext<B, D>,
         primes: &IndexSet,
     ) -> Result<Phase<B>, Error> {
+        self.require_params(context.params())?;
         context.params().require_digest(ciphertext.params_digest())?;
         let key = self.named(ciphertext.key())?;
         let backend = context.backend();
