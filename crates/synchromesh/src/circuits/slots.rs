@@ -6,6 +6,9 @@ use super::{Arithmetic, Coefficient, Combination, Number, SizedSum};
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 
+/// Slots at the largest degree there is.
+const MOST_SLOTS: usize = 1 << 18;
+
 /// The matrix of slots: rotations act on each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotShape {
@@ -19,7 +22,16 @@ impl SlotShape {
     /// All slots.
     #[must_use]
     pub const fn count(self) -> usize {
-        self.row * self.rows
+        self.row.saturating_mul(self.rows)
+    }
+
+    /// Fails for a shape that no ring has.
+    pub(super) fn check(self) -> Result<()> {
+        if (1..=MOST_SLOTS).contains(&self.count()) {
+            return Ok(());
+        }
+        let Self { row, rows } = self;
+        Err(Error::params(format!("{rows} row(s) of {row} slots: there are 1 to {MOST_SLOTS} in all")))
     }
 }
 
@@ -55,10 +67,11 @@ impl SlotSum {
         self
     }
 
-    /// With up to `radix` rotations summed at once; at least 2.
+    /// With up to `radix` rotations summed at once; at least 2, and at most as many as there are slots at any degree.
     #[must_use]
     pub const fn radix(mut self, radix: usize) -> Self {
         self.radix = if radix < 2 { 2 } else { radix };
+        self.radix = if self.radix > MOST_SLOTS { MOST_SLOTS } else { self.radix };
         self
     }
 
@@ -71,7 +84,8 @@ impl SlotSum {
     }
 
     fn step(&self, slots: usize) -> i64 {
-        self.stride.saturating_mul(slots as i64)
+        // Modulo 2^64, which every row divides.
+        self.stride.wrapping_mul(slots as i64)
     }
 
     fn collect(&self, count: usize, steps: &mut Vec<i64>) {
