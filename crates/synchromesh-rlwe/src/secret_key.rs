@@ -90,16 +90,17 @@ impl<B: Backend> SecretKey<B> {
         let seed = randomness.next_seed()?;
         let mut id = [0; 16];
         id.copy_from_slice(&seed.derive("key id", 0).as_bytes()[..16]);
-        let small = Self::even(context, |attempt| seed.derive("secret", attempt));
+        let small = Self::even(context, |attempt| seed.derive("secret", attempt))?;
         Self::from_small(context, KeyId(id), small)
     }
 
     /// The first of the secrets from these seeds whose values at the roots of X^N + 1 are as even as certificates take
     /// them to be; nearly always the first one.
-    fn even(context: &Context<B>, seed: impl Fn(u64) -> Seed) -> SmallPoly {
+    fn even(context: &Context<B>, seed: impl Fn(u64) -> Seed) -> Result<SmallPoly, Error> {
         let params = context.params();
         let draw = |attempt| params.secret().sample(&seed(attempt), Purpose::SecretKey, 0, params.n());
-        spectrum::first_even(|secret| spectrum::is_even(params.ring().log_n(), secret), draw)
+        let even = spectrum::first_even(|secret| spectrum::is_even(params.ring().log_n(), secret), draw);
+        even.ok_or_else(|| Error::params("the generator gives no secret that is even at the roots of X^N + 1"))
     }
 
     /// A secret key from its ternary coefficients.
@@ -118,7 +119,7 @@ impl<B: Backend> SecretKey<B> {
         if let Some(second) = params.second() {
             let seed = second_seed(key.small.as_slice());
             let again = |attempt| if attempt == 0 { seed.clone() } else { seed.derive("secret", attempt) };
-            let small = Self::even(context, again);
+            let small = Self::even(context, again)?;
             key.second = Some(Box::new(Self::on(context, second_id(id), small, &second.keyed())?));
         }
         Ok(key)

@@ -54,15 +54,9 @@ pub(crate) fn log2_peak(log_n: u32) -> f64 {
     peak(log_n).log2()
 }
 
-/// The first of the polynomials drawn that is even enough; nearly always the first one. After [`MOST_ATTEMPTS`] the last
-/// one, which whoever uses it refuses.
-pub(crate) fn first_even(even: impl Fn(&[i64]) -> bool, draw: impl Fn(u64) -> SmallPoly) -> SmallPoly {
-    let (mut attempt, mut small) = (0, draw(0));
-    while attempt < MOST_ATTEMPTS && !even(small.as_slice()) {
-        attempt += 1;
-        small = draw(attempt);
-    }
-    small
+/// The first of the polynomials drawn that is even enough, nearly always the first one; none where the generator is at fault.
+pub(crate) fn first_even(even: impl Fn(&[i64]) -> bool, draw: impl Fn(u64) -> SmallPoly) -> Option<SmallPoly> {
+    (0..MOST_ATTEMPTS).map(draw).find(|small| even(small.as_slice()))
 }
 
 /// The error numbered `index` of a key: of the stream `seed`, and drawn again from streams derived from it until it is as
@@ -73,46 +67,77 @@ pub(crate) fn even_error(params: &Params, seed: &Seed, purpose: Purpose, index: 
         0 => params.error().sample(seed, purpose, index, params.n()),
         _ => params.error().sample(&seed.derive("even error", attempt), purpose, index, params.n()),
     };
-    let even = |error: &[i64]| is_even_error(log_n, error, variance);
-    let error = first_even(even, draw);
-    if even(error.as_slice()) { Ok(error) } else { Err(Error::params("the generator gives no even error of a key")) }
+    let error = first_even(|error| is_even_error(log_n, error, variance), draw);
+    error.ok_or_else(|| Error::params("the generator gives no error of a key that is even at the roots of X^N + 1"))
 }
 
 /// Whether a secret of N = 2^`log_n` coefficients keeps the bounds; its only branches are on the verdict.
 pub(crate) fn is_even(log_n: u32, secret: &[i64]) -> bool {
-    let values = Roots::new(log_n, |x| x).powers(secret);
-    keeps(log_n, values.iter().copied(), POWER * secret.len() as f64)
+    keeps(log_n, &Roots::<f64>::new(log_n).powers(secret), POWER * secret.len() as f64)
 }
 
 /// Whether an error of this variance keeps the bounds with [`UNEVEN`] to spare. In single precision: there is one for each
 /// row of each key.
 pub(crate) fn is_even_error(log_n: u32, error: &[i64], variance: f64) -> bool {
     static ROOTS: [OnceLock<Roots<f32>>; 32] = [const { OnceLock::new() }; 32];
-    let single = |x| x as f32;
     let values = match ROOTS.get(log_n as usize) {
-        Some(roots) => roots.get_or_init(|| Roots::new(log_n, single)).powers(error),
-        None => Roots::new(log_n, single).powers(error),
+        Some(roots) => roots.get_or_init(|| Roots::new(log_n)).powers(error),
+        None => Roots::new(log_n).powers(error),
     };
     let unit = UNEVEN * UNEVEN * 1.5 * POWER * variance * error.len() as f64;
-    keeps(log_n, values.iter().map(|&x| f64::from(x)), unit * (1.0 - SINGLE))
+    keeps(log_n, &values, unit * (1.0 - SINGLE))
 }
 
-/// Whether values |s(zeta)|^2 keep the bounds in this unit.
-fn keeps(log_n: u32, values: impl ExactSizeIterator<Item = f64>, unit: f64) -> bool {
-    let (count, scale) = (values.len() as f64, 1.0 / unit);
-    let mut sums = [0.0; 4];
-    let mut largest = 0.0f64;
-    for value in values {
-        let x = value * scale;
-        largest = largest.max(x);
-        let mut power = 1.0;
-        for sum in &mut sums {
-            power *= x;
-            *sum += power;
+/// Whether values |s(zeta)|^2 keep the bounds in this unit. In eight sums side by side, each of few enough terms for
+/// [`SINGLE`].
+fn keeps<T: Real>(log_n: u32, values: &[T], unit: f64) -> bool {
+    const LANES: usize = 8;
+    let zero = T::from(0);
+    let scale = T::of(1.0 / unit);
+    let (mut sums, mut largest) = ([[zero; LANES]; 4], [zero; LANES]);
+    for chunk in values.chunks(LANES) {
+        let mut x = [zero; LANES];
+        x[..chunk.len()].copy_from_slice(chunk);
+        let x = x.map(|value| value * scale);
+        largest = std::array::from_fn(|i| largest[i].larger(x[i]));
+        let mut power = x;
+        for (j, sum) in sums.iter_mut().enumerate() {
+            if j > 0 {
+                power = std::array::from_fn(|i| power[i] * x[i]);
+            }
+            *sum = std::array::from_fn(|i| sum[i] + power[i]);
         }
     }
-    let typical = sums.iter().zip(MOMENTS).fold(true, |all, (sum, bound)| all & (*sum <= bound * count));
-    typical & (largest <= peak(log_n))
+    let count = values.len() as f64;
+    let total = |sum: &[T; LANES]| sum.iter().map(|&x| x.into()).sum::<f64>();
+    let typical = sums.iter().zip(MOMENTS).fold(true, |all, (sum, bound)| all & (total(sum) <= bound * count));
+    typical & largest.iter().fold(true, |all, &x| all & (x.into() <= peak(log_n)))
+}
+
+/// Single or double precision.
+trait Real: Copy + Zeroize + From<i16> + Into<f64> + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
+    /// The nearest value.
+    fn of(x: f64) -> Self;
+    /// The larger of two, without a branch.
+    fn larger(self, other: Self) -> Self;
+}
+
+impl Real for f32 {
+    fn of(x: f64) -> Self {
+        x as Self
+    }
+    fn larger(self, other: Self) -> Self {
+        self.max(other)
+    }
+}
+
+impl Real for f64 {
+    fn of(x: f64) -> Self {
+        x
+    }
+    fn larger(self, other: Self) -> Self {
+        self.max(other)
+    }
 }
 
 /// cos and sin of angles, apart, so that a loop over them takes several at once.
@@ -121,10 +146,11 @@ struct Turns<T> {
     sin: Vec<T>,
 }
 
-impl<T> Turns<T> {
+impl<T: Real> Turns<T> {
     /// `count` multiples of an angle.
-    fn new(count: usize, angle: f64, of: impl Fn(f64) -> T) -> Self {
-        let (sin, cos) = (0..count).map(|j| (angle * j as f64).sin_cos()).map(|(sin, cos)| (of(sin), of(cos))).unzip();
+    fn new(count: usize, angle: f64) -> Self {
+        let turn = |j: usize| (angle * j as f64).sin_cos();
+        let (sin, cos) = (0..count).map(turn).map(|(sin, cos)| (T::of(sin), T::of(cos))).unzip();
         Self { cos, sin }
     }
 }
@@ -135,21 +161,20 @@ struct Roots<T> {
     twist: Turns<T>,
     /// For each pass, the widest first.
     passes: Vec<Turns<T>>,
-    of: fn(f64) -> T,
 }
 
-impl<T: Copy + Zeroize + Add<Output = T> + Sub<Output = T> + Mul<Output = T>> Roots<T> {
-    fn new(log_n: u32, of: fn(f64) -> T) -> Self {
+impl<T: Real> Roots<T> {
+    fn new(log_n: u32) -> Self {
         use std::f64::consts::PI;
         let half = 1usize << (log_n - 1);
-        let pass = |log: u32| Turns::new(1 << log, PI / f64::from(1u32 << log), of);
-        Self { twist: Turns::new(half, PI / (2 * half) as f64, of), passes: (0..log_n - 1).rev().map(pass).collect(), of }
+        let pass = |log: u32| Turns::new(1 << log, PI / f64::from(1u32 << log));
+        Self { twist: Turns::new(half, PI / (2 * half) as f64), passes: (0..log_n - 1).rev().map(pass).collect() }
     }
 
-    /// |s(zeta)|^2 at those roots, in the order of the transform.
+    /// |s(zeta)|^2 at those roots, in the order of the transform, for coefficients of 15 bits.
     fn powers(&self, small: &[i64]) -> Zeroizing<Vec<T>> {
         let half = small.len() / 2;
-        let part = |range: &[i64]| Zeroizing::new(range.iter().map(|&x| (self.of)(x as f64)).collect::<Vec<T>>());
+        let part = |range: &[i64]| Zeroizing::new(range.iter().map(|&x| T::from(x as i16)).collect::<Vec<T>>());
         let (mut re, mut im) = (part(&small[..half]), part(&small[half..]));
         for (((a, b), &cos), &sin) in re.iter_mut().zip(im.iter_mut()).zip(&self.twist.cos).zip(&self.twist.sin) {
             (*a, *b) = (*a * cos - *b * sin, *a * sin + *b * cos);
@@ -166,11 +191,7 @@ impl<T: Copy + Zeroize + Add<Output = T> + Sub<Output = T> + Mul<Output = T>> Ro
 }
 
 /// (a, b) becomes (a + b, (a - b) w) for each pair half a block apart.
-fn butterflies<T: Copy + Add<Output = T> + Sub<Output = T> + Mul<Output = T>>(
-    re: &mut [T],
-    im: &mut [T],
-    turns: &Turns<T>,
-) {
+fn butterflies<T: Real>(re: &mut [T], im: &mut [T], turns: &Turns<T>) {
     let half = turns.cos.len();
     let ((a_re, b_re), (a_im, b_im)) = (re.split_at_mut(half), im.split_at_mut(half));
     let (b_re, b_im, a_im) = (&mut b_re[..half], &mut b_im[..half], &mut a_im[..half]);
@@ -203,7 +224,7 @@ mod tests {
                 at(f64::cos).powi(2) + at(f64::sin).powi(2)
             })
             .collect();
-        let mut fast = Roots::new(3, |x| x).powers(&secret).to_vec();
+        let mut fast = Roots::<f64>::new(3).powers(&secret).to_vec();
         direct.sort_by(f64::total_cmp);
         fast.sort_by(f64::total_cmp);
         for (x, y) in direct.iter().zip(&fast) {
@@ -239,10 +260,11 @@ mod tests {
                 for i in 0..keys {
                     assert!(is_even_error(log_n, draw(i).as_slice(), error.variance()), "{i}");
                     // Both precisions see the same values.
-                    let (single, double) = (Roots::new(log_n, |x| x as f32), Roots::new(log_n, |x| x));
+                    let (single, double) = (Roots::<f32>::new(log_n), Roots::<f64>::new(log_n));
                     let (single, double) = (single.powers(draw(i).as_slice()), double.powers(draw(i).as_slice()));
                     let largest = double.iter().copied().fold(0.0, f64::max);
-                    let off = single.iter().zip(double.iter()).map(|(&x, y)| (f64::from(x) - y).abs()).fold(0.0, f64::max);
+                    let off =
+                        single.iter().zip(double.iter()).map(|(&x, y)| (f64::from(x) - y).abs()).fold(0.0, f64::max);
                     assert!(off < SINGLE / 10.0 * largest, "{off} of {largest}");
                 }
                 // A tone of the same 2-norm is what the check is for: at one root it is sqrt(N) times as large.
@@ -251,9 +273,9 @@ mod tests {
                 assert!(!is_even_error(log_n, &tone, error.variance()));
                 let even = |e: &[i64]| is_even_error(log_n, e, error.variance());
                 let some = |attempt| if attempt < 3 { SmallPoly::from_vec(tone.clone()) } else { draw(attempt as u8) };
-                assert_eq!(first_even(even, some).as_slice(), draw(3).as_slice());
-                // What never ends is given up, and refused by its user.
-                assert!(!even(first_even(even, |_| SmallPoly::from_vec(tone.clone())).as_slice()));
+                assert_eq!(first_even(even, some).unwrap().as_slice(), draw(3).as_slice());
+                // What never ends is given up.
+                assert!(first_even(even, |_| SmallPoly::from_vec(tone.clone())).is_none());
             }
         }
     }

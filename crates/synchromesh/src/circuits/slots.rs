@@ -9,6 +9,9 @@ use crate::rotations::Rotations;
 /// Slots at the largest degree there is.
 const MOST_SLOTS: usize = 1 << 18;
 
+/// Rotations that are summed at once.
+const MOST_RADIX: usize = 256;
+
 /// The matrix of slots: rotations act on each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotShape {
@@ -67,11 +70,14 @@ impl SlotSum {
         self
     }
 
-    /// With up to `radix` rotations summed at once; at least 2, and at most as many as there are slots at any degree.
+    /// With up to `radix` rotations summed at once; from 2 to 256, as they are all in memory at once.
     #[must_use]
     pub const fn radix(mut self, radix: usize) -> Self {
-        self.radix = if radix < 2 { 2 } else { radix };
-        self.radix = if self.radix > MOST_SLOTS { MOST_SLOTS } else { self.radix };
+        self.radix = match radix {
+            0..2 => 2,
+            2..=MOST_RADIX => radix,
+            _ => MOST_RADIX,
+        };
         self
     }
 

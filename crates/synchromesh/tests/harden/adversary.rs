@@ -45,7 +45,10 @@ impl Search {
         }
         let seed = self.seed + self.round;
         self.round += 1;
-        Some((SplitMix::new(seed), format!("SYNCHROMESH_ADVERSARY_SEED={seed} SYNCHROMESH_ADVERSARY_LOG_N={}", Self::log_n())))
+        Some((
+            SplitMix::new(seed),
+            format!("SYNCHROMESH_ADVERSARY_SEED={seed} SYNCHROMESH_ADVERSARY_LOG_N={}", Self::log_n()),
+        ))
     }
 
     /// The distance in bits of one error from its bound.
@@ -66,13 +69,21 @@ impl Search {
         self.excess.push(what.to_owned());
     }
 
-    /// Prints the least distance of each circuit, and fails where one is negative.
+    /// Prints the least distance of each circuit and a line of counts, and fails where a distance is negative.
     pub(crate) fn finish(self, scheme: &str) {
         println!("{scheme}: {} rounds", self.round);
+        let (mut judged, mut least) = (0, f64::INFINITY);
         for (what, (gap, count, note)) in &self.least {
             println!("{gap:8.2} {count:7}  {what:32} {note}");
+            (judged, least) = (judged + count, least.min(*gap));
         }
-        assert!(self.least.len() > 20, "only {} kinds of circuits were judged", self.least.len());
+        let (circuits, findings) = (self.least.len(), self.excess.len());
+        println!(
+            "counts: {{\"rounds\":{},\"circuits\":{circuits},\"errors\":{judged},\"least_gap_bits\":{least:.3},\
+             \"findings\":{findings}}}",
+            self.round
+        );
+        assert!(circuits > 20, "only {circuits} kinds of circuits were judged");
         assert!(self.excess.is_empty(), "{scheme}:\n{}", self.excess.join("\n"));
     }
 }

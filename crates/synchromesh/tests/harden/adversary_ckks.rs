@@ -155,7 +155,8 @@ impl Attack<'_> {
         let unit = b.iter().map(|z| Complex64::new(z.re / bound, z.im / bound)).collect();
         for d in [vec![1.0.into(); n], unit, (0..n).map(|i| f64::from(i as u32 % 2).into()).collect::<Slots>()] {
             let list = [0, 1, 5, -1].map(|k| (k, d.clone()));
-            let map = LinearTransform::from_diagonals(SlotShape { row: n, rows: 1 }, list)?.prepare_with(&e, x.level(), 1)?;
+            let map =
+                LinearTransform::from_diagonals(SlotShape { row: n, rows: 1 }, list)?.prepare_with(&e, x.level(), 1)?;
             let term = |m: Slots, k| zip(&m, &zip(&d, &rotated(a, k), times), plus);
             let model = [0, 1, 5, -1].into_iter().fold(zip(a, a, minus), term);
             self.put("linear map", map.apply(&e, x), model);
@@ -196,7 +197,10 @@ fn parameters(random: &mut SplitMix) -> (&'static str, ParamsLiteral) {
             let scale = 33 + random.below(6) as u32;
             let c = PrimeSwitching::new(2, 3).unwrap().chain(scale + 15, scale, few + 2, 60).unwrap();
             let p = [60, 60, 60, 60];
-            ("prime switching", ParamsLiteral { schedule: c.schedule, omega: 3, ..literal(log_n, scale, &c.q_bits, &p) })
+            (
+                "prime switching",
+                ParamsLiteral { schedule: c.schedule, omega: 3, ..literal(log_n, scale, &c.q_bits, &p) },
+            )
         }
         4 => {
             let mut q = vec![40; 4 + few];

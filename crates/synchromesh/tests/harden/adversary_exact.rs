@@ -43,7 +43,9 @@ impl<S: Attacked> Attack<'_, S> {
     fn put(&mut self, what: &str, result: Result<Ct<S>>, model: Model) -> Option<Held<S>> {
         let ct = match result {
             Ok(ct) => ct,
-            Err(Error::Rlwe(synchromesh::rlwe::Error::Noise { .. } | synchromesh::rlwe::Error::Level { .. })) => return None,
+            Err(Error::Rlwe(synchromesh::rlwe::Error::Noise { .. } | synchromesh::rlwe::Error::Level { .. })) => {
+                return None;
+            }
             Err(error) => {
                 self.search.wrong(&format!("{what}: {error}; {}", self.note));
                 return None;
@@ -51,7 +53,9 @@ impl<S: Attacked> Attack<'_, S> {
         };
         let measured = S::measure(&self.f, &ct, &self.f.encode(&model));
         let bound = ct.noise().bound(self.f.context.params().log_n(), 40);
-        self.search.add(what, bound - measured, &self.note);
+        // No error at all is within any bound, that of 0 times x too.
+        let gap = if measured == f64::NEG_INFINITY { f64::INFINITY } else { bound - measured };
+        self.search.add(what, gap, &self.note);
         if !self.f.context.decrypt(&self.f.secret, &ct).is_ok_and(|plain| self.f.decode(&plain) == model) {
             self.search.wrong(&format!("{what}: decrypts wrongly; {}", self.note));
         }
@@ -110,7 +114,9 @@ impl<S: Attacked> Attack<'_, S> {
         // Constants near what is dropped and its parts.
         let dropped = self.f.modulus(top) / self.f.modulus(top - 1);
         for c in [dropped.clone(), &dropped + 1, (&dropped + 1) / 2, &dropped - 1, (&dropped + 1) / 3] {
-            let Some((s, m)) = self.put("x times about D", e.mul_scalar(x, c.clone()), self.f.scale(a, &c)) else { continue };
+            let Some((s, m)) = self.put("x times about D", e.mul_scalar(x, c.clone()), self.f.scale(a, &c)) else {
+                continue;
+            };
             let Some((s, m)) = self.put("down(x times about D)", e.mod_switch(&s), m) else { continue };
             self.put("down(c x) - down(x)", e.sub(&s, &low), self.f.sub(&m, a));
         }
@@ -135,7 +141,9 @@ impl<S: Attacked> Attack<'_, S> {
         let mut held = (x.duplicate(&self.f.context)?, a.clone());
         for i in 0..24 {
             let k = if i % 2 == 0 { 1 } else { -3 };
-            let Some(next) = self.put("24 rotations", e.rotate_rows(&held.0, k), self.f.rotate(&held.1, k)) else { break };
+            let Some(next) = self.put("24 rotations", e.rotate_rows(&held.0, k), self.f.rotate(&held.1, k)) else {
+                break;
+            };
             held = next;
         }
         let mut held = (x.duplicate(&self.f.context)?, a.clone());
@@ -154,7 +162,8 @@ impl<S: Attacked> Attack<'_, S> {
         let n = self.f.context.params().n();
         for d in diagonals {
             let list = [0, 1, -3].map(|k| (k, d.clone()));
-            let prepared = LinearTransform::from_diagonals(SlotShape { row: n / 2, rows: 2 }, list)?.prepare(&e, x.level())?;
+            let prepared =
+                LinearTransform::from_diagonals(SlotShape { row: n / 2, rows: 2 }, list)?.prepare(&e, x.level())?;
             let zero = self.f.sub(a, a);
             let sum = |m: Model, k| self.f.add(&m, &self.f.mul(d, &self.f.rotate(a, k)));
             let model = [0, 1, -3].into_iter().fold(zero, sum);
@@ -216,7 +225,12 @@ impl<S: Attacked> Attack<'_, S> {
                 5 | 6 if deeper < 6 => ("mul", e.mul(x, y), f.mul(a, b), deeper),
                 7 if deeper < 6 => {
                     let (ab, aa) = (f.mul(a, b), f.mul(a, a));
-                    ("sums of products", e.sum_of_products(&[[x, y], [y, x], [x, x]]), f.add(&f.add(&ab, &ab), &aa), deeper)
+                    (
+                        "sums of products",
+                        e.sum_of_products(&[[x, y], [y, x], [x, x]]),
+                        f.add(&f.add(&ab, &ab), &aa),
+                        deeper,
+                    )
                 }
                 8 => ("mod_switch_to", e.mod_switch_to(x, random.below(x.level() as u64 + 1) as usize), a.clone(), *dx),
                 9 => match S::raised(&e, x) {
@@ -256,7 +270,8 @@ impl<S: Attacked> Attack<'_, S> {
 /// Polynomials that meet errors badly, with their models: the first on the frequency at which the key is largest.
 fn plaintexts<S: Judged>(f: &Fixture<S>, random: &mut SplitMix) -> Vec<(&'static str, Plaintext, Model)> {
     let (n, t) = (f.context.params().n(), f.t());
-    let (low, high): (BigInt, BigInt) = (-((&t - BigInt::from(1)) / 2), &t / BigInt::from(2));
+    let high: BigInt = &t / BigInt::from(2);
+    let low: BigInt = &high + BigInt::from(1) - &t;
     let small: Vec<f64> = f.secret.small().as_slice().iter().map(|&x| x as f64).collect();
     let values = Embedding::new(f.context.params().log_n()).unwrap().decode(&small).unwrap();
     let sizes = values.iter().map(|z| z.re.hypot(z.im)).enumerate();

@@ -11,20 +11,67 @@ const KNOWN: &[(&str, &[&str])] = &[
     (
         "numbers",
         &[
-            "encode", "encode_bounded", "encode_complex", "encode_coefficients", "encrypt", "encrypt_at",
-            "encrypt_with_secret", "encrypt_by", "add_plain", "sub_plain", "mul_plain", "mul_scalar", "add_scalar", "rotate",
-            "rotate_many", "rotate_rows", "rotate_rows_many", "automorphism", "declare_bound", "mod_switch_to",
-            "mod_raise_to", "relinearize_to", "weighted_sum", "with_public_norms", "masked", "replicate_blocks", "run",
-            "apply", "evaluate", "multiply", "multiply_part", "multiply_plain", "to_bfv_at",
+            "encode",
+            "encode_bounded",
+            "encode_complex",
+            "encode_coefficients",
+            "encrypt",
+            "encrypt_at",
+            "encrypt_with_secret",
+            "encrypt_by",
+            "add_plain",
+            "sub_plain",
+            "mul_plain",
+            "mul_scalar",
+            "add_scalar",
+            "rotate",
+            "rotate_many",
+            "rotate_rows",
+            "rotate_rows_many",
+            "automorphism",
+            "declare_bound",
+            "mod_switch_to",
+            "mod_raise_to",
+            "relinearize_to",
+            "weighted_sum",
+            "with_public_norms",
+            "masked",
+            "replicate_blocks",
+            "run",
+            "apply",
+            "evaluate",
+            "multiply",
+            "multiply_part",
+            "multiply_plain",
+            "to_bfv_at",
         ],
     ),
     // Ciphertexts alone go in: `adversary` looks for an excess there.
     (
         "ciphertexts",
         &[
-            "add", "sub", "neg", "mul", "square", "mul_no_relin", "square_no_relin", "relinearize", "conjugate", "rescale",
-            "mod_switch", "sum_of_products", "sum_of_products_no_relin", "rotate_columns", "product", "inner_product",
-            "to_bgv", "to_bfv", "duplicate", "decrypt", "decrypt_by", "into_parts",
+            "add",
+            "sub",
+            "neg",
+            "mul",
+            "square",
+            "mul_no_relin",
+            "square_no_relin",
+            "relinearize",
+            "conjugate",
+            "rescale",
+            "mod_switch",
+            "sum_of_products",
+            "sum_of_products_no_relin",
+            "rotate_columns",
+            "product",
+            "inner_product",
+            "to_bgv",
+            "to_bfv",
+            "duplicate",
+            "decrypt",
+            "decrypt_by",
+            "into_parts",
         ],
     ),
     // From files and parts: certificates are the writer's claim, tested with the files.
@@ -40,7 +87,8 @@ fn returning(source: &str) -> Vec<String> {
         let signature = rest.split('{').next().unwrap_or_default();
         let returns = signature.rsplit("->").next().unwrap_or_default();
         // `Self` is one in the files of that name only.
-        let own = returns.contains("Self") && ["pub struct Ciphertext", "pub struct Plaintext"].iter().any(|s| source.contains(s));
+        let own = returns.contains("Self")
+            && ["pub struct Ciphertext", "pub struct Plaintext"].iter().any(|s| source.contains(s));
         if signature.contains("->") && (returns.contains("Ciphertext") || returns.contains("Plaintext") || own) {
             names.push(name);
         }
@@ -102,6 +150,11 @@ impl Findings {
                 self.found.push(format!("{}: panic: {}", what(), text.unwrap_or_default()));
             }
         }
+    }
+
+    /// As [`Self::finish`] for calls that are all to be refused.
+    pub(crate) fn refused(self) {
+        assert_eq!((self.served, self.found), (0, Vec::<String>::new()), "of {} calls", self.calls);
     }
 
     /// Fails with all findings; a table of which nothing is served tests nothing.
