@@ -58,8 +58,7 @@ impl Search {
         if gap < least.0 {
             (least.0, least.2) = (gap, note.to_owned());
         }
-        // NaN is an excess.
-        if !(gap >= 0.0) {
+        if gap < 0.0 || gap.is_nan() {
             self.excess.push(format!("{what}: {:.2} bits above the certificate; {note}", -gap));
         }
     }
