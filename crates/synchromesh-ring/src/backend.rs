@@ -221,6 +221,9 @@ pub struct TensorMode {
 ///
 /// `primes[r]` names the prime of limb r in every method. Results are bit for bit equal on every implementation.
 pub trait Backend: Sized + Send + Sync + 'static {
+    /// Whether its buffers hold numbers; where they do not, nobody needs to work out what to write there.
+    const HOLDS_NUMBERS: bool = true;
+
     /// Memory of the device, N words a row; returned to the recycling allocator when dropped.
     type Buffer: Send + Sync + Zeroize;
     /// A prepared base conversion.

@@ -104,6 +104,8 @@ impl<B: Backend> Counting<B> {
 }
 
 impl<B: Backend> Backend for Counting<B> {
+    const HOLDS_NUMBERS: bool = B::HOLDS_NUMBERS;
+
     type Buffer = B::Buffer;
     type Conversion = CountedConversion<B::Conversion>;
 

@@ -33,6 +33,8 @@ impl Zeroize for Nothing {
 type Done = Result<(), BackendError>;
 
 impl Backend for Dry {
+    const HOLDS_NUMBERS: bool = false;
+
     type Buffer = Nothing;
     type Conversion = Nothing;
 

@@ -330,6 +330,8 @@ const fn batched(batch: usize) -> Work {
 }
 
 impl<B: Backend> Backend for Ledger<B> {
+    const HOLDS_NUMBERS: bool = B::HOLDS_NUMBERS;
+
     type Buffer = LedgerBuffer<B::Buffer>;
     type Conversion = LedgerConversion<B::Conversion>;
 

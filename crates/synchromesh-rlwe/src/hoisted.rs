@@ -20,6 +20,7 @@ use crate::switch_key::Source;
 pub struct HoistedCiphertext<B: Backend> {
     parts: [Poly<B, Ntt>; 2],
     digits: Option<Hoisted<B>>,
+    params_digest: [u8; 32],
     key: KeyId,
     level: usize,
     noise: Noise,
@@ -42,6 +43,10 @@ impl<B: Backend> HoistedCiphertext<B> {
     #[must_use]
     pub const fn noise(&self) -> Noise {
         self.noise
+    }
+
+    fn require_params(&self, context: &Context<B>) -> Result<(), Error> {
+        context.params().require_digest(&self.params_digest)
     }
 }
 
@@ -71,19 +76,23 @@ impl<B: Backend> KeySwitching<B> {
             None
         };
         let [c0, c1] = [0, 1].map(|i| D::to_ntt(backend, &ct.parts()[i]));
-        Ok(HoistedCiphertext { parts: [c0?, c1?], digits, key: ct.key(), level: ct.level(), noise: ct.noise() })
+        let (params_digest, key, level, noise) = (*ct.params_digest(), ct.key(), ct.level(), ct.noise());
+        Ok(HoistedCiphertext { parts: [c0?, c1?], digits, params_digest, key, level, noise })
     }
 
     /// x - y from their digits. A rotation of it adds the errors of two key switches.
     ///
     /// # Errors
-    /// [`Error::Level`] for ciphertexts of different levels, [`Error::KeysDiffer`], or when the device fails.
+    /// [`Error::Level`] for ciphertexts of different levels, [`Error::KeysDiffer`], [`Error::ParamsDiffer`], or when the
+    /// device fails.
     pub fn hoisted_difference(
         &self,
         context: &Context<B>,
         x: &HoistedCiphertext<B>,
         y: &HoistedCiphertext<B>,
     ) -> Result<HoistedCiphertext<B>, Error> {
+        x.require_params(context)?;
+        y.require_params(context)?;
         x.key.require(y.key)?;
         if x.level != y.level {
             return Err(Error::Level { needed: x.level, have: y.level, top: context.params().top_level() });
@@ -100,7 +109,8 @@ impl<B: Backend> KeySwitching<B> {
             Ok(part)
         };
         let parts = [part(0)?, part(1)?];
-        Ok(HoistedCiphertext { parts, digits, key: x.key, level: x.level, noise: x.noise.plus(y.noise) })
+        let (params_digest, key, level) = (x.params_digest, x.key, x.level);
+        Ok(HoistedCiphertext { parts, digits, params_digest, key, level, noise: x.noise.plus(y.noise) })
     }
 
     /// The components of rot(sum_i f_i x_i) with X -> X^galois for rot, divided down to level `to` in the same step;
@@ -108,7 +118,7 @@ impl<B: Backend> KeySwitching<B> {
     ///
     /// # Errors
     /// [`Error::Params`] for an empty list or a rotation of what was not decomposed, [`Error::Level`] for terms of
-    /// different levels, [`Error::MissingKey`], [`Error::KeysDiffer`], or when the device fails.
+    /// different levels, [`Error::MissingKey`], [`Error::KeysDiffer`], [`Error::ParamsDiffer`], or when the device fails.
     pub fn rotated_sum<D: SwitchDomain>(
         &self,
         context: &Context<B>,
@@ -124,6 +134,7 @@ impl<B: Backend> KeySwitching<B> {
         let key = if galois == 1 { None } else { Some(keys.prepared(context, Source::Galois(galois), plan)?) };
         let mut sum: Option<Accumulator<B>> = None;
         for (term, factor) in terms {
+            term.require_params(context)?;
             first.key.require(term.key)?;
             if term.level != first.level {
                 let top = context.params().top_level();

@@ -39,7 +39,7 @@ pub use tails::DEGREES;
 pub use weighted::LARGEST_AT_ROOT;
 
 use crate::error::Error;
-use crate::spectrum;
+use crate::spectrum::{self, UNEVEN};
 
 /// Default failure probability of one decryption, as minus its log2.
 pub const DEFAULT_LOG2_FAILURE: u32 = 128;
@@ -47,9 +47,6 @@ pub const DEFAULT_LOG2_FAILURE: u32 = 128;
 /// Failure probability of a bound that enters another, as minus its log2: a million of them together stay below the
 /// default.
 pub const LOG2_FAILURE_INSIDE: u32 = DEFAULT_LOG2_FAILURE + 20;
-
-/// By how much the values of a key's errors at the roots, which nobody checks, may be less even than a secret's.
-const UNEVEN: f64 = 1.65;
 
 /// log2(2^a + 2^b).
 #[must_use]

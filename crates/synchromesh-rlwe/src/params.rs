@@ -150,7 +150,7 @@ impl Params {
     ///
     /// # Errors
     /// [`Error::Ring`] for a degree or prime that cannot be used, [`Error::Params`] for a rule of this crate,
-    /// [`Error::Security`] when log2 QP exceeds the table's limit.
+    /// [`Error::Security`] when the log2 QP of either secret key exceeds the table's limit.
     pub fn new(literal: ParamsLiteral) -> Result<Self, Error> {
         let table: Vec<u64> = [&literal.q, &literal.p, &literal.aux].into_iter().flatten().copied().collect();
         let ring = Ring::new(literal.log_n, &table)?;
@@ -163,14 +163,13 @@ impl Params {
             return Err(Error::params(format!("the error multiple {error_multiple} shares a factor with prime {q}")));
         }
         let levels = literal.schedule.levels(&literal.level_limbs, [l, k], &ring)?;
-        let keyed: Vec<u64> = literal.q.iter().chain(&literal.p).copied().collect();
-        let log_qp = security::log_qp_bits(&keyed);
+        let keyed: IndexSet = (0..l + k).collect();
+        let second = literal.schedule.second_set(&levels, &keyed, table.len())?;
+        // A secret key is as secure as the largest modulus it is used with.
+        let moduli = [Some(keyed), second.as_ref().map(SecondSet::keyed)].into_iter().flatten();
+        let bits = |set: IndexSet| security::log_qp_bits(&set.iter().map(|i| table[i]).collect::<Vec<u64>>());
+        let log_qp = moduli.map(bits).max().unwrap_or(0);
         literal.security.check(literal.log_n, log_qp)?;
-        let second = literal.schedule.second_set(&levels, &(0..l + k).collect(), table.len())?;
-        if let Some(second) = &second {
-            let values: Vec<u64> = second.keyed().iter().map(|i| table[i]).collect();
-            literal.security.check(literal.log_n, security::log_qp_bits(&values))?;
-        }
         let canonical = serde_json::to_vec(&literal).map_err(|e| Error::params(e.to_string()))?;
         let digest =
             *blake3::Hasher::new_derive_key("synchromesh v1 params digest").update(&canonical).finalize().as_bytes();
@@ -318,13 +317,13 @@ impl Params {
         self.2
     }
 
-    /// Bits of the product of all primes a key uses.
+    /// Bits of the largest modulus that a key lives in: the product of q and P, or that of the second key's primes.
     #[must_use]
     pub fn log_qp(&self) -> u32 {
         self.0.log_qp
     }
 
-    /// Estimated bits of security of keys over all of QP.
+    /// Estimated bits of security of the least secure key: the one of the largest modulus, [`Self::log_qp`].
     #[must_use]
     pub fn security_bits(&self) -> f64 {
         security::estimate_bits(self.0.ring.log_n(), self.0.log_qp)

@@ -13,6 +13,7 @@ use crate::noise::{self, Noise};
 use crate::params::Params;
 use crate::randomness::Randomness;
 use crate::secret_key::{KeyId, SecretKey, SecretPoly, scaled_error, uniform};
+use crate::spectrum;
 
 /// (b, a) = (-a s + t e, a) modulo QP; a is expanded from a seed.
 pub struct PublicKey<B: Backend = Cpu> {
@@ -27,15 +28,17 @@ impl<B: Backend> PublicKey<B> {
     /// Makes the public key of `secret`.
     ///
     /// # Errors
-    /// [`Error::Entropy`] without randomness, [`Error::Security`], or when the device fails.
+    /// [`Error::Entropy`] without randomness, [`Error::ParamsDiffer`] for a secret key of other parameters,
+    /// [`Error::Security`], or when the device fails.
     pub fn generate(context: &Context<B>, secret: &SecretKey<B>, randomness: &mut Randomness) -> Result<Self, Error> {
-        let root = randomness.next_seed()?;
         let params = context.params();
+        secret.require_params(params)?;
+        let root = randomness.next_seed()?;
         let keyed = params.keyed();
         params.require_secure(&keyed)?;
         let seed = root.derive("public key uniform", 0);
         let a = uniform(context, &keyed, &seed, Purpose::PublicKeyUniform, 0)?;
-        let error = params.error().sample(&root.derive("public key error", 0), Purpose::PublicKeyError, 0, params.n());
+        let error = spectrum::even_error(params, &root.derive("public key error", 0), Purpose::PublicKeyError, 0)?;
         let mut b = scaled_error(context, &keyed, &error)?.into_ntt(context.backend())?;
         b.sub_assign(context.backend(), SecretPoly::new(secret.times(context, &a)?).poly())?;
         Ok(Self { id: secret.id(), params_digest: *params.digest(), seed, b, a })
@@ -207,7 +210,7 @@ impl<B: Backend> SecretKey<B> {
     /// expanded from the seed returned beside it.
     ///
     /// # Errors
-    /// [`Error::Level`], [`Error::Entropy`], or when the device fails.
+    /// [`Error::Level`], [`Error::ParamsDiffer`], [`Error::Entropy`], or when the device fails.
     pub fn encrypt<D: SwitchDomain>(
         &self,
         context: &Context<B>,
@@ -216,6 +219,7 @@ impl<B: Backend> SecretKey<B> {
         randomness: &mut Randomness,
     ) -> Result<(Ciphertext<B, D>, Seed), Error> {
         let params = context.params();
+        self.require_params(params)?;
         let primes = params.level(level)?;
         message.require(primes)?;
         let backend = context.backend();

@@ -40,6 +40,7 @@ pub struct RotationSum<B: Backend> {
     extended: IndexSet,
     level: usize,
     polynomials: usize,
+    params_digest: [u8; 32],
 }
 
 impl<B: Backend> RotationSum<B> {
@@ -83,7 +84,8 @@ impl<B: Backend> RotationSum<B> {
         if compiled.iter().all(|(_, runs): &(usize, Vec<Run<B>>)| runs.is_empty()) {
             return Err(Error::params("a sum of rotations needs at least one term"));
         }
-        Ok(Self { babies, giants: compiled, extended, level, polynomials })
+        let params_digest = *context.params().digest();
+        Ok(Self { babies, giants: compiled, extended, level, polynomials, params_digest })
     }
 
     /// The level of its inputs.
@@ -142,8 +144,8 @@ impl<B: Backend> KeySwitching<B> {
     ///
     /// # Errors
     /// [`Error::Level`] for inputs at another level, [`Error::Components`], [`Error::MissingKey`],
-    /// [`Error::KeysDiffer`], [`Error::Params`] for a sum made for the special primes of another secret key, or when the
-    /// device fails.
+    /// [`Error::KeysDiffer`], [`Error::ParamsDiffer`] for a sum made for other parameters, [`Error::Params`] for one made for
+    /// the special primes of another secret key, or when the device fails.
     pub fn rotation_sum<D: SwitchDomain>(
         &self,
         context: &Context<B>,
@@ -151,6 +153,7 @@ impl<B: Backend> KeySwitching<B> {
         sum: &RotationSum<B>,
         to: usize,
     ) -> Result<[Poly<B, D>; 2], Error> {
+        context.params().require_digest(&sum.params_digest)?;
         let top = context.params().top_level();
         let under = inputs.first().map_or_else(|| self.key_at(context.params(), sum.level), |input| input.key());
         for input in inputs {

@@ -8,14 +8,11 @@ use crate::ciphertext::Ciphertext;
 use crate::context::Context;
 use crate::domain::SwitchDomain;
 use crate::error::Error;
-use crate::params::hex;
+use crate::params::{Params, hex};
 use crate::randomness::Randomness;
 use crate::second_key::{second_id, second_seed};
 use crate::spectrum;
 pub use crate::wire::KeyId;
-
-/// After so many secrets in a row that are not even, which one in twenty is, the generator is at fault.
-const MOST_ATTEMPTS: u64 = 64;
 
 impl KeyId {
     /// Fails unless both are the same key.
@@ -78,6 +75,7 @@ impl<B: Backend> Drop for Phase<B> {
 /// A secret key. It has no `Debug` form and is zeroised on drop.
 pub struct SecretKey<B: Backend = Cpu> {
     id: KeyId,
+    params_digest: [u8; 32],
     small: SmallPoly,
     slots: SecretPoly<B>,
     second: Option<Box<Self>>,
@@ -92,21 +90,17 @@ impl<B: Backend> SecretKey<B> {
         let seed = randomness.next_seed()?;
         let mut id = [0; 16];
         id.copy_from_slice(&seed.derive("key id", 0).as_bytes()[..16]);
-        let small = Self::even(context, |attempt| seed.derive("secret", attempt));
+        let small = Self::even(context, |attempt| seed.derive("secret", attempt))?;
         Self::from_small(context, KeyId(id), small)
     }
 
     /// The first of the secrets from these seeds whose values at the roots of X^N + 1 are as even as certificates take
     /// them to be; nearly always the first one.
-    fn even(context: &Context<B>, seed: impl Fn(u64) -> Seed) -> SmallPoly {
+    fn even(context: &Context<B>, seed: impl Fn(u64) -> Seed) -> Result<SmallPoly, Error> {
         let params = context.params();
         let draw = |attempt| params.secret().sample(&seed(attempt), Purpose::SecretKey, 0, params.n());
-        let (mut attempt, mut small) = (0, draw(0));
-        while attempt < MOST_ATTEMPTS && !spectrum::is_even(params.ring().log_n(), small.as_slice()) {
-            attempt += 1;
-            small = draw(attempt);
-        }
-        small
+        let even = spectrum::first_even(|secret| spectrum::is_even(params.ring().log_n(), secret), draw);
+        even.ok_or_else(|| Error::params("the generator gives no secret that is even at the roots of X^N + 1"))
     }
 
     /// A secret key from its ternary coefficients.
@@ -125,7 +119,7 @@ impl<B: Backend> SecretKey<B> {
         if let Some(second) = params.second() {
             let seed = second_seed(key.small.as_slice());
             let again = |attempt| if attempt == 0 { seed.clone() } else { seed.derive("secret", attempt) };
-            let small = Self::even(context, again);
+            let small = Self::even(context, again)?;
             key.second = Some(Box::new(Self::on(context, second_id(id), small, &second.keyed())?));
         }
         Ok(key)
@@ -144,7 +138,7 @@ impl<B: Backend> SecretKey<B> {
                  generates is; generate a new one",
             ));
         }
-        Ok(Self { id, small, slots, second: None })
+        Ok(Self { id, params_digest: *params.digest(), small, slots, second: None })
     }
 
     /// The second secret key, derived from this one, where the parameters have one.
@@ -162,6 +156,14 @@ impl<B: Backend> SecretKey<B> {
             Some(second) if second.id == id => Ok(second),
             _ => self.id.require(id).map(|()| self),
         }
+    }
+
+    /// Fails unless the key was made for these parameters: its slots mean nothing modulo other primes.
+    ///
+    /// # Errors
+    /// [`Error::ParamsDiffer`].
+    pub fn require_params(&self, params: &Params) -> Result<(), Error> {
+        params.require_digest(&self.params_digest)
     }
 
     /// The key's name.
@@ -208,6 +210,7 @@ impl<B: Backend> SecretKey<B> {
         context: &Context<B>,
         ciphertext: &Ciphertext<B, D>,
     ) -> Result<Phase<B>, Error> {
+        self.require_params(context.params())?;
         context.params().require_digest(ciphertext.params_digest())?;
         let key = self.named(ciphertext.key())?;
         let backend = context.backend();
@@ -226,6 +229,7 @@ impl<B: Backend> SecretKey<B> {
         ciphertext: &Ciphertext<B, D>,
         primes: &IndexSet,
     ) -> Result<Phase<B>, Error> {
+        self.require_params(context.params())?;
         context.params().require_digest(ciphertext.params_digest())?;
         let key = self.named(ciphertext.key())?;
         let backend = context.backend();

@@ -1,13 +1,31 @@
-//! The values of a secret at the roots of X^N + 1, which decide how errors that it multiplies add up in products.
+//! The values of a secret, and of the errors of its public and switch keys, at the roots of X^N + 1, which decide how
+//! errors that they multiply add up in products.
 //!
 //! For a random ternary s the values |s(zeta)|^2 behave like exponential variables of mean 2N/3. A key is drawn again
 //! until its own largest value and first moments are near that, which about one in twenty fails: certificates then rest
-//! on what is known of the key and not on what is likely.
+//! on what is known of the key and not on what is likely. Errors of keys have more room, [`UNEVEN`], which about one in
+//! 2^30 lacks; they are drawn again too.
 
-use zeroize::Zeroizing;
+use std::ops::{Add, Mul, Sub};
+use std::sync::OnceLock;
+
+use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::error::Error;
+use crate::params::Params;
 
 /// |s|^2 of a secret that is used is at most this times N, and |s(zeta)|^2 is measured in it.
 pub const POWER: f64 = 0.72;
+
+/// By how much the values of a key's error at the roots may be larger, against their mean, than those of a secret.
+pub(crate) const UNEVEN: f64 = 1.65;
+
+/// What values in single precision are taken to be off by: far more than twenty roundings of a butterfly.
+const SINGLE: f64 = 1e-3;
+
+/// After so many polynomials in a row that are not even the generator is at fault.
+const MOST_ATTEMPTS: u64 = 64;
 
 /// Bounds on the mean of (|s(zeta)|^2 / (POWER N))^j for j = 1..4; 1, 2, 6, 24 times 0.926^j for exponential values.
 const MOMENTS: [f64; 4] = [1.0, 2.3, 8.0, 44.0];
@@ -36,60 +54,160 @@ pub(crate) fn log2_peak(log_n: u32) -> f64 {
     peak(log_n).log2()
 }
 
+/// The first of the polynomials drawn that is even enough, nearly always the first one; none where the generator is at fault.
+pub(crate) fn first_even(even: impl Fn(&[i64]) -> bool, draw: impl Fn(u64) -> SmallPoly) -> Option<SmallPoly> {
+    (0..MOST_ATTEMPTS).map(draw).find(|small| even(small.as_slice()))
+}
+
+/// The error numbered `index` of a key: of the stream `seed`, and drawn again from streams derived from it until it is as
+/// even at the roots as certificates take it to be.
+pub(crate) fn even_error(params: &Params, seed: &Seed, purpose: Purpose, index: u32) -> Result<SmallPoly, Error> {
+    let (log_n, variance) = (params.ring().log_n(), params.error().variance());
+    let draw = |attempt| match attempt {
+        0 => params.error().sample(seed, purpose, index, params.n()),
+        _ => params.error().sample(&seed.derive("even error", attempt), purpose, index, params.n()),
+    };
+    let error = first_even(|error| is_even_error(log_n, error, variance), draw);
+    error.ok_or_else(|| Error::params("the generator gives no error of a key that is even at the roots of X^N + 1"))
+}
+
 /// Whether a secret of N = 2^`log_n` coefficients keeps the bounds; its only branches are on the verdict.
 pub(crate) fn is_even(log_n: u32, secret: &[i64]) -> bool {
-    let values = powers(secret);
-    let scale = 1.0 / (POWER * secret.len() as f64);
-    let mut sums = [0.0; 4];
-    let mut largest = 0.0f64;
-    for value in values.iter() {
-        let x = value * scale;
-        largest = largest.max(x);
-        let mut power = 1.0;
-        for sum in &mut sums {
-            power *= x;
-            *sum += power;
+    keeps(log_n, &Roots::<f64>::new(log_n).powers(secret), POWER * secret.len() as f64)
+}
+
+/// Whether an error of this variance keeps the bounds with [`UNEVEN`] to spare. In single precision: there is one for each
+/// row of each key.
+pub(crate) fn is_even_error(log_n: u32, error: &[i64], variance: f64) -> bool {
+    static ROOTS: [OnceLock<Roots<f32>>; 32] = [const { OnceLock::new() }; 32];
+    let values = match ROOTS.get(log_n as usize) {
+        Some(roots) => roots.get_or_init(|| Roots::new(log_n)).powers(error),
+        None => Roots::new(log_n).powers(error),
+    };
+    let unit = UNEVEN * UNEVEN * 1.5 * POWER * variance * error.len() as f64;
+    keeps(log_n, &values, unit * (1.0 - SINGLE))
+}
+
+/// Whether values |s(zeta)|^2 keep the bounds in this unit. In eight sums side by side, each of few enough terms for
+/// [`SINGLE`].
+fn keeps<T: Real>(log_n: u32, values: &[T], unit: f64) -> bool {
+    const LANES: usize = 8;
+    let zero = T::from(0);
+    let scale = T::of(1.0 / unit);
+    let (mut sums, mut largest) = ([[zero; LANES]; 4], [zero; LANES]);
+    for chunk in values.chunks(LANES) {
+        let mut x = [zero; LANES];
+        x[..chunk.len()].copy_from_slice(chunk);
+        let x = x.map(|value| value * scale);
+        largest = std::array::from_fn(|i| largest[i].larger(x[i]));
+        let mut power = x;
+        for (j, sum) in sums.iter_mut().enumerate() {
+            if j > 0 {
+                power = std::array::from_fn(|i| power[i] * x[i]);
+            }
+            *sum = std::array::from_fn(|i| sum[i] + power[i]);
         }
     }
     let count = values.len() as f64;
-    let typical = sums.iter().zip(MOMENTS).fold(true, |all, (sum, bound)| all & (*sum <= bound * count));
-    typical & (largest <= peak(log_n))
+    let total = |sum: &[T; LANES]| sum.iter().map(|&x| x.into()).sum::<f64>();
+    let typical = sums.iter().zip(MOMENTS).fold(true, |all, (sum, bound)| all & (total(sum) <= bound * count));
+    typical & largest.iter().fold(true, |all, &x| all & (x.into() <= peak(log_n)))
 }
 
-/// |s(zeta)|^2 at the roots of X^N + 1 with positive imaginary part, in the order of the transform.
-fn powers(secret: &[i64]) -> Zeroizing<Vec<f64>> {
-    // X^N + 1 = (X^(N/2) - i)(X^(N/2) + i): modulo the first, s is N/2 complex coefficients, twisted and transformed.
-    let half = secret.len() / 2;
-    let angle = std::f64::consts::PI / secret.len() as f64;
-    let twisted = |j: usize| {
-        let (sin, cos) = (angle * j as f64).sin_cos();
-        let (re, im) = (secret[j] as f64, secret[half + j] as f64);
-        (re * cos - im * sin, re * sin + im * cos)
-    };
-    let mut x: Zeroizing<Vec<(f64, f64)>> = Zeroizing::new((0..half).map(twisted).collect());
-    let mut width = half;
-    while width > 1 {
-        let quarter = width / 2;
-        let roots: Vec<(f64, f64)> = (0..quarter)
-            .map(|j| (2.0 * std::f64::consts::PI * j as f64 / width as f64).sin_cos())
-            .map(|(sin, cos)| (cos, sin))
-            .collect();
-        for block in x.chunks_exact_mut(width) {
-            let (low, high) = block.split_at_mut(quarter);
-            for ((a, b), (cos, sin)) in low.iter_mut().zip(high).zip(&roots) {
-                let (re, im) = (a.0 - b.0, a.1 - b.1);
-                *a = (a.0 + b.0, a.1 + b.1);
-                *b = (re * cos - im * sin, re * sin + im * cos);
+/// Single or double precision.
+trait Real: Copy + Zeroize + From<i16> + Into<f64> + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
+    /// The nearest value.
+    fn of(x: f64) -> Self;
+    /// The larger of two, without a branch.
+    fn larger(self, other: Self) -> Self;
+}
+
+impl Real for f32 {
+    fn of(x: f64) -> Self {
+        x as Self
+    }
+    fn larger(self, other: Self) -> Self {
+        self.max(other)
+    }
+}
+
+impl Real for f64 {
+    fn of(x: f64) -> Self {
+        x
+    }
+    fn larger(self, other: Self) -> Self {
+        self.max(other)
+    }
+}
+
+/// cos and sin of angles, apart, so that a loop over them takes several at once.
+struct Turns<T> {
+    cos: Vec<T>,
+    sin: Vec<T>,
+}
+
+impl<T: Real> Turns<T> {
+    /// `count` multiples of an angle.
+    fn new(count: usize, angle: f64) -> Self {
+        let turn = |j: usize| (angle * j as f64).sin_cos();
+        let (sin, cos) = (0..count).map(turn).map(|(sin, cos)| (T::of(sin), T::of(cos))).unzip();
+        Self { cos, sin }
+    }
+}
+
+/// What the transform to the roots of X^N + 1 with positive imaginary part multiplies by.
+struct Roots<T> {
+    /// X^N + 1 = (X^(N/2) - i)(X^(N/2) + i): modulo the first, s is N/2 complex coefficients, twisted and transformed.
+    twist: Turns<T>,
+    /// For each pass, the widest first.
+    passes: Vec<Turns<T>>,
+}
+
+impl<T: Real> Roots<T> {
+    fn new(log_n: u32) -> Self {
+        use std::f64::consts::PI;
+        let half = 1usize << (log_n - 1);
+        let pass = |log: u32| Turns::new(1 << log, PI / f64::from(1u32 << log));
+        Self { twist: Turns::new(half, PI / (2 * half) as f64), passes: (0..log_n - 1).rev().map(pass).collect() }
+    }
+
+    /// |s(zeta)|^2 at those roots, in the order of the transform, for coefficients of 15 bits.
+    fn powers(&self, small: &[i64]) -> Zeroizing<Vec<T>> {
+        let half = small.len() / 2;
+        let part = |range: &[i64]| Zeroizing::new(range.iter().map(|&x| T::from(x as i16)).collect::<Vec<T>>());
+        let (mut re, mut im) = (part(&small[..half]), part(&small[half..]));
+        for (((a, b), &cos), &sin) in re.iter_mut().zip(im.iter_mut()).zip(&self.twist.cos).zip(&self.twist.sin) {
+            (*a, *b) = (*a * cos - *b * sin, *a * sin + *b * cos);
+        }
+        for turns in &self.passes {
+            let width = 2 * turns.cos.len();
+            for (re, im) in re.chunks_exact_mut(width).zip(im.chunks_exact_mut(width)) {
+                butterflies(re, im, turns);
             }
         }
-        width = quarter;
+        re.iter_mut().zip(im.iter()).for_each(|(a, &b)| *a = *a * *a + b * b);
+        re
     }
-    Zeroizing::new(x.iter().map(|(re, im)| re * re + im * im).collect())
+}
+
+/// (a, b) becomes (a + b, (a - b) w) for each pair half a block apart.
+fn butterflies<T: Real>(re: &mut [T], im: &mut [T], turns: &Turns<T>) {
+    let half = turns.cos.len();
+    let ((a_re, b_re), (a_im, b_im)) = (re.split_at_mut(half), im.split_at_mut(half));
+    let (b_re, b_im, a_im) = (&mut b_re[..half], &mut b_im[..half], &mut a_im[..half]);
+    let (cos, sin) = (&turns.cos[..half], &turns.sin[..half]);
+    for j in 0..half {
+        let (x, y) = (a_re[j] - b_re[j], a_im[j] - b_im[j]);
+        a_re[j] = a_re[j] + b_re[j];
+        a_im[j] = a_im[j] + b_im[j];
+        b_re[j] = x * cos[j] - y * sin[j];
+        b_im[j] = x * sin[j] + y * cos[j];
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use synchromesh_ring::sampler::{Purpose, SecretDistribution, Seed};
+    use synchromesh_ring::sampler::{ErrorDistribution, SecretDistribution};
 
     use super::*;
 
@@ -106,7 +224,7 @@ mod tests {
                 at(f64::cos).powi(2) + at(f64::sin).powi(2)
             })
             .collect();
-        let mut fast = powers(&secret).to_vec();
+        let mut fast = Roots::<f64>::new(3).powers(&secret).to_vec();
         direct.sort_by(f64::total_cmp);
         fast.sort_by(f64::total_cmp);
         for (x, y) in direct.iter().zip(&fast) {
@@ -130,6 +248,35 @@ mod tests {
             let tone: Vec<i64> = (0..n).map(sign).collect();
             assert!(!is_even(log_n, &tone));
             assert!(!is_even(log_n, &vec![1; n]));
+        }
+    }
+
+    #[test]
+    fn errors_are_even_as_drawn_and_others_are_drawn_again() {
+        for (log_n, keys) in [(10, 100u8), (13, 20)] {
+            let n = 1usize << log_n;
+            for error in [ErrorDistribution::Cbd21, ErrorDistribution::Gaussian319] {
+                let draw = |i: u8| error.sample(&Seed::from_bytes([i; 32]), Purpose::SwitchKeyError, 0, n);
+                for i in 0..keys {
+                    assert!(is_even_error(log_n, draw(i).as_slice(), error.variance()), "{i}");
+                    // Both precisions see the same values.
+                    let (single, double) = (Roots::<f32>::new(log_n), Roots::<f64>::new(log_n));
+                    let (single, double) = (single.powers(draw(i).as_slice()), double.powers(draw(i).as_slice()));
+                    let largest = double.iter().copied().fold(0.0, f64::max);
+                    let off =
+                        single.iter().zip(double.iter()).map(|(&x, y)| (f64::from(x) - y).abs()).fold(0.0, f64::max);
+                    assert!(off < SINGLE / 10.0 * largest, "{off} of {largest}");
+                }
+                // A tone of the same 2-norm is what the check is for: at one root it is sqrt(N) times as large.
+                let tone = |j: usize| (1.5 * error.variance().sqrt() * (5.0 * j as f64).cos()).round() as i64;
+                let tone: Vec<i64> = (0..n).map(tone).collect();
+                assert!(!is_even_error(log_n, &tone, error.variance()));
+                let even = |e: &[i64]| is_even_error(log_n, e, error.variance());
+                let some = |attempt| if attempt < 3 { SmallPoly::from_vec(tone.clone()) } else { draw(attempt as u8) };
+                assert_eq!(first_even(even, some).unwrap().as_slice(), draw(3).as_slice());
+                // What never ends is given up.
+                assert!(first_even(even, |_| SmallPoly::from_vec(tone.clone())).is_none());
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::params::hex;
 use crate::prepared_key::{PreparedKey, PreparedKeys};
 use crate::randomness::Randomness;
 use crate::secret_key::{KeyId, SecretKey, SecretPoly, scaled_error, uniform};
+use crate::spectrum;
 use crate::switch_plan::{DigitSizes, KeyRow, KeyShape, SwitchPlan};
 
 /// What a switch key brings under its target key s.
@@ -68,7 +69,8 @@ impl<B: Backend> SwitchKey<B> {
     /// For [`Source::Key`], `other` is that key; otherwise it is not used.
     ///
     /// # Errors
-    /// [`Error::MissingKey`] when the other secret key is not given, [`Error::Entropy`], or when the device fails.
+    /// [`Error::MissingKey`] when the other secret key is not given, [`Error::ParamsDiffer`] for a secret key of other
+    /// parameters, [`Error::Security`], [`Error::Entropy`], or when the device fails.
     pub fn generate(
         context: &Context<B>,
         secret: &SecretKey<B>,
@@ -105,6 +107,7 @@ impl<B: Backend> SwitchKey<B> {
         root: &Seed,
     ) -> Result<Self, Error> {
         let backend = context.backend();
+        [Some(secret), other].into_iter().flatten().try_for_each(|key| key.require_params(context.params()))?;
         let slots = secret.slots().poly();
         let missing = || Error::MissingKey { source_name: source.to_string(), have: "no secret key for it".to_owned() };
         let (under, from) = match source {
@@ -283,7 +286,7 @@ fn row_body<B: Backend>(
     let (backend, params, ring) = (context.backend(), context.params(), synchromesh_ring::Error::from);
     let (primes, j) = (part.primes(), row.index as u32);
     let a = uniform(context, primes, seed, Purpose::SwitchKeyUniform, j)?;
-    let error = params.error().sample(errors, Purpose::SwitchKeyError, j, params.n());
+    let error = spectrum::even_error(params, errors, Purpose::SwitchKeyError, j)?;
     let mut b = scaled_error(context, primes, &error)?.into_ntt(backend)?;
     let mut product = SecretPoly::new(Poly::new(backend, primes)?);
     let (all, secret_rows) = ((0..primes.len()).collect::<Vec<_>>(), under.poly().primes().rows(primes)?);

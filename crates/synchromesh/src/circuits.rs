@@ -19,7 +19,8 @@ use synchromesh_rlwe::{Context, RotationSum};
 
 pub use coefficient::{Coefficient, Number};
 pub use linear::{LinearTransform, PreparedTransform};
-pub use matrix::{Levels, Matrix, MatrixArithmetic, MatrixChoices, MatrixPacking, MatrixPlan, Side, Slicing};
+pub(crate) use matrix::require_mask;
+pub use matrix::{Levels, Mask, Matrix, MatrixArithmetic, MatrixChoices, MatrixPacking, MatrixPlan, Side, Slicing};
 pub use polynomial::{Polynomial, PolynomialPlan, chebyshev_coefficients};
 pub use product::{inner_product, product, product_depth};
 

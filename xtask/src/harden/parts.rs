@@ -1,6 +1,6 @@
 //! The parts of `cargo xtask harden`, in the order in which they run.
 
-use super::{Part, Work, supply};
+use super::{Part, Work, adversary, supply};
 
 /// All parts. Quick ones share twenty minutes.
 pub(super) const PARTS: &[Part] = &[
@@ -18,5 +18,12 @@ pub(super) const PARTS: &[Part] = &[
             The full run asks `cargo deny` as well",
         quick: Work::Check(supply::check),
         full: Work::Check(supply::check),
+    },
+    Part {
+        name: "adversary",
+        shows: "circuits that make errors as large as they get, on messages and plaintexts that hurt most, under random legal \
+                parameters of all schemes, leave no error above its certificate at 2^-40",
+        quick: Work::Check(adversary::check),
+        full: Work::Check(adversary::check),
     },
 ];

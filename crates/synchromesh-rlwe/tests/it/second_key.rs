@@ -5,6 +5,7 @@ use crate::common::{self, Counted, Fixture, automorphism, error_bits, fixture, l
 use synchromesh_ring::{Coeff, Ntt};
 use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::second_key::second_id;
+use synchromesh_rlwe::security::estimate_bits;
 use synchromesh_rlwe::{
     Ciphertext, EvaluationKeys, Params, ParamsLiteral, PrimeSwitching, Schedule, SecondKey, SecretKey, Security,
     Source, SwitchDomain, SwitchPlan,
@@ -118,4 +119,35 @@ fn the_second_key_is_checked_like_the_first() {
     assert!(EvaluationKeys::<Counted>::from_bytes(&f.context, &bytes, None, None).unwrap().second().is_none());
     let switching = KeySwitching::new(keys.into(), plan).with_second(SwitchPlan::second(f.context.params()).unwrap());
     assert!(!switching.should_rekey(f.context.params(), f.secret.id(), 0));
+}
+
+#[test]
+fn parameters_claim_the_security_of_their_least_secure_key() {
+    // At N = 2^12, 106 bits are secure. Each literal has one key above that: the first, and the second by primes that the
+    // leading level has freed, of its own, or both.
+    let plain = |q: &[u32], p: &[u32], aux: &[u32]| {
+        let mut wide = literal(12, q, p, "1");
+        wide.aux = common::chain(12, &[q, p, aux].concat()).split_off(q.len() + p.len());
+        wide
+    };
+    let second = |special: &[usize]| Some(SecondKey { leading_levels: 1, special: special.to_vec(), omega: None });
+    let with = |mut literal: ParamsLiteral, second| {
+        literal.schedule.second = second;
+        literal
+    };
+    let cases = [
+        ("first", with(plain(&[30, 30], &[50], &[40]), second(&[3])), 110),
+        ("second, with primes of its own", with(plain(&[30, 25], &[50], &[45, 45]), second(&[3, 4])), 120),
+        ("second, with freed ones too", with(plain(&[30, 25], &[50], &[45]), second(&[1, 2, 3])), 150),
+    ];
+    for (name, literal, bits) in cases {
+        let secure = Params::new(ParamsLiteral { security: Security::Bits128, ..literal.clone() });
+        let refused = secure.unwrap_err();
+        assert_eq!(refused.kind(), "insecure_modulus", "{name}");
+        assert!(refused.to_string().contains(&format!("log2(QP) = {bits} at N = 2^12")), "{name}: {refused}");
+        let params = Params::new(literal).unwrap();
+        let claimed = params.security_bits();
+        assert!(claimed < 128.0, "the {name} key has {bits} bits at N = 2^12; the parameters claim {claimed}");
+        assert_eq!((params.log_qp(), claimed), (bits, estimate_bits(12, bits)), "{name}");
+    }
 }

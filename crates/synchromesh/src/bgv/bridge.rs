@@ -84,6 +84,11 @@ impl<B: Backend> Bridge<B> {
         if a != b {
             return Err(differ("primes", a, b));
         }
+        // One secret key serves both contexts: it is as secure as the weaker one demands.
+        let [a, b] = [left.rlwe(), right.rlwe()].map(|params| format!("{:?}", params.literal().security));
+        if a != b {
+            return Err(differ("security", a, b));
+        }
         let levels = |top: usize, level: &dyn Fn(usize) -> Result<Vec<usize>>| (0..=top).map(level).collect();
         let of_bfv: Result<Vec<_>> = levels(left.top_level(), &|l| Ok(left.rlwe().level(l)?.as_slice().to_vec()));
         let of_bgv: Result<Vec<_>> = levels(right.top_level(), &|l| Ok(right.rlwe().level(l)?.as_slice().to_vec()));

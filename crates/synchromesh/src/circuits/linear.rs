@@ -31,7 +31,7 @@ impl<T: Number> LinearTransform<T> {
     /// The map x -> sum_k d_k * rot_k(x) for each (k, d_k) of a list; entries beyond a vector are 0.
     ///
     /// # Errors
-    /// [`Error::Params`] for a vector longer than the slots.
+    /// [`Error::Params`] for a vector longer than the slots, or slots of a shape that no ring has.
     pub fn from_diagonals(shape: SlotShape, diagonals: impl IntoIterator<Item = (i64, Vec<T>)>) -> Result<Self> {
         let mut map = Self::zero(shape);
         for (k, values) in diagonals {
@@ -43,8 +43,9 @@ impl<T: Number> LinearTransform<T> {
     /// Adds x -> d * rot_k(x); with `swap` x -> d * rot_k(x with its rows swapped, or conjugated in CKKS).
     ///
     /// # Errors
-    /// [`Error::Params`] for a vector longer than the slots.
+    /// [`Error::Params`] for a vector longer than the slots, or slots of a shape that no ring has.
     pub fn add_diagonal(&mut self, k: i64, swap: bool, values: Vec<T>) -> Result<()> {
+        self.shape.check()?;
         let (given, slots) = (values.len(), self.shape.count());
         if given > slots {
             return Err(Error::params(format!("a diagonal of {given} entries for {slots} slots")));
@@ -84,6 +85,7 @@ impl<T: Number> LinearTransform<T> {
     /// # Errors
     /// [`Error::Params`] unless the matrix is square and its size divides a row of slots.
     pub fn repeated<R: AsRef<[T]>>(shape: SlotShape, matrix: &[R]) -> Result<Self> {
+        shape.check()?;
         let n = matrix.len();
         let square = matrix.iter().all(|row| row.as_ref().len() == n);
         if n == 0 || !square || !shape.row.is_multiple_of(n) {
@@ -102,6 +104,7 @@ impl<T: Number> LinearTransform<T> {
     }
 
     fn fits<R: AsRef<[T]>>(&self, matrix: &[R]) -> Result<()> {
+        self.shape.check()?;
         let (rows, columns) = (matrix.len(), matrix.iter().map(|row| row.as_ref().len()).max().unwrap_or(0));
         if rows.max(columns) <= self.shape.count() {
             return Ok(());
@@ -129,20 +132,20 @@ impl<T: Number> LinearTransform<T> {
     /// How many baby steps make it cheapest: a giant step costs about 1 + log2(N) / 4 baby steps.
     #[must_use]
     pub fn baby_steps(&self) -> usize {
-        let giant = 1.0 + f64::from((2 * self.shape.row).trailing_zeros()) / 4.0;
+        let giant = 1.0 + f64::from(self.shape.row.trailing_zeros() + 1) / 4.0;
         let cost = |baby: usize| {
             let (babies, giants) = self.steps(baby);
             let moved = babies.iter().filter(|(_, k)| *k != 0).count() as f64;
             moved + giant * giants.iter().filter(|&&k| k != 0).count() as f64
         };
-        let sizes = (0..=self.shape.row.trailing_zeros()).map(|i| 1 << i);
+        let sizes = (0..=self.shape.row.trailing_zeros().min(usize::BITS - 1)).map(|i| 1 << i);
         sizes.min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
     }
 
     /// The rotations it makes with this many baby steps.
     #[must_use]
     pub fn rotations(&self, baby: usize) -> Rotations {
-        let (babies, giants) = self.steps(baby.clamp(1, self.shape.row));
+        let (babies, giants) = self.steps(baby.clamp(1, self.shape.row.max(1)));
         let swap = babies.iter().any(|(swap, _)| *swap);
         let steps = babies.into_iter().map(|(_, k)| k).chain(giants);
         Rotations { swap, ..Rotations::by(steps.map(|k| k as i64)) }
@@ -167,7 +170,7 @@ impl<T: Number> LinearTransform<T> {
         level: usize,
         baby: usize,
     ) -> Result<PreparedTransform<A>> {
-        let baby = baby.clamp(1, self.shape.row);
+        let baby = baby.clamp(1, self.shape.row.max(1));
         let shape = arithmetic.slots()?;
         if shape != self.shape {
             let made = self.shape;

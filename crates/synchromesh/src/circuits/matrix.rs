@@ -13,7 +13,8 @@ mod packing;
 mod plan;
 mod slicing;
 
-pub use arithmetic::{Levels, MatrixArithmetic};
+pub(crate) use arithmetic::require_mask;
+pub use arithmetic::{Levels, Mask, MatrixArithmetic};
 pub use dense::Matrix;
 pub use multiply::MatrixChoices;
 pub use packing::{MatrixPacking, Side};

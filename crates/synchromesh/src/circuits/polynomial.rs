@@ -20,6 +20,9 @@ use plan::{Shape, Sum};
 /// Largest degree that is planned for.
 const MAX_DEGREE: usize = 1 << 12;
 
+/// By how much Chebyshev's polynomials may exceed 1 for an argument mapped in doubles: less than any bound rests on.
+const MOST_BEYOND: f64 = 1e-6;
+
 /// What the coefficients multiply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Basis {
@@ -125,7 +128,8 @@ impl Polynomial<Complex64> {
     /// identity. See [`chebyshev_coefficients`].
     ///
     /// # Errors
-    /// [`Error::Params`] for no coefficients, a degree above 4096, or unless a < b are finite.
+    /// [`Error::Params`] for no coefficients, a degree above 4096, unless a < b are finite, and for an interval so narrow
+    /// against its distance from 0 that the map in doubles would take arguments out of \[-1, 1\].
     pub fn chebyshev<C: Into<Coefficient<Complex64>>>(
         coefficients: impl IntoIterator<Item = C>,
         (a, b): (f64, f64),
@@ -133,17 +137,24 @@ impl Polynomial<Complex64> {
         if !(a.is_finite() && b.is_finite() && a < b && (b - a).is_finite()) {
             return Err(Error::params(format!("{a} to {b} is no interval")));
         }
-        let map = [2.0 / (b - a), -(a + b) / (b - a)].map(Coefficient::from);
-        let interval = Interval { ends: (a, b), map: ((a, b) != (-1.0, 1.0)).then_some(map) };
-        Self::new(Basis::Chebyshev, coefficients.into_iter().map(Into::into).collect(), Some(interval))
+        let map = [2.0 / (b - a), -(a + b) / (b - a)];
+        let interval = Interval { ends: (a, b), map: ((a, b) != (-1.0, 1.0)).then_some(map.map(Coefficient::from)) };
+        let sum = Self::new(Basis::Chebyshev, coefficients.into_iter().map(Into::into).collect(), Some(interval))?;
+        // Rounded, the ends of the interval go to +-(1 + d), where T_n is at most about 1 + n^2 d.
+        let beyond = 8.0 * f64::EPSILON * (1.0 + (a.abs() + b.abs()) / (b - a)) * (sum.degree() as f64).powi(2);
+        if beyond <= MOST_BEYOND && map[0].is_finite() {
+            return Ok(sum);
+        }
+        let degree = sum.degree();
+        Err(Error::params(format!("{a} to {b} is too narrow for doubles at degree {degree}: shift or widen it")))
     }
 }
 
 /// The coefficients of the polynomial of this degree that interpolates f at Chebyshev's points of \[a, b\]; its error
-/// is within a factor 2 + (2 / pi) ln(degree + 1) of the best polynomial's.
+/// is within a factor 2 + (2 / pi) ln(degree + 1) of the best polynomial's. Of a degree above 4096, those of 4096.
 #[must_use]
 pub fn chebyshev_coefficients(f: impl Fn(f64) -> f64, (a, b): (f64, f64), degree: usize) -> Vec<f64> {
-    let count = degree + 1;
+    let count = degree.min(MAX_DEGREE) + 1;
     let angle = |j: usize| (j as f64 + 0.5) * std::f64::consts::PI / count as f64;
     let values: Vec<f64> = (0..count).map(|j| f(0.5 * (a + b) + 0.5 * (b - a) * angle(j).cos())).collect();
     let coefficient = |k: usize| {

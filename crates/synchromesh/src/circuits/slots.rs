@@ -6,6 +6,12 @@ use super::{Arithmetic, Coefficient, Combination, Number, SizedSum};
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 
+/// Slots at the largest degree there is.
+const MOST_SLOTS: usize = 1 << 18;
+
+/// Rotations that are summed at once.
+const MOST_RADIX: usize = 256;
+
 /// The matrix of slots: rotations act on each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotShape {
@@ -19,7 +25,16 @@ impl SlotShape {
     /// All slots.
     #[must_use]
     pub const fn count(self) -> usize {
-        self.row * self.rows
+        self.row.saturating_mul(self.rows)
+    }
+
+    /// Fails for a shape that no ring has.
+    pub(super) fn check(self) -> Result<()> {
+        if (1..=MOST_SLOTS).contains(&self.count()) {
+            return Ok(());
+        }
+        let Self { row, rows } = self;
+        Err(Error::params(format!("{rows} row(s) of {row} slots: there are 1 to {MOST_SLOTS} in all")))
     }
 }
 
@@ -55,10 +70,14 @@ impl SlotSum {
         self
     }
 
-    /// With up to `radix` rotations summed at once; at least 2.
+    /// With up to `radix` rotations summed at once; from 2 to 256, as they are all in memory at once.
     #[must_use]
     pub const fn radix(mut self, radix: usize) -> Self {
-        self.radix = if radix < 2 { 2 } else { radix };
+        self.radix = match radix {
+            0..2 => 2,
+            2..=MOST_RADIX => radix,
+            _ => MOST_RADIX,
+        };
         self
     }
 
@@ -71,7 +90,8 @@ impl SlotSum {
     }
 
     fn step(&self, slots: usize) -> i64 {
-        self.stride.saturating_mul(slots as i64)
+        // Modulo 2^64, which every row divides.
+        self.stride.wrapping_mul(slots as i64)
     }
 
     fn collect(&self, count: usize, steps: &mut Vec<i64>) {

@@ -158,13 +158,14 @@ impl<B: Backend> Context<B> {
     /// A message's slots; variable time.
     ///
     /// # Errors
-    /// When the device fails.
+    /// [`rlwe::Error::ParamsDiffer`] for one decrypted under other parameters, or when the device fails.
     pub fn decode_complex(&self, plaintext: &Plaintext<B>) -> Result<Vec<Complex64>> {
         Ok(self.values(plaintext)?.to_vec())
     }
 
     fn values<'a>(&self, plaintext: &'a Plaintext<B>) -> Result<&'a [Complex64]> {
         if let Some(decrypted) = plaintext.decrypted.as_ref().filter(|_| plaintext.values.get().is_none()) {
+            self.params.rlwe().require_digest(&decrypted.params_digest)?;
             let scale = self.double(&decrypted.scale)?;
             let coefficients = decode::coefficients(&self.rlwe, decrypted.phase.poly(), scale)?;
             let values = Zeroizing::new(self.embedding.decode(&coefficients)?);
@@ -228,13 +229,13 @@ impl<B: Backend> Context<B> {
         level: usize,
         scale: &Scale,
     ) -> Result<Arc<Encoded<B, Coeff>>> {
-        plaintext.coefficients.get_or_make(level, scale, || self.polynomial(plaintext, level, scale))
+        plaintext.coefficients.get_or_make(&self.params, level, scale, || self.polynomial(plaintext, level, scale))
     }
 
     /// A message in the ring's slots; the last encoding is reused.
     pub(crate) fn slots(&self, plaintext: &Plaintext<B>, level: usize, scale: &Scale) -> Result<Arc<Encoded<B, Ntt>>> {
         let make = || Ok(self.polynomial(plaintext, level, scale)?.into_ntt(self.rlwe.backend())?);
-        plaintext.slots.get_or_make(level, scale, make)
+        plaintext.slots.get_or_make(&self.params, level, scale, make)
     }
 
     /// Encrypts at the top level.
@@ -307,7 +308,8 @@ impl<B: Backend> Context<B> {
         let primes: IndexSet = all.iter().take(count).collect();
         let phase = key.phase_on(&self.rlwe, ct.inner(), &primes)?;
         let error = self.error_bound(ct);
-        Ok(Plaintext::from_phase(Decrypted { phase, scale: ct.scale().clone() }, ct.bound() + error, error))
+        let decrypted = Decrypted { params_digest: *params.digest(), phase, scale: ct.scale().clone() };
+        Ok(Plaintext::from_phase(decrypted, ct.bound() + error, error))
     }
 
     /// How far a decrypted and decoded slot may be from the message, at the failure limit of the parameters.

@@ -9,7 +9,7 @@
 //!
 //! Why a mere variance does not do: in the slots, terms like tau s, u e or d e multiply two random values, whose
 //! product has a heavier tail than either. What the secret contributes is known, though, as a key is drawn again until
-//! its largest |s(zeta)|^2 is near what is typical, and the errors of keys are taken to be as even.
+//! its largest |s(zeta)|^2 is near what is typical, and so are the errors of keys, with more room.
 
 use synchromesh_rlwe::Noise;
 use synchromesh_rlwe::noise::{

@@ -10,11 +10,14 @@ use synchromesh_rlwe::secret_key::Phase;
 use zeroize::Zeroizing;
 
 use super::embedding::Complex64;
+use super::params::Params;
 use super::scale::Scale;
 use crate::error::Result;
 
 /// An encoded polynomial, overwritten with zeros when dropped.
 pub(crate) struct Encoded<B: Backend, D: Domain> {
+    /// Of the parameters whose primes it is modulo.
+    pub(crate) params_digest: [u8; 32],
     pub(crate) level: usize,
     pub(crate) scale: Scale,
     pub(crate) poly: Zeroizing<Poly<B, D>>,
@@ -30,18 +33,22 @@ impl<B: Backend, D: Domain> Default for Last<B, D> {
 }
 
 impl<B: Backend, D: Domain> Last<B, D> {
-    /// The encoding for `level` and `scale`, made by `make` unless it is the last one.
+    /// The encoding under these parameters for `level` and `scale`, made by `make` unless it is the last one.
     pub(crate) fn get_or_make(
         &self,
+        params: &Params,
         level: usize,
         scale: &Scale,
         make: impl FnOnce() -> Result<Poly<B, D>>,
     ) -> Result<Arc<Encoded<B, D>>> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(found) = last.filter(|e| e.level == level && e.scale == *scale) {
+        let params_digest = *params.rlwe().digest();
+        let same = |e: &Arc<Encoded<B, D>>| e.params_digest == params_digest && e.level == level && e.scale == *scale;
+        if let Some(found) = last.filter(same) {
             return Ok(found);
         }
-        let made = Arc::new(Encoded { level, scale: scale.clone(), poly: Zeroizing::new(make()?) });
+        let poly = Zeroizing::new(make()?);
+        let made = Arc::new(Encoded { params_digest, level, scale: scale.clone(), poly });
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&made));
         Ok(made)
     }
@@ -49,6 +56,8 @@ impl<B: Backend, D: Domain> Last<B, D> {
 
 /// A decrypted phase, not yet decoded.
 pub(crate) struct Decrypted<B: Backend> {
+    /// Of the parameters whose primes the phase is modulo.
+    pub(crate) params_digest: [u8; 32],
     pub(crate) phase: Phase<B>,
     pub(crate) scale: Scale,
 }

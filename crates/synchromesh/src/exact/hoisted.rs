@@ -8,7 +8,7 @@ use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm};
 use super::plaintext::Norms;
 use super::{Ciphertext, Evaluator, Plaintext, Scheme, log2_biguint, signed_residues};
 use crate::batch::{BatchEncoder, CoefficientEncoder, MIN_LOG_N};
-use crate::circuits::{Levels, MatrixArithmetic};
+use crate::circuits::{Levels, Mask, MatrixArithmetic, require_mask};
 use crate::error::{Error, Result};
 
 /// Bits of room that a lower level, which is cheaper, may cost.
@@ -97,7 +97,7 @@ fn cheapest(budgets: &[(usize, f64)]) -> Option<usize> {
 impl<S: Scheme, B: Backend> MatrixArithmetic for Evaluator<S, B> {
     type Hoisted = Hoisted<S, B>;
     type Pair = HoistedCiphertext<B>;
-    type Mask = (Poly<B, Ntt>, Norms);
+    type Mask = Mask<(Poly<B, Ntt>, Norms)>;
 
     fn hoist(&self, x: &Ciphertext<S, B>, rotates: bool) -> Result<Hoisted<S, B>> {
         self.require(x)?;
@@ -123,23 +123,25 @@ impl<S: Scheme, B: Backend> MatrixArithmetic for Evaluator<S, B> {
         &self,
         [_, zeros]: [&Hoisted<S, B>; 2],
         pair: &HoistedCiphertext<B>,
-        mask: &(Poly<B, Ntt>, Norms),
+        mask: &Self::Mask,
         k: i64,
         level: usize,
     ) -> Result<Ciphertext<S, B>> {
-        let noises = self.chosen_noise([pair.noise(), zeros.inner.noise()], &mask.1, pair.level())?;
-        self.sum_rotated(&[(pair, Some(&mask.0)), (&zeros.inner, None)], &noises, &zeros.header, (k, level))
+        let (factor, norms) = mask.at(pair.level(), self.context().params().rlwe())?;
+        let noises = self.chosen_noise([pair.noise(), zeros.inner.noise()], norms, pair.level())?;
+        self.sum_rotated(&[(pair, Some(factor)), (&zeros.inner, None)], &noises, &zeros.header, (k, level))
     }
 
     /// A vector of period p in both rows is a polynomial in X^(N/2p): its small transform is all that takes encoding,
     /// and its norm is that of 2p coefficients.
-    fn mask(&self, period: &[BigInt], level: usize) -> Result<(Poly<B, Ntt>, Norms)> {
+    fn mask(&self, period: &[BigInt], level: usize) -> Result<Self::Mask> {
         let (context, params) = (self.context(), self.context().params());
         context.slot_encoder()?;
         let (n, count) = (params.n(), 2 * period.len());
-        if !count.is_power_of_two() || count < 1 << MIN_LOG_N || count > n {
-            let slots: Vec<BigInt> = (0..n).filter_map(|i| period.get(i % period.len().max(1)).cloned()).collect();
-            return self.rotation_factor(&slots, level);
+        require_mask(period, n / 2)?;
+        if count < 1 << MIN_LOG_N {
+            let slots: Vec<BigInt> = (0..n).map(|i| period[i % period.len()].clone()).collect();
+            return Ok(Mask::new(self.rotation_factor(&slots, level)?, level, params.rlwe()));
         }
         let log_count = count.trailing_zeros();
         let both: Vec<BigInt> = period.iter().chain(period).cloned().collect();
@@ -152,14 +154,15 @@ impl<S: Scheme, B: Backend> MatrixArithmetic for Evaluator<S, B> {
             signed_residues(ring, &primes, c).into_iter().enumerate().for_each(|(limb, r)| words[limb * n + at] = r);
         }
         let poly = Poly::<B, Coeff>::from_words(context.backend(), &primes, &words)?.into_ntt(context.backend())?;
-        Ok((poly, Plaintext::from(small).with_public_norms().norms()))
+        let norms = Plaintext::from(small).with_public_norms().norms();
+        Ok(Mask::new((poly, norms), level, params.rlwe()))
     }
 
     fn levels(
         &self,
         left: &Ciphertext<S, B>,
         right: &Ciphertext<S, B>,
-        mask: Option<&(Poly<B, Ntt>, Norms)>,
+        mask: Option<&Self::Mask>,
         terms: usize,
     ) -> Result<Levels> {
         let params = self.context().params();
@@ -174,7 +177,8 @@ impl<S: Scheme, B: Backend> MatrixArithmetic for Evaluator<S, B> {
                 Ok::<_, Error>(self.rotated_noise(terms, x.header(), x.level(), level)?.0)
             };
             let a = match mask {
-                Some((_, norms)) => {
+                Some(mask) => {
+                    let norms = &mask.encoded().1;
                     let difference = left.noise().plus(left.noise());
                     rotated(left, &self.chosen_noise([difference, left.noise()], norms, left.level())?)?
                 }

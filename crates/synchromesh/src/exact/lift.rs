@@ -24,6 +24,9 @@ pub(crate) fn lift<B: Backend>(
     if m.coeffs().len() != n {
         return Err(Error::Degree { expected: n, found: m.coeffs().len() });
     }
+    if !B::HOLDS_NUMBERS {
+        return Ok(Poly::new(backend, primes)?);
+    }
     let factor = (!factor.is_one()).then_some(factor);
     match m.modulus().arithmetic() {
         Arithmetic::Word(t) => {

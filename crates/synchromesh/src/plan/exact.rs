@@ -92,18 +92,23 @@ impl<'a, S: Scheme> Exact<'a, S> {
         [log_n + 24, 2 * log_n + 40, 3 * log_n + 60].map(|slack| self.t.bits() + slack)
     }
 
-    /// The fewest bits of a level above one of `base` bits.
-    fn level(&self, log_n: u32, base: u32, switches: usize) -> Result<Option<u32>> {
+    /// Bits that a product multiplies errors by at the least: t sqrt(N) times the error of a rounding, sqrt(N) / 4.1.
+    fn least_level(&self, log_n: u32) -> u32 {
+        self.t.bits() + log_n - 4
+    }
+
+    /// The fewest bits of a level above one of `base` bits, in few trials where they are near `guess`.
+    fn level(&self, log_n: u32, base: u32, switches: usize, guess: Option<u32>) -> Result<Option<u32>> {
         let least = least_bits(log_n);
         if self.description.depth == 0 {
             return Ok(Some(least));
         }
         let most = (self.t.bits() + 4 * log_n + 60).min(MOST_LEVEL_BITS);
-        let fits = |level| self.fits(log_n, [base, level], switches);
-        match self.guess(log_n, base, switches)? {
-            Some(guess) => smallest_near(guess, least, most, fits),
-            None => smallest(least, most, fits),
-        }
+        let guess = match guess {
+            Some(guess) => guess,
+            None => self.guess(log_n, base, switches)?.unwrap_or(self.least_level(log_n) + 4),
+        };
+        smallest_near(guess, least, most, |level| self.fits(log_n, [base, level], switches))
     }
 
     /// As [`Self::level`], for a shallow chain where the one wanted is deep.
@@ -113,7 +118,7 @@ impl<'a, S: Scheme> Exact<'a, S> {
         }
         let description = Description { depth: SHALLOW, ..self.description.clone() };
         let shallow = Exact::<S> { description: &description, t: self.t.clone(), scheme: PhantomData };
-        shallow.level(log_n, base, switches)
+        shallow.level(log_n, base, switches, None)
     }
 
     /// Whether the circuit survives this chain, security aside.
@@ -195,17 +200,17 @@ impl<S: Scheme> Family for Exact<'_, S> {
         1 << (log_n - 1)
     }
 
-    /// A product multiplies errors by t sqrt(N) times that of a rounding, sqrt(N) / 4.1, at the least; and a level of a
-    /// deep chain has about as many bits as one of a shallow chain, which takes few trials.
+    /// Each level has its least bits, and the lowest holds a message; and a level of a deep chain has about as many bits as
+    /// one of a shallow chain, which takes few trials.
     fn floor(&self, log_n: u32) -> Result<u32> {
         let (depth, limit) = (self.description.depth as u32, self.description.security.max_log_qp(log_n));
-        let floor = depth * (self.t.bits() + log_n - 4);
+        let floor = depth * self.least_level(log_n) + self.t.bits();
         if floor > limit || depth as usize <= 2 * SHALLOW || self.description.static_levels {
             return Ok(floor);
         }
         let [.., widest] = self.slacks(log_n);
         let level = self.guess(log_n, widest, 1)?.map_or(0, |level| level.saturating_sub(1));
-        Ok(floor.max(depth * level))
+        Ok(floor.max(depth * level + self.t.bits()))
     }
 
     fn chain(&self, log_n: u32, switches: usize) -> Result<std::result::Result<Chain, String>> {
@@ -216,9 +221,15 @@ impl<S: Scheme> Family for Exact<'_, S> {
         // A wide level 0 saves bits on every level and a narrow one saves its own: try three.
         let mut tried: Vec<(u32, [u32; 2], Shape)> = Vec::new();
         for widest in self.slacks(log_n) {
-            let Some(level) = self.level(log_n, widest, switches)? else { continue };
+            // What one of them takes, the next one takes or a few bits less.
+            let near = tried.last().map(|(_, sizes, _)| *sizes);
+            let Some(level) = self.level(log_n, widest, switches, near.map(|[_, level]| level))? else { continue };
             let fits = |base| self.fits(log_n, [base, level], switches);
-            let Some(base) = smallest(least, widest, fits)? else { continue };
+            let base = match near {
+                Some([base, _]) => smallest_near(base, least, widest, fits)?,
+                None => smallest(least, widest, fits)?,
+            };
+            let Some(base) = base else { continue };
             let shape = Shape::of(self.description, &split(base, width), &split(level, width));
             tried.push((shape.q_bits.iter().sum(), [base, level], shape));
         }

@@ -5,7 +5,8 @@ use crate::oracle::{self, Ct, Fixture, fixture, literal};
 use num_bigint::BigInt;
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::{Bgv, Bridge, Factors, Rotations, bridged_literal};
-use synchromesh::exact::Evaluator;
+use synchromesh::exact::{Context, Evaluator, Params, ParamsLiteral};
+use synchromesh::rlwe::Security;
 use synchromesh::rlwe::ring::{Backend, Domain, Poly};
 
 type Words = Vec<Vec<u64>>;
@@ -168,6 +169,13 @@ fn what_does_not_belong_together_is_refused() {
     let m = foreign.random();
     let w = foreign.encrypt(&m);
     assert_eq!(bridge.to_bfv(&w).err().map(|e| e.kind()), Some("params_differ"));
+    // One secret key would be as secure as the weaker context demands.
+    let demanding = ParamsLiteral { security: Security::Bits128, ..literal(13, "65537", &[54, 54], &[55], &[], 1) };
+    let strict = Context::<Bfv>::new(Params::new(demanding).unwrap()).unwrap();
+    let lax = ParamsLiteral { security: Security::Insecure, ..bridged_literal(strict.params()) };
+    let lax = Context::<Bgv>::new(Params::new(lax).unwrap()).unwrap();
+    let refused = Bridge::new(&strict, &lax).err().unwrap();
+    assert!(refused.kind() == "params" && refused.to_string().contains("security"), "{refused}");
     // Mixed noise that would not decrypt is refused, never silent.
     let mut x = x;
     let error = loop {

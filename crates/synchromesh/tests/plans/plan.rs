@@ -133,6 +133,19 @@ fn a_plan_file_that_was_tampered_with_is_refused() {
     assert!(Plan::from_json(&text).is_ok());
 }
 
+#[test]
+fn a_depth_out_of_reach_of_a_wide_modulus_is_refused_with_the_nearest_one() {
+    let t = (num_bigint::BigUint::from(1u32) << 256u32) - 189u32;
+    let wide = Description { t: Some(t.to_string()), ..Description::new(SchemeName::Bgv, 20) };
+    let start = std::time::Instant::now();
+    let error = wide.plan().unwrap_err();
+    println!("refused after {:.1} s: {error}", start.elapsed().as_secs_f64());
+    assert_eq!(error.kind(), "plan_security");
+    assert!(error.to_string().contains("N = 2^17 allows 3522"), "{error}");
+    assert!(error.to_string().contains("depth 10 would fit"), "{error}");
+    assert!(Description { depth: 10, ..wide }.plan().is_ok());
+}
+
 /// Squares down to the lowest level by a plan for CKKS, and decrypts.
 fn squares(plan: &Plan) -> f64 {
     let context = ckks::Context::new(Plan::from_json(&plan.to_json().unwrap()).unwrap().ckks().unwrap()).unwrap();

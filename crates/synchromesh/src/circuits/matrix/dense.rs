@@ -26,9 +26,14 @@ impl<T: Clone> Matrix<T> {
     /// The matrix whose entry in row i and column j is `entry(i, j)`.
     ///
     /// # Errors
-    /// [`Error::Params`] for a matrix without entries.
+    /// [`Error::Params`] for a matrix without entries, or more of them than memory holds.
     pub fn from_fn(rows: usize, columns: usize, mut entry: impl FnMut(usize, usize) -> T) -> Result<Self> {
-        let entries = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))).map(|(i, j)| entry(i, j)).collect();
+        let mut entries = Vec::new();
+        let room = rows.checked_mul(columns).is_some_and(|count| entries.try_reserve_exact(count).is_ok());
+        if !room {
+            return Err(Error::params(format!("a matrix of {rows} x {columns} is more than memory holds")));
+        }
+        entries.extend((0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))).map(|(i, j)| entry(i, j)));
         Self::new(rows, columns, entries)
     }
 

@@ -6,7 +6,7 @@ use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm, Noise};
 
 use super::Evaluator;
-use crate::circuits::{Levels, MatrixArithmetic};
+use crate::circuits::{Levels, Mask, MatrixArithmetic, require_mask};
 use crate::ckks::ciphertext::{Ciphertext, Header};
 use crate::ckks::embedding::Complex64;
 use crate::ckks::noise;
@@ -75,7 +75,7 @@ impl<B: Backend> MatrixArithmetic for Evaluator<B> {
     type Hoisted = Hoisted<B>;
     type Pair = ();
     /// The mask and its complement: both bring the scale of a level.
-    type Mask = [Vector<B>; 2];
+    type Mask = Mask<[Vector<B>; 2]>;
 
     fn hoist(&self, x: &Ciphertext<B>, rotates: bool) -> Result<Hoisted<B>> {
         self.require_own(x)?;
@@ -93,21 +93,24 @@ impl<B: Backend> MatrixArithmetic for Evaluator<B> {
         Ok(())
     }
 
-    fn mask(&self, period: &[Complex64], level: usize) -> Result<[Vector<B>; 2]> {
-        let count = if period.is_empty() { 0 } else { self.context.params().slots() };
-        let ones: Vec<Complex64> = (0..count).map(|i| period[i % period.len()]).collect();
+    fn mask(&self, period: &[Complex64], level: usize) -> Result<Self::Mask> {
+        let params = self.context.params();
+        require_mask(period, params.slots())?;
+        let ones: Vec<Complex64> = (0..params.slots()).map(|i| period[i % period.len()]).collect();
         let zeros: Vec<Complex64> = ones.iter().map(|z| Complex64::new(1.0 - z.re, -z.im)).collect();
-        Ok([self.rotation_factor(&ones, level)?, self.rotation_factor(&zeros, level)?])
+        let both = [self.rotation_factor(&ones, level)?, self.rotation_factor(&zeros, level)?];
+        Ok(Mask::new(both, level, params.rlwe()))
     }
 
     fn chosen(
         &self,
         [ones, zeros]: [&Hoisted<B>; 2],
         (): &(),
-        [own, other]: &[Vector<B>; 2],
+        mask: &Self::Mask,
         k: i64,
         level: usize,
     ) -> Result<Ciphertext<B>> {
+        let [own, other] = mask.at(ones.inner.level(), self.context.params().rlwe())?;
         self.sum_rotated(&[(ones, Some(own)), (zeros, Some(other))], k, level)
     }
 
@@ -115,7 +118,7 @@ impl<B: Backend> MatrixArithmetic for Evaluator<B> {
         &self,
         left: &Ciphertext<B>,
         right: &Ciphertext<B>,
-        mask: Option<&[Vector<B>; 2]>,
+        mask: Option<&Self::Mask>,
         _: usize,
     ) -> Result<Levels> {
         let (left, right) = (self.settle(left)?.level(), self.settle(right)?.level());
