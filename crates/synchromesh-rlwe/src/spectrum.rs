@@ -4,6 +4,7 @@
 //! until its own largest value and first moments are near that, which about one in twenty fails: certificates then rest
 //! on what is known of the key and not on what is likely.
 
+use synchromesh_ring::secrecy;
 use zeroize::Zeroizing;
 
 /// |s|^2 of a secret that is used is at most this times N, and |s(zeta)|^2 is measured in it.
@@ -53,7 +54,8 @@ pub(crate) fn is_even(log_n: u32, secret: &[i64]) -> bool {
     }
     let count = values.len() as f64;
     let typical = sums.iter().zip(MOMENTS).fold(true, |all, (sum, bound)| all & (*sum <= bound * count));
-    typical & (largest <= peak(log_n))
+    // The verdict is public: a key that is not even is drawn again, or refused by name.
+    secrecy::reveal(typical & (largest <= peak(log_n)))
 }
 
 /// |s(zeta)|^2 at the roots of X^N + 1 with positive imaginary part, in the order of the transform.
