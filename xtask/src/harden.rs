@@ -4,6 +4,7 @@
 //! `findings`; or `skipped` with the reason. It exits with 1 if `findings` is not 0. What came before that line is for
 //! people, and is shown as it comes.
 
+mod evidence;
 mod parts;
 mod record;
 mod sbom;

@@ -37,7 +37,7 @@ fn fused_stages_give_the_bits_of_their_primitives() {
     }
 }
 
-/// Small enough for an interpreter that checks every access to memory: `cargo xtask evidence miri`.
+/// Small enough for an interpreter that checks every access to memory: `cargo xtask harden miri`.
 #[test]
 fn the_smallest_set_obeys_the_laws_interpreted() {
     let sets = sets();
