@@ -125,7 +125,12 @@ func differentialExact(batch Batch) {
 			return down(must(evaluator.MulNew(x, plains[p])))
 		},
 		rotate: func(x *rlwe.Ciphertext, k int) *rlwe.Ciphertext { return must(evaluator.RotateColumnsNew(x, k)) },
-		neg:    func(x *rlwe.Ciphertext) *rlwe.Ciphertext { return must(evaluator.MulNew(x, batch.T-1)) },
+		// MulNew of a scalar forgets the scale in v6.2.0 (a product has one that is not 1); Mul into a copy keeps it.
+		neg: func(x *rlwe.Ciphertext) *rlwe.Ciphertext {
+			out := x.CopyNew()
+			check(evaluator.Mul(x, -1, out))
+			return out
+		},
 	}
 	decoded := make([]uint64, params.MaxSlots())
 	for _, circuit := range batch.Circuits {

@@ -108,7 +108,7 @@ def passes(log_n):
     return cut(log_n - 6)
 
 
-def forward(log_n, bits, faults):
+def forward(log_n, bits, faults, rule=brings_down):
     """The bound on all words, in multiples of q, through every layer of every cut: it never leaves the room of a word."""
     room, kind, count = (1 << 52) // (1 << bits) if bits <= 50 else 4, limit(bits), 0
     for layers in passes(log_n):
@@ -117,7 +117,7 @@ def forward(log_n, bits, faults):
         for place, depth in networks:
             # Layers are numbered from 0 in a network of 8 or 16, and from 1 or 0 in one of 4 by the same rule.
             for layer in range(depth):
-                if brings_down(kind, place, layer):
+                if rule(kind, place, layer):
                     bound = 2
                 # A factor without its companion gives products below (1 + 2x / 2^52) q, 2q where x is in half the room.
                 short = kind == FREE and place == LAST
@@ -125,30 +125,6 @@ def forward(log_n, bits, faults):
                 bound += 2
                 count += check(faults, ok and bound <= room, f"forward: {bits} bits, 2^{log_n}, {layers}, {place} {layer}: {bound} q")
         count += check(faults, bound <= 4 or kind != TIGHT, f"forward: {bits} bits ends at {bound} q")
-    return count
-
-
-def inverse(n, entry, bits, faults):
-    """network.rs: room, followed word by word: sums, differences and products of N words within LIMIT q."""
-    kind, room_of_word, count = limit(bits), (1 << 52) // (1 << bits), 0
-    down, offset = room(kind, n, entry)
-    bounds, half, layer = [entry] * n, 1, 0
-    while half < n:
-        for i in range(n):
-            if i & half:
-                continue
-            x, y = bounds[i], bounds[i + half]
-            if down[layer] >> i & 1:
-                x, y = 2, 2
-            lift = 1 << offset[layer]
-            # The difference stays positive, and neither it nor the sum leaves the word.
-            ok = lift >= y and x + lift <= room_of_word and x + y <= room_of_word
-            count += check(faults, ok, f"inverse: {bits} bits, {n} words from {entry} q, layer {layer}, word {i}")
-            bounds[i], bounds[i + half] = x + y, 2
-        half, layer = 2 * half, layer + 1
-    for i in range(n):
-        bound = 2 if down[layer] >> i & 1 else bounds[i]
-        count += check(faults, bound <= 4, f"inverse: {bits} bits, {n} words end at {bound} q")
     return count
 
 
@@ -171,6 +147,30 @@ def room(kind, n, entry):
     return down, offset
 
 
+def inverse(n, entry, bits, faults, rule=room):
+    """network.rs: `room`, followed word by word: sums, differences and products of N words within LIMIT q."""
+    kind, room_of_word, count = limit(bits), (1 << 52) // (1 << bits), 0
+    down, offset = rule(kind, n, entry)
+    bounds, half, layer = [entry] * n, 1, 0
+    while half < n:
+        for i in range(n):
+            if i & half:
+                continue
+            x, y = bounds[i], bounds[i + half]
+            if down[layer] >> i & 1:
+                x, y = 2, 2
+            lift = 1 << offset[layer]
+            # The difference stays positive, and neither it nor the sum leaves the word.
+            ok = lift >= y and x + lift <= room_of_word and x + y <= room_of_word
+            count += check(faults, ok, f"inverse: {bits} bits, {n} words from {entry} q, layer {layer}, word {i}")
+            bounds[i], bounds[i + half] = x + y, 2
+        half, layer = 2 * half, layer + 1
+    for i in range(n):
+        bound = 2 if down[layer] >> i & 1 else bounds[i]
+        count += check(faults, bound <= 4, f"inverse: {bits} bits, {n} words end at {bound} q")
+    return count
+
+
 def same_rules(root, faults):
     """The rules above are copies: what they copy must still stand in the code."""
     text = re.sub(r"\s+", " ", (root / NETWORK).read_text())
@@ -185,6 +185,16 @@ def same_rules(root, faults):
     return sum(check(faults, rule in text, f"{NETWORK} no longer says '{rule}'") for rule in copied)
 
 
+def planted():
+    """Rules that are wrong on purpose: how many were found."""
+    never, rarely, late = [], [], []
+    for bits in range(20, 50):
+        forward(18, bits, never, lambda kind, place, layer: kind != FREE and brings_down(kind, place, layer))
+        forward(18, bits, rarely, lambda kind, place, layer: layer == 3 if kind == LOOSE else brings_down(kind, place, layer))
+        inverse(16, 4, bits, late, lambda kind, n, entry: room(2 * kind, n, entry))
+    return sum(bool(found) for found in (never, rarely, late))
+
+
 def run(root):
     """All cases: how many of each kind, and what failed."""
     faults = []
@@ -195,4 +205,6 @@ def run(root):
             ranges += forward(log_n, bits, faults)
         if limit(bits) != TIGHT:
             ranges += sum(inverse(n, entry, bits, faults) for n in (4, 8, 16) for entry in (1, 4))
-    return {"small_word_cases": small, "range_cases": ranges}, faults
+    found = planted()
+    check(faults, found == 3, f"only {found} of 3 planted rules were found")
+    return {"small_word_cases": small, "range_cases": ranges, "planted_rules_found": found}, faults
