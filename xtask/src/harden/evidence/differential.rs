@@ -36,7 +36,7 @@ pub(in crate::harden) fn run(root: &Path, scale: Scale) -> Result<Counts> {
     if absent.len() == peers.len() {
         return Ok(skipped(&absent.join("; ")));
     }
-    let build = Invocation::cargo("build --release --quiet --package synchromesh-bench --example differential");
+    let build = Invocation::cargo("build --quiet --package synchromesh-bench --example differential");
     let ours = built(root, &build, PROGRAM)?;
     let folder = workspace::target(root).join("differential");
     std::fs::create_dir_all(&folder)?;
