@@ -25,11 +25,16 @@ const usage = `usage:
   lattigo ntt        -log-n 16 -bits 50
   lattigo key-switch -log-n 16 -bits 56 -limbs 20 -special 10
   lattigo scheme     -scheme ckks|bgv|bfv
+  lattigo differential FILE
 `
 
 func main() {
 	if len(os.Args) < 2 {
 		fail(usage)
+	}
+	if os.Args[1] == "differential" && len(os.Args) == 3 {
+		differential(os.Args[2])
+		return
 	}
 	var c Case
 	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)

@@ -2,7 +2,7 @@
 
 mod cases;
 mod plans;
-mod programs;
+pub(crate) mod programs;
 mod report;
 
 use std::collections::BTreeMap;

@@ -5,6 +5,7 @@
 //! people, and is shown as it comes.
 
 mod adversary;
+mod evidence;
 mod parts;
 mod record;
 mod sbom;

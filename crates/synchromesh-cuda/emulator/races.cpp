@@ -1,5 +1,7 @@
 // Runs every kernel with barriers under a race detector, on arbitrary data; with arguments, without the barrier of that
-// number those whose names end in that word, which must show. Built with -fsanitize=thread and SYNCHROMESH_EMULATOR_THREADS by `cargo xtask races`.
+// number those whose names end in that word, and with so many words of memory less than they touch: either must show. Built
+// with SYNCHROMESH_EMULATOR_THREADS and -fsanitize=thread by `cargo xtask races`, with -fsanitize=address,undefined by
+// `cargo xtask harden address`.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -48,11 +50,12 @@ static void launch(const char* name, u32 blocks, u32 threads, size_t shared, Arg
 int main(int count, char** arguments) {
     skipped = count > 1 ? std::strtoul(arguments[1], nullptr, 10) : 0;
     wanted = count > 2 ? arguments[2] : "";
+    const size_t missing = count > 3 ? std::strtoul(arguments[3], nullptr, 10) : 0;
     const u32 log_n = 10, n = 1u << log_n, terms = 3;
     const u64 q = (1ull << 50) - 27;
     Prime prime = {q, 16384, 0, 0, {1, 16384}, (double)q, 1 / (double)q, 0, 0};
     std::vector<Pair> table(n, Pair{12345, 12345});
-    std::vector<u64> data((2 * terms + 4) * n, 1);
+    std::vector<u64> data((2 * terms + 4) * n - missing, 1);
     Ring ring = {&prime, table.data(), table.data(), log_n, 0};
     Limbs limbs = {};
     Rows x = {data.data(), 1, 0, {0}}, y = {data.data(), 1, 0, {terms}}, out = {data.data(), 1, 0, {2 * terms}};

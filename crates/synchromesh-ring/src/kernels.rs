@@ -253,14 +253,15 @@ impl LimbKernels {
     }
 
     fn in_place<O: Op>(&self, op: O, x: &mut [u64], scalar: Option<Scalar>) {
-        let (a, n) = (x.as_ptr(), x.len());
-        self.map(op, a, a, x.as_mut_ptr(), n, scalar);
+        // One pointer for what is read and written: a shared one would end where the other begins.
+        let (n, x) = (x.len(), x.as_mut_ptr());
+        self.map(op, x, x, x, n, scalar);
     }
 
     fn assign<O: Op>(&self, op: O, x: &mut [u64], y: &[u64], scalar: Option<Scalar>) {
         assert_eq!(x.len(), y.len(), "limbs of unequal length");
-        let (a, n) = (x.as_ptr(), x.len());
-        self.map(op, a, y.as_ptr(), x.as_mut_ptr(), n, scalar);
+        let (n, x) = (x.len(), x.as_mut_ptr());
+        self.map(op, x, y.as_ptr(), x, n, scalar);
     }
 
     fn into<O: Op>(&self, op: O, a: &[u64], b: &[u64], out: &mut [u64], scalar: Option<Scalar>) {

@@ -4,8 +4,8 @@
 //! - [`ring`]: one ordered table of primes for a degree N, and [`IndexSet`]s into it;
 //! - [`rns`]: what a base conversion or a scaling means, as constants computed from big integers;
 //! - [`modulus`], [`prime`], [`ntt`], [`kernels`]: arithmetic modulo one prime, on one limb; [`isa`] picks the lanes;
-//! - [`sampler`]: random polynomials expanded from seeds;
 //! - [`threads`]: how many threads the CPU computes on;
+//! - [`sampler`]: random polynomials expanded from seeds; [`secrecy`]: marks of what is secret, for a check;
 //! - [`backend`]: the operations on whole RNS polynomials that a device offers; [`cpu`] implements them,
 //!   [`counting`] counts them, [`ledger`] writes down how a device is asked;
 //! - [`poly`]: a polynomial whose domain (coefficients or slots) and device are types.
@@ -26,6 +26,7 @@ pub mod ring;
 pub mod rns;
 pub mod sampler;
 pub mod scale;
+pub mod secrecy;
 pub mod threads;
 
 pub use backend::{Backend, BackendError, ConvertMode, View, ViewMut};

@@ -124,7 +124,8 @@ impl NttTable {
     pub fn forward(&self, x: &mut [u64]) {
         assert_eq!(x.len(), self.n(), "transform of the wrong length");
         debug_assert!(x.iter().all(|&c| c < self.modulus.value()), "input not below q");
-        self.run_forward(x.as_ptr(), x.as_mut_ptr());
+        let x = x.as_mut_ptr();
+        self.run_forward(x, x);
     }
 
     /// Slots in [0, q) to coefficients in [0, q): the inverse of [`NttTable::forward`], 1/N included.
@@ -199,8 +200,9 @@ impl NttTable {
         assert!(dst.len() == self.n() && src.is_none_or(|src| src.len() == self.n()), "transform of the wrong length");
         assert!(part < self.parts(), "transform of no part");
         let per_part = (1 << self.log_groups()) / self.parts();
-        let src = src.map_or(dst.as_ptr(), <[u64]>::as_ptr);
-        self.run_groups(src, dst.as_mut_ptr(), part * per_part..(part + 1) * per_part);
+        let dst = dst.as_mut_ptr();
+        let src = src.map_or(dst.cast_const(), <[u64]>::as_ptr);
+        self.run_groups(src, dst, part * per_part..(part + 1) * per_part);
     }
 
     /// log2 of the blocks in which the last slots are computed, see [`Forward`].

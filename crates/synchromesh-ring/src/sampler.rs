@@ -24,6 +24,7 @@ pub use small::{
 };
 pub use stream::{Stream, stream_key};
 
+use crate::secrecy;
 use std::fmt;
 use thiserror::Error;
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -49,6 +50,12 @@ impl Seed {
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// This seed, which is published: what is expanded from it is no secret.
+    #[must_use]
+    pub fn published(self) -> Self {
+        Self(secrecy::reveal(self.0))
     }
 
     /// The child seed named (`label`, `index`): BLAKE3 in key-derivation mode over

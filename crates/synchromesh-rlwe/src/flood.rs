@@ -10,7 +10,7 @@ use synchromesh_ring::sampler::{Purpose, Seed, Stream};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::secret_key::SecretKey;
-use synchromesh_ring::Backend;
+use synchromesh_ring::{Backend, secrecy};
 
 /// log2 of the widest sigma that is sampled exactly.
 const EXACT_BITS: u32 = 48;
@@ -66,6 +66,9 @@ impl Source {
         let at = (self.position % 512) as usize;
         if at == 0 {
             self.stream.fill_words(self.position, &mut self.words[..]);
+            // Rejection takes a time that depends on these words, so that what memcheck says of what follows is of
+            // the key alone.
+            secrecy::reveal_all(&self.words[..]);
         }
         self.position += 1;
         self.words[at]

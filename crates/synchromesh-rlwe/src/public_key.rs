@@ -36,7 +36,7 @@ impl<B: Backend> PublicKey<B> {
         let root = randomness.next_seed()?;
         let keyed = params.keyed();
         params.require_secure(&keyed)?;
-        let seed = root.derive("public key uniform", 0);
+        let seed = root.derive("public key uniform", 0).published();
         let a = uniform(context, &keyed, &seed, Purpose::PublicKeyUniform, 0)?;
         let error = spectrum::even_error(params, &root.derive("public key error", 0), Purpose::PublicKeyError, 0)?;
         let mut b = scaled_error(context, &keyed, &error)?.into_ntt(context.backend())?;
@@ -224,7 +224,7 @@ impl<B: Backend> SecretKey<B> {
         message.require(primes)?;
         let backend = context.backend();
         let root = randomness.next_seed()?;
-        let seed = root.derive("ciphertext uniform", 0);
+        let seed = root.derive("ciphertext uniform", 0).published();
         let error = params.error().sample(&root.derive("ciphertext error", 0), Purpose::EncryptionError, 0, params.n());
         let a = uniform(context, primes, &seed, Purpose::CiphertextUniform, 0)?;
         let mut body = scaled_error(context, primes, &error)?;

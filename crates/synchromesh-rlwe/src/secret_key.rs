@@ -1,7 +1,7 @@
 //! The secret key: a ternary polynomial, and its slots on the device.
 
 use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly};
-use synchromesh_ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly, View, ViewMut};
+use synchromesh_ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly, View, ViewMut, secrecy};
 use zeroize::Zeroize;
 
 use crate::ciphertext::Ciphertext;
@@ -89,7 +89,7 @@ impl<B: Backend> SecretKey<B> {
     pub fn generate(context: &Context<B>, randomness: &mut Randomness) -> Result<Self, Error> {
         let seed = randomness.next_seed()?;
         let mut id = [0; 16];
-        id.copy_from_slice(&seed.derive("key id", 0).as_bytes()[..16]);
+        id.copy_from_slice(&seed.derive("key id", 0).published().as_bytes()[..16]);
         let small = Self::even(context, |attempt| seed.derive("secret", attempt))?;
         Self::from_small(context, KeyId(id), small)
     }
@@ -111,7 +111,7 @@ impl<B: Backend> SecretKey<B> {
     pub fn from_small(context: &Context<B>, id: KeyId, small: SmallPoly) -> Result<Self, Error> {
         // Without a branch on a coefficient: -1, 0, 1 are the words 0, 1, 2 once 1 is added.
         let outside = small.as_slice().iter().fold(false, |bad, &x| bad | (x.wrapping_add(1) as u64 > 2));
-        if outside {
+        if secrecy::reveal(outside) {
             return Err(Error::params("a secret key's coefficients must be -1, 0 or 1"));
         }
         let params = context.params();

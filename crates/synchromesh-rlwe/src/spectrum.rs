@@ -10,6 +10,7 @@ use std::ops::{Add, Mul, Sub};
 use std::sync::OnceLock;
 
 use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly};
+use synchromesh_ring::secrecy;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::error::Error;
@@ -111,7 +112,9 @@ fn keeps<T: Real>(log_n: u32, values: &[T], unit: f64) -> bool {
     let count = values.len() as f64;
     let total = |sum: &[T; LANES]| sum.iter().map(|&x| x.into()).sum::<f64>();
     let typical = sums.iter().zip(MOMENTS).fold(true, |all, (sum, bound)| all & (total(sum) <= bound * count));
-    typical & largest.iter().fold(true, |all, &x| all & (x.into() <= peak(log_n)))
+    let low = largest.iter().fold(true, |all, &x| all & (x.into() <= peak(log_n)));
+    // The verdict is public: a key that is not even is drawn again, or refused by name.
+    secrecy::reveal(typical & low)
 }
 
 /// Single or double precision.

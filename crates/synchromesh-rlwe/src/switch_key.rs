@@ -123,7 +123,7 @@ impl<B: Backend> SwitchKey<B> {
         };
         let (under, from) = (SecretPoly::new(under), SecretPoly::new(from));
         context.params().require_secure(part.primes())?;
-        let seed = root.derive("switch key uniform", 0);
+        let seed = root.derive("switch key uniform", 0).published();
         let errors = root.derive("switch key error", 0);
         let rows = part.shape().rows(context.params());
         let b = part

@@ -50,3 +50,14 @@ fn fused_stages_give_the_bits_of_their_primitives() {
         laws::same_bits(&fused, &counted, 3);
     }
 }
+
+/// Small enough for an interpreter that checks every access to memory: `cargo xtask harden miri`.
+#[test]
+fn the_smallest_set_obeys_the_laws_interpreted() {
+    let sets = sets();
+    let several = sets.iter().filter(|set| set.q.len() + set.p.len() > 1);
+    let smallest = several.min_by_key(|set| (set.log_n, set.q.len() + set.p.len())).expect("a toy set");
+    let scalar = cpu(smallest, Isa::Scalar);
+    laws::all(&scalar, 1);
+    laws::same_bits(&scalar, &Counting::new(cpu(smallest, Isa::Scalar)), 3);
+}

@@ -8,6 +8,7 @@ use num_bigint::BigUint;
 use num_integer::Integer;
 use synchromesh::plain_modulus::{U256, WideModulus, from_biguint, to_biguint};
 use synchromesh::rlwe::entropy;
+use synchromesh::rlwe::ring::secrecy;
 use zeroize::Zeroize;
 
 use crate::error::{Error, Result};
@@ -203,7 +204,7 @@ impl Field {
         for (limb, bytes) in limbs.iter_mut().zip(bytes.chunks_exact(8)) {
             *limb = u64::from_le_bytes(bytes.try_into().expect("chunks of eight bytes"));
         }
-        if below(&limbs, self.0.modulus.value()) {
+        if secrecy::reveal(below(&limbs, self.0.modulus.value())) {
             Ok(Element(limbs))
         } else {
             Err(Error::NotAnElement { bits: 8 * bytes.len() as u64, prime_bits: self.bits() })

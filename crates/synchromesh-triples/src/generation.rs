@@ -31,6 +31,8 @@ mod traffic;
 pub use blocks::Workers;
 pub use decryptions::DecryptionJournal;
 pub use encryption::Proofs;
+#[cfg(test)]
+pub(crate) use flood::FloodKey;
 pub use generator::Generator;
 pub use keys::{GeneratedKeys, generate_keys};
 pub use phases::{Observer, Phase, Progress};

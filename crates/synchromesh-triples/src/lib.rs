@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod codec;
+#[cfg(test)]
+mod constant_time_tests;
 pub mod dealer;
 pub mod error;
 pub mod field;

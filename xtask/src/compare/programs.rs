@@ -15,7 +15,6 @@ use crate::workspace::cargo;
 /// The name of our own program in tables.
 pub(crate) const OURS: &str = "synchromesh";
 
-const OPENFHE_WHEEL: &str = "openfhe==1.6.1.0.22.4";
 const PYTHON_NOTE: &str = "OpenFHE's wheel needs CPython 3.10: python3.10 on PATH or ~/.pyenv/versions/3.10*";
 
 /// The command that starts a program, or why there is none.
@@ -142,7 +141,11 @@ fn build_ours(root: &Path) -> Result<Vec<String>> {
         .with_context(|| format!("{CLI_PACKAGE} has no binary called {OURS}"))
 }
 
-fn build_lattigo(dir: &Path) -> Result<Vec<String>> {
+/// Lattigo's program; builds it.
+///
+/// # Errors
+/// Without Go, or its modules.
+pub(crate) fn build_lattigo(dir: &Path) -> Result<Vec<String>> {
     command(dir, "go", &["build", "-o", "bench", "."])?;
     Ok(vec![shown(dir, "bench")])
 }
@@ -153,13 +156,24 @@ fn build_tfhe_ntt(dir: &Path) -> Result<Vec<String>> {
 }
 
 fn build_openfhe(dir: &Path) -> Result<Vec<String>> {
+    Ok(vec![python_environment(dir)?, shown(dir, "bench.py")])
+}
+
+/// The Python of an environment in `dir` with what `requirements.txt` there names, which OpenFHE's wheel is among.
+///
+/// # Errors
+/// Without a CPython 3.10 or the package index.
+pub(crate) fn python_environment(dir: &Path) -> Result<String> {
     let python = shown(dir, ".venv/bin/python");
-    if !quiet(Command::new(&python).args(["-c", "import openfhe"])) {
+    let stamp = dir.join(".venv/requirements.txt");
+    let wanted = std::fs::read(dir.join("requirements.txt")).context("cannot read the requirements")?;
+    if !std::fs::read(&stamp).is_ok_and(|have| have == wanted) {
         let base = python_3_10().context(PYTHON_NOTE)?;
         command(dir, &base, &["-m", "venv", "--clear", ".venv"])?;
-        command(dir, &python, &["-m", "pip", "install", "--quiet", OPENFHE_WHEEL])?;
+        command(dir, &python, &["-m", "pip", "install", "--quiet", "-r", "requirements.txt"])?;
+        std::fs::write(&stamp, wanted)?;
     }
-    Ok(vec![python, shown(dir, "bench.py")])
+    Ok(python)
 }
 
 /// A CPython 3.10: on PATH, or under pyenv.

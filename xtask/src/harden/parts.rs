@@ -1,5 +1,6 @@
 //! The parts of `cargo xtask harden`, in the order in which they run.
 
+use super::evidence::{constant_time, differential, memory, proofs, timing};
 use super::{Part, Work, adversary, supply};
 
 /// All parts. Quick ones share twenty minutes.
@@ -25,5 +26,47 @@ pub(super) const PARTS: &[Part] = &[
                 parameters of all schemes, leave no error above its certificate at 2^-40",
         quick: Work::Check(adversary::check),
         full: Work::Check(adversary::check),
+    },
+    Part {
+        name: "constant-time",
+        shows: "with the secrets undefined, Valgrind's memcheck sees no branch and no address that depends on one: key \
+                generation, sampling, encryption and decryption of all schemes, flooding, shares, proofs, on scalar and AVX2 \
+                kernels; leaks that are planted are found",
+        quick: Work::Check(constant_time::run),
+        full: Work::Check(constant_time::run),
+    },
+    Part {
+        name: "timing",
+        shows: "Welch's t of times on a fixed and on random secrets; it is reported and never a finding, since other work on \
+                a machine shows in it",
+        quick: Work::Check(timing::run),
+        full: Work::Check(timing::run),
+    },
+    Part {
+        name: "proofs",
+        shows: "an SMT solver and complete case analysis prove the word arithmetic for every modulus; statements that are \
+                wrong on purpose are refuted (docs/proofs.md)",
+        quick: Work::Check(proofs::run),
+        full: Work::Check(proofs::run),
+    },
+    Part {
+        name: "miri",
+        shows: "the ring's scalar path does nothing undefined",
+        quick: Work::Check(memory::miri),
+        full: Work::Check(memory::miri),
+    },
+    Part {
+        name: "address",
+        shows: "the ring's tests on every instruction set, and the GPU kernels on the emulator, stay inside their memory \
+                under AddressSanitizer; an access beyond it that is planted is found",
+        quick: Work::Check(memory::address),
+        full: Work::Check(memory::address),
+    },
+    Part {
+        name: "differential",
+        shows: "random circuits of BFV, BGV and CKKS give what OpenFHE, Lattigo and TenSEAL (SEAL) give: the same integers, \
+                or reals within both bounds",
+        quick: Work::Check(differential::run),
+        full: Work::Check(differential::run),
     },
 ];

@@ -1,5 +1,7 @@
 //! Residues mod q in b = ceil(log2 q) bits each: residue j fills bits j*b .. (j+1)*b of a little-endian bit string.
 
+use synchromesh_ring::secrecy;
+
 use super::WireError;
 
 /// Bits per residue mod `q`: ceil(log2 q).
@@ -48,7 +50,7 @@ pub(super) fn pack(values: &[u64], bits: u32, q: u64, out: &mut [u8]) -> bool {
     if fill > 0 {
         emit(acc);
     }
-    reduced
+    secrecy::reveal(reduced)
 }
 
 /// Unpacks `bytes`, exactly `ceil(len * bits / 8)` of them, into `values`. Returns whether every residue is below `q`
@@ -78,5 +80,6 @@ pub(super) fn unpack(bytes: &[u8], bits: u32, q: u64, values: &mut [u64]) -> boo
         reduced &= residue < q;
         *value = residue;
     }
-    reduced && acc == 0 && words.all(|word| word == 0)
+    // Of a secret key's coefficients nothing but the verdict is revealed.
+    secrecy::reveal(reduced & (words.fold(acc, |rest, word| rest | word) == 0))
 }

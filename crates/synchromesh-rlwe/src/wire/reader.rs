@@ -7,6 +7,8 @@ use super::{
 };
 use std::fmt;
 
+use synchromesh_ring::secrecy;
+
 /// What the caller is ready to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
@@ -80,7 +82,7 @@ impl<'a> Reader<'a> {
         }
         let (body, stored) = bytes.split_at(bytes.len() - TRAILER_BYTES);
         // The comparison of `blake3::Hash` takes constant time.
-        if trailer(body, expected.envelope) != *stored {
+        if secrecy::reveal(trailer(body, expected.envelope) != *stored) {
             return Err(if found.keyed { WireError::NotAuthentic } else { WireError::BodyCorrupt });
         }
         Ok(Self { header, payload: &body[HEADER_BYTES..], at: 0 })

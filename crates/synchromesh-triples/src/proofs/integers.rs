@@ -4,7 +4,7 @@ use num_bigint::BigUint;
 use synchromesh::plain_modulus::{U256, from_biguint};
 use synchromesh::rlwe::ring::modulus::Modulus;
 use synchromesh::rlwe::ring::sampler::{Purpose, Seed, Stream};
-use synchromesh::rlwe::ring::{Backend, Coeff, IndexSet, Poly};
+use synchromesh::rlwe::ring::{Backend, Coeff, IndexSet, Poly, secrecy};
 use zeroize::Zeroizing;
 
 use super::error::Result;
@@ -47,7 +47,7 @@ impl Integers {
             let mut rest = half;
             let above = subtract_words(&mut rest, &value, u64::MAX);
             to.iter_mut().zip(value).for_each(|(word, x)| *word = x);
-            subtract_words(to, &wide, above.wrapping_neg());
+            subtract_words(to, &wide, secrecy::mask(above));
         }
         out
     }
@@ -112,12 +112,12 @@ impl Integers {
                 outside |= sum[self.width - 1] >> 63;
             }
         }
-        outside == 0
+        secrecy::reveal(outside) == 0
     }
 
     /// Whether all but the constant coefficient are zero; the time does not depend on which are not.
     pub(super) fn is_constant(&self) -> bool {
-        self.words[self.width..].iter().fold(0, |acc, word| acc | word) == 0
+        secrecy::reveal(self.words[self.width..].iter().fold(0, |acc, word| acc | word)) == 0
     }
 
     /// The constant coefficient alone.

@@ -6,7 +6,7 @@
 
 use num_bigint::BigUint;
 use synchromesh::rlwe::ring::sampler::Seed;
-use synchromesh::rlwe::ring::{Backend, Coeff, Ntt, Poly};
+use synchromesh::rlwe::ring::{Backend, Coeff, Ntt, Poly, secrecy};
 use synchromesh::rlwe::{Context, flood};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -189,7 +189,8 @@ impl<'a, B: Backend> Linear<'a, B> {
         seed: &Seed,
     ) -> Result<Option<Vec<u8>>> {
         let mut responses: Vec<Vec<Integers>> = (0..plan.rows).map(|v| self.masks(plan, v, seed)).collect();
-        let digest = self.announce(statement, &responses)?;
+        // Published if the attempt is; of one that is thrown away it says nothing, as a hash of masks nobody will see.
+        let digest = secrecy::reveal(self.announce(statement, &responses)?);
         let hidden = self.respond(plan, &mut responses, witnesses, &self.challenges(plan, &digest));
         Ok(hidden.then(|| pack(plan, &digest, &responses)))
     }

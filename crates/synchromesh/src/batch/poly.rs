@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use synchromesh_rlwe::ring::secrecy;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::error::BatchError;
@@ -125,7 +126,7 @@ impl PlainPoly {
             }
             _ => return Err(BatchError::WrongStorage { bits: modulus.bits() }),
         };
-        if above != 0 {
+        if secrecy::reveal(above) != 0 {
             return Err(BatchError::ResidueOutOfRange { bits: modulus.bits() });
         }
         Ok(Self { modulus: modulus.clone(), coeffs })
