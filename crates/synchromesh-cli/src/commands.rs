@@ -66,7 +66,7 @@ impl Command {
             Self::Inspect(inspect) => inspect.run(),
             Self::Matmul(matmul) => matmul.run(json),
             Self::Bench(bench) => bench.run(),
-            Self::Triples(triples) => triples.run(),
+            Self::Triples(triples) => triples.run(json),
             Self::Tune(tune) => tune.run(json),
             Self::Reproduce(reproduce) => reproduce.run(json),
         }

@@ -137,6 +137,12 @@ pub enum Error {
         /// What it advised.
         remedy: String,
     },
+    /// A signal, or the end of whoever started the command.
+    #[error("{what}")]
+    Interrupted {
+        /// What happened.
+        what: String,
+    },
     /// A file other than a table.
     #[error("{path}: {source}")]
     Io {
@@ -195,6 +201,7 @@ impl Error {
             Self::Unavailable { .. } => "unavailable",
             Self::Triples(error) => error.kind(),
             Self::Party { .. } => "party",
+            Self::Interrupted { .. } => "interrupted",
             Self::Io { .. } => "io",
             Self::Usage { .. } => "usage",
         }
@@ -227,6 +234,7 @@ impl Error {
             Self::Unavailable { available, .. } => format!("use {available}"),
             Self::Triples(error) => error.remedy(),
             Self::Party { remedy, .. } => remedy.clone(),
+            Self::Interrupted { .. } => "run it again into another directory; every file that it wrote is whole".into(),
             Self::Io { .. } => "check the path, its permissions and the space left".into(),
             Self::Usage { .. } => "run the command with --help".into(),
         }

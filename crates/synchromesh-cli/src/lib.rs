@@ -5,6 +5,7 @@ pub mod dataset;
 pub mod demo;
 pub mod error;
 pub mod expression;
+pub mod interrupt;
 pub mod logistic;
 pub mod matrices;
 pub mod memory;

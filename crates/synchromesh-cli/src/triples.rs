@@ -1,17 +1,21 @@
 //! The command `triples`: dealing keys, one party's run over TLS, and all parties as processes of this machine.
 
 use crate::error::Error;
+use crate::interrupt::Children;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use synchromesh_bench::memory;
 use synchromesh_rlwe::Security;
 use synchromesh_rlwe::file::{self, Access, Existing};
-use synchromesh_triples::generation::{GenerationPlan, Keys, Phase, Progress, Proofs, Request, deal};
+use synchromesh_triples::generation::{
+    Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, deal,
+};
 use synchromesh_triples::mp_spdz::Preprocessing;
 use synchromesh_triples::share::check_opened;
 use synchromesh_triples::tls::Identity;
@@ -67,6 +71,13 @@ pub struct Wanted {
     pub keys: Origin,
     /// Rotations made from one decomposition, if it is not to be chosen.
     pub window: Option<usize>,
+    /// Most bytes of memory of all processes here; none: what is free.
+    pub most_bytes: Option<u64>,
+}
+
+/// Most bytes of memory, as the user says or as they are free.
+pub(crate) fn most_bytes(said: Option<u64>) -> u64 {
+    said.or_else(memory::available_bytes).unwrap_or(MOST_BYTES)
 }
 
 impl Wanted {
@@ -92,11 +103,17 @@ impl Wanted {
     /// Chooses parameters, and deals keys into a directory unless the parties make them: then it has the plan alone.
     ///
     /// # Errors
-    /// What the planner refuses, and files that are there already.
+    /// What the planner refuses, more memory than there is, and files that are there already.
     pub fn deal(&self, directory: &Path) -> Result<Map<String, Value>, Error> {
+        self.deal_here(directory, 0)
+    }
+
+    /// The same where so many of the parties run on this machine too.
+    fn deal_here(&self, directory: &Path, here: usize) -> Result<Map<String, Value>, Error> {
         let start = Instant::now();
         let plan = GenerationPlan::find(&self.request()?)?;
         let planned = start.elapsed();
+        self.check_memory(&plan, here)?;
         std::fs::create_dir_all(directory).map_err(|source| io(directory, source))?;
         let phase = |name, time: Duration| json!({"name": name, "seconds": time.as_secs_f64(), "bytes_sent": 0, "rounds": 0, "peak_bytes": memory::peak_bytes()});
         let mut report = describe(&plan, self.count);
@@ -118,11 +135,32 @@ impl Wanted {
         report.insert("files".into(), names(&files));
         Ok(report)
     }
+
+    /// Refuses what this machine has no memory for: keys that are dealt here, and parties that run here.
+    fn check_memory(&self, plan: &GenerationPlan, here: usize) -> Result<(), Error> {
+        let most = most_bytes(self.most_bytes);
+        if here > 0 {
+            plan.require_memory(self.count, most / here as u64)?;
+        }
+        let forecast = plan.forecast(self.count);
+        if self.keys == Origin::Generate || forecast.setup_bytes <= most {
+            return Ok(());
+        }
+        Err(synchromesh_triples::Error::TooLarge {
+            shape: plan.shape().to_string(),
+            count: self.count,
+            bytes: forecast.setup_bytes,
+            most,
+            bytes_sent: forecast.bytes_sent,
+            seconds: forecast.seconds as u64,
+        }
+        .into())
+    }
 }
 
 /// What a plan says of the triples it makes.
 fn describe(plan: &GenerationPlan, count: usize) -> Map<String, Value> {
-    let rlwe = plan.params().rlwe();
+    let (rlwe, forecast) = (plan.params().rlwe(), plan.forecast(count));
     let object = json!({
         "parties": plan.parties(),
         "shape": plan.shape().to_string(),
@@ -140,6 +178,13 @@ fn describe(plan: &GenerationPlan, count: usize) -> Map<String, Value> {
         "log_qp": rlwe.log_qp(),
         "mask_bits": plan.mask_bits(),
         "packing": plan.matrices().to_string(),
+        "forecast": json!({
+            "memory_bytes": forecast.memory_bytes,
+            "bytes_sent": forecast.bytes_sent,
+            "seconds": forecast.seconds,
+        }),
+        // In what the plan gives less than a party takes without a word.
+        "lowered": plan.shortfalls(),
     });
     match object {
         Value::Object(object) => object,
@@ -220,7 +265,12 @@ impl Watch {
                 0 => String::new(),
                 done => format!(", about {:.0} s left", spent / done as f64 * (of - done.min(of)) as f64),
             };
-            eprintln!("{phase} {done}/{of}: {:.1} MB sent, {rounds} rounds{left}", bytes_sent as f64 / 1e6);
+            // Whoever closed standard error does not want to know.
+            let _ = writeln!(
+                std::io::stderr(),
+                "{phase} {done}/{of}: {:.1} MB sent, {rounds} rounds{left}",
+                bytes_sent as f64 / 1e6
+            );
         }
     }
 
@@ -284,32 +334,23 @@ pub struct Local {
     pub progress: bool,
 }
 
-/// Processes that are killed when they are dropped.
-struct Children(Vec<Child>);
-
-impl Drop for Children {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 impl Local {
     /// Deals keys or lets parties make them, runs a process for each party over TLS on the loopback, and opens what they
     /// wrote to check it.
     ///
     /// # Errors
     /// What dealing fails with, or [`Error::Party`] for the first party that failed.
-    pub fn run(&self) -> Result<(Map<String, Value>, bool), Error> {
+    pub fn run(&self, children: &Children) -> Result<(Map<String, Value>, bool), Error> {
         let setup = self.out.join("setup");
-        let mut report = self.wanted.deal(&setup)?;
+        let mut report = self.wanted.deal_here(&setup, self.wanted.parties)?;
         self.meet(&setup)?;
         if self.wanted.keys == Origin::Generate {
             self.share_plan(&setup)?;
         }
-        let reports = self.parties(&setup)?;
+        let reports = self.parties(&setup, children);
+        // Where one failed the others wait for it no longer.
+        children.end();
+        let reports = reports?;
         let mut phases = match report.remove("phases") {
             Some(Value::Array(phases)) => phases,
             _ => Vec::new(),
@@ -359,7 +400,7 @@ impl Local {
 
     /// Gives each party the plan.
     fn share_plan(&self, setup: &Path) -> Result<(), Error> {
-        let plan = GenerationPlan::read(setup)?;
+        let plan = GenerationPlan::read(setup, &Floor::NONE)?;
         for party in 0..self.wanted.parties {
             let directory = self.place(setup, party);
             std::fs::create_dir_all(&directory).map_err(|source| io(&directory, source))?;
@@ -378,29 +419,40 @@ impl Local {
         command.arg("--threads").arg(self.threads.to_string());
         command.arg("--timeout").arg(self.timeout.as_secs().to_string());
         command.args(["--format", if self.format == Format::MpSpdz { "mp-spdz" } else { "plain" }]);
+        command.arg("--max-memory-bytes").arg(most_bytes(self.wanted.most_bytes).to_string());
         if self.progress && party == 0 {
             command.arg("--progress");
         }
+        // Whoever asks for the triples is each party: what he lowers is lowered by all.
+        if self.wanted.insecure {
+            command.arg("--insecure");
+        }
+        if self.wanted.security < Floor::default().statistical_security {
+            command.arg("--least-statistical-security").arg(self.wanted.security.to_string());
+        }
+        // Its standard input ends with this process, however that ends.
+        command.arg("--end-with-input").stdin(Stdio::piped()).stdout(Stdio::piped());
         Ok(command)
     }
 
-    fn parties(&self, setup: &Path) -> Result<Vec<Value>, Error> {
-        let mut children = Children(Vec::new());
+    fn parties(&self, setup: &Path, children: &Children) -> Result<Vec<Value>, Error> {
+        let mut outputs = Vec::with_capacity(self.wanted.parties);
         for party in 0..self.wanted.parties {
-            let spawned = self.command(setup, party)?.stdout(Stdio::piped()).spawn();
-            children.0.push(spawned.map_err(|source| io(Path::new("this program"), source))?);
+            let spawned = children.spawn(&mut self.command(setup, party)?);
+            outputs.push(spawned.map_err(|source| io(Path::new("this program"), source))?);
         }
-        let mut reports = Vec::with_capacity(children.0.len());
-        for (party, child) in children.0.iter_mut().enumerate() {
+        let mut reports = Vec::with_capacity(outputs.len());
+        for (party, output) in outputs.into_iter().enumerate() {
             let mut text = String::new();
-            if let Some(mut stdout) = child.stdout.take() {
+            if let Some(mut stdout) = output {
                 let read = std::io::Read::read_to_string(&mut stdout, &mut text);
                 read.map_err(|source| io(Path::new("a party's report"), source))?;
             }
+            let ended = children.wait(party);
             let report: Value = serde_json::from_str(&text).unwrap_or_default();
             let word = |key: &str| report["error"][key].as_str().map(str::to_owned);
             if report.get("phases").is_none() {
-                let status = child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
+                let status = ended.map_or_else(|e| e.to_string(), |status| status.to_string());
                 let message = word("message").unwrap_or_else(|| format!("it ended without a report, {status}"));
                 let remedy = word("remedy").unwrap_or_else(|| {
                     "run again into another directory; a party that the system killed lacked memory as a rule: make smaller \

@@ -11,7 +11,9 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use synchromesh::rlwe::Security;
-use synchromesh_triples::generation::{GenerationPlan, Keys, Phase, Progress, Request, Setup, Workers, deal};
+use synchromesh_triples::generation::{
+    Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, Setup, Workers, deal,
+};
 use synchromesh_triples::party::{Format, Made, Party};
 use synchromesh_triples::tls::Identity;
 use synchromesh_triples::{Error, Field, field, hosts};
@@ -40,7 +42,8 @@ impl TripleSetup {
     ) -> PyResult<Self> {
         let (public, keys, mac) = (bytes_of(public)?, bytes_of(keys)?, mac.map(bytes_of).transpose()?);
         interruptible(py, move || {
-            let plan = GenerationPlan::from_json(&plan)?;
+            // A worker multiplies what is public; what is taken is decided by the party whose worker it is.
+            let plan = GenerationPlan::from_json(&plan, &Floor::NONE)?;
             Ok(Self { setup: Setup::from_bytes(plan, &public, &keys, mac)? })
         })
     }
@@ -153,6 +156,9 @@ impl Workers for Asked {
     }
 }
 
+/// Files, phases, and in what the plan is below what is wanted as a rule.
+type Ran = (Vec<PathBuf>, Vec<Measured>, Vec<String>);
+
 /// A phase: name, seconds, bytes sent, rounds.
 type Measured = (&'static str, f64, u64, u64);
 
@@ -160,7 +166,7 @@ fn measured(phase: &Phase) -> Measured {
     (phase.name, phase.seconds, phase.bytes_sent, phase.rounds)
 }
 
-/// Runs one party: the files it wrote, and its phases. `workers` has `count`, `begin(number, block)` and `finish(number)`.
+/// Runs one party. `workers` has `count`, `begin(number, block)` and `finish(number)`.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "each is an argument of Python's function")]
 pub(crate) fn run_triples_party(
@@ -175,13 +181,22 @@ pub(crate) fn run_triples_party(
     plain: bool,
     threads: usize,
     timeout: f64,
+    insecure: bool,
+    least_statistical_security: u32,
+    without_proofs: bool,
     workers: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Vec<PathBuf>, Vec<Measured>)> {
+) -> PyResult<Ran> {
     let format = if plain { Format::Plain } else { Format::MpSpdz };
     let timeout = Duration::try_from_secs_f64(timeout)
         .map_err(|_| Fault::own("operation", format!("a timeout of {timeout} seconds"), "give seconds, at least 0"))?;
-    let party = Party { id, hosts, setup, key, identity, out, count, threads, format, timeout };
+    let floor = Floor {
+        statistical_security: least_statistical_security,
+        insecure,
+        proofs: if without_proofs { Proofs::Nothing } else { Proofs::Knowledge },
+    };
+    let most_bytes = MOST_BYTES;
+    let party = Party { id, hosts, setup, key, identity, out, count, threads, format, timeout, floor, most_bytes };
     let workers_count = workers.as_ref().map(|workers| workers.bind(py).getattr("count")?.extract::<usize>());
     let workers_count = workers_count.transpose()?;
     let (events, asked) = channel();
@@ -205,8 +220,9 @@ pub(crate) fn run_triples_party(
     spawned.map_err(|e| Fault::own("thread", format!("no thread could be started: {e}"), "end other threads"))?;
     let made = attend(py, asked, &answers, workers.as_ref(), progress.as_ref())?;
     let phases = made.phases().iter().map(measured).collect();
+    let lowered = made.plan().shortfalls();
     let files = detached(py, || Ok(made.write()?))?;
-    Ok((files, phases))
+    Ok((files, phases, lowered))
 }
 
 /// Answers what a run asks for, until it is done.

@@ -45,6 +45,7 @@ def run_all(directory, setup, *, count=1, workers=None, progress=None):
                 count=count,
                 format="plain",
                 timeout=60.0,
+                insecure=True,
                 **mine,
             )
         except BaseException as error:
@@ -176,6 +177,11 @@ def test_wrong_inputs(dealt, tmp_path):
             sm.triples.deal(tmp_path / "none", **wrong)
     with pytest.raises(errors.FileError):
         sm.triples.party(0, hosts=tmp_path / "none", setup=dealt, identity=tmp_path / "none", out=tmp_path)
+    # A plan for tests is not taken without a word.
+    meeting(tmp_path)
+    with pytest.raises(errors.ProtocolError, match="27|26|25|computational") as refused:
+        sm.triples.party(0, hosts=tmp_path / "hosts", setup=dealt, identity=tmp_path / "0.identity", out=tmp_path)
+    assert refused.value.kind == "below_floor" and "insecure" in str(refused.value)
     with pytest.raises(errors.SynchromeshError):
         sm.triples.deal(dealt, (12, 3, 9), security=40, log_n=10, insecure=True)
     with pytest.raises(errors.ProtocolError):

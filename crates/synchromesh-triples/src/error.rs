@@ -164,6 +164,37 @@ pub enum Error {
         /// What stands in the way.
         reason: String,
     },
+    /// A plan gives less than this party wants.
+    #[error("the plan has {have} bits of {what}, and this party wants {least}")]
+    BelowFloor {
+        /// What it gives too little of.
+        what: &'static str,
+        /// Bits it gives.
+        have: u32,
+        /// Bits wanted.
+        least: u32,
+        /// The word by which a party takes it all the same.
+        word: &'static str,
+    },
+    /// More than a machine has, or this party allows.
+    #[error(
+        "{count} triples {shape} take about {bytes} bytes of memory, of which {most} may be used; a party would send {bytes_sent} bytes \
+         in some {seconds} s"
+    )]
+    TooLarge {
+        /// The shape.
+        shape: String,
+        /// Triples.
+        count: usize,
+        /// Bytes of memory.
+        bytes: u64,
+        /// Bytes of memory that may be used.
+        most: u64,
+        /// Bytes that a party would send.
+        bytes_sent: u64,
+        /// Seconds it would take.
+        seconds: u64,
+    },
     /// A certificate or a connection could not be set up on this side.
     #[error("TLS: {reason}")]
     Tls {
@@ -229,6 +260,8 @@ impl Error {
             Self::DecryptedBefore { .. } => "decrypted_before",
             Self::KeySpent { .. } => "key_spent",
             Self::NoParameters { .. } => "no_parameters",
+            Self::BelowFloor { .. } => "below_floor",
+            Self::TooLarge { .. } => "memory",
             Self::Tls { .. } => "tls",
             Self::Workers { .. } => "workers",
             Self::Aborted => "aborted",
@@ -270,6 +303,15 @@ impl Error {
             }
             Self::KeySpent { .. } => "make new keys, for more decryptions if so many are needed".into(),
             Self::NoParameters { .. } => "ask for less statistical security, fewer parties or a smaller prime".into(),
+            Self::BelowFloor { word, .. } => format!(
+                "have the plan made anew; or take it as it is by a word of your own: --{word} on the command line, {} in Python",
+                word.replace('-', "_")
+            ),
+            Self::TooLarge { .. } => {
+                "make smaller triples, or fewer: a product of larger matrices is a sum of products of blocks, each \
+                                      with a triple of its own; --max-memory-bytes says what may be used"
+                    .into()
+            }
             Self::Tls { .. } => {
                 "check the list of parties: each with its address and the fingerprint it printed".into()
             }

@@ -15,6 +15,8 @@ mod decrypt;
 mod decryptions;
 mod encryption;
 mod flood;
+mod floor;
+mod forecast;
 mod generator;
 mod keys;
 #[cfg(test)]
@@ -33,6 +35,9 @@ pub use decryptions::DecryptionJournal;
 pub use encryption::Proofs;
 #[cfg(test)]
 pub(crate) use flood::FloodKey;
+pub use floor::Floor;
+pub(crate) use forecast::TOGETHER;
+pub use forecast::{Forecast, MOST_BYTES};
 pub use generator::Generator;
 pub use keys::{GeneratedKeys, generate_keys};
 pub use phases::{Observer, Phase, Progress};

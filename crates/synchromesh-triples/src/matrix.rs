@@ -40,15 +40,21 @@ impl Matrix {
     /// Zeros.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is no entry.
+    /// [`Error::Shape`] if there is no entry, or no memory for them.
     pub fn zero(rows: usize, columns: usize) -> Result<Self> {
-        Self::new(rows, columns, vec![Element::ZERO; rows.saturating_mul(columns)])
+        let (count, mut entries) = (rows.saturating_mul(columns), Vec::new());
+        if entries.try_reserve_exact(count).is_err() {
+            let what = "a matrix that memory holds";
+            return Err(Error::Shape { left: (rows, columns), right: (count, 1), what });
+        }
+        entries.resize(count, Element::ZERO);
+        Self::new(rows, columns, entries)
     }
 
     /// Uniform entries from the operating system.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is no entry, [`Error::Entropy`] when the system gives no randomness.
+    /// [`Error::Shape`] if there is no entry or no memory for them, [`Error::Entropy`] when the system gives no randomness.
     pub fn random(field: &Field, rows: usize, columns: usize) -> Result<Self> {
         let mut matrix = Self::zero(rows, columns)?;
         for entry in &mut matrix.entries {
@@ -161,5 +167,12 @@ mod tests {
         assert_eq!(a.add(&field, &b).unwrap_err().kind(), "shape");
         assert_eq!(Matrix::new(2, 2, vec![Element::ZERO; 3]).unwrap_err().kind(), "shape");
         assert_eq!(Matrix::zero(0, 4).unwrap_err().kind(), "shape");
+    }
+
+    #[test]
+    fn sizes_that_no_memory_holds_are_errors() {
+        for (rows, columns) in [(usize::MAX, 2), (1 << 40, 1 << 10), (0, 5)] {
+            assert_eq!(Matrix::zero(rows, columns).unwrap_err().kind(), "shape");
+        }
     }
 }

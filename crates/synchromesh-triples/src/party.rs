@@ -8,17 +8,14 @@ use synchromesh::rlwe::file::FileError;
 
 use crate::error::{Error, Result};
 use crate::generation::{
-    DecryptionJournal, GeneratedKeys, GenerationPlan, Generator, Keys, PartyKey, Phase, Progress, Setup, Workers,
-    generate_keys,
+    DecryptionJournal, Floor, GeneratedKeys, GenerationPlan, Generator, Keys, PartyKey, Phase, Progress, Setup,
+    TOGETHER, Workers, generate_keys,
 };
 use crate::hosts;
 use crate::journal::TripleStore;
 use crate::mp_spdz::Preprocessing;
 use crate::share::{MacKeyShare, MatrixTriple, Shape};
 use crate::tls::{Identity, Tls};
-
-/// Products whose ciphertexts are sent and proven together.
-const TOGETHER: usize = 8;
 
 /// In which form triples are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +49,10 @@ pub struct Party {
     pub format: Format,
     /// How long to wait for others.
     pub timeout: Duration,
+    /// What it accepts of the plan, which it need not have written.
+    pub floor: Floor,
+    /// Most bytes of memory it means to use; [`MOST_BYTES`](crate::generation::MOST_BYTES) for any.
+    pub most_bytes: u64,
 }
 
 /// Triples that passed all checks, and are not yet written.
@@ -74,7 +75,7 @@ impl Party {
     /// journal of decryptions. Without `workers` products are computed here.
     ///
     /// # Errors
-    /// [`Error::Format`] and [`Error::File`] for files that are missing or do not belong together, and for triples that are there
+    /// [`Error::BelowFloor`] and [`Error::TooLarge`] for a plan that this party does not take. [`Error::Format`] and [`Error::File`] for files that are missing or do not belong together, and for triples that are there
     /// already; [`Error::Tls`]; [`Error::Abort`] with its blame, and whatever else [`Generator::generate`] fails with.
     pub fn make(&self, observer: &dyn Fn(Progress), workers: Option<Box<dyn Workers + '_>>) -> Result<Made> {
         let peers = hosts::read(&self.hosts)?;
@@ -82,7 +83,8 @@ impl Party {
             return Err(Error::Parties { party: self.id, parties: peers.len(), most: 64 });
         };
         let path = self.key.clone().unwrap_or_else(|| PartyKey::path(&self.setup, self.id));
-        let plan = GenerationPlan::read(&self.setup)?;
+        let plan = GenerationPlan::read(&self.setup, &self.floor)?;
+        plan.require_memory(self.count, self.most_bytes)?;
         let output = Output::new(self, &plan)?;
         let there = Setup::exists(&self.setup) || plan.keys() == Keys::Dealt;
         let found = there.then(|| self.read_keys(&path, plan.clone())).transpose()?;
@@ -90,6 +92,7 @@ impl Party {
         let bound = TcpListener::bind(&own.address);
         let listener = bound.map_err(|error| Error::Tls { reason: format!("{}: {error}", own.address) })?;
         let transport = Tls::connect(self.id, &identity, &listener, &peers, self.timeout)?;
+        drop(listener);
         let mut phases = Vec::new();
         let (setup, key, transport) = match found {
             Some((setup, key)) => (setup, key, transport),
@@ -108,7 +111,7 @@ impl Party {
         if let Some(workers) = workers {
             generator = generator.with_workers(workers);
         }
-        let mut triples: Vec<MatrixTriple> = Vec::with_capacity(self.count);
+        let mut triples: Vec<MatrixTriple> = Vec::new();
         while triples.len() < self.count {
             let next = (self.count - triples.len()).min(TOGETHER * plan.batch());
             triples.extend(generator.generate(next)?);

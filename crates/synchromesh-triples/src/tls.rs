@@ -29,6 +29,9 @@ const NAME: &str = "synchromesh-party";
 /// How long a party that aborts tries to tell each other one, and how long one looks for such a word on a broken channel.
 const FAREWELL: Duration = Duration::from_millis(200);
 
+/// Longest timeout: more seconds than that are for ever, and more than clocks hold when they are added to the time.
+const LONGEST: Duration = Duration::from_secs(1 << 28);
+
 /// Hash of a certificate, by which the others know a party.
 pub type Fingerprint = [u8; 32];
 
@@ -249,6 +252,7 @@ impl Tls {
             return Err(Error::Parties { party, parties, most: MOST_PARTIES });
         }
         check_list(peers)?;
+        let timeout = timeout.min(LONGEST);
         let own = identity.fingerprint();
         if peers[party].fingerprint != own {
             let reason = match peers.iter().position(|peer| peer.fingerprint == own) {
@@ -337,5 +341,80 @@ impl Transport for Tls {
         for channel in self.channels.iter_mut().flatten() {
             drop(channel.send(frame, FAREWELL));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use rustls::pki_types::ServerName;
+    use rustls::{ClientConnection, ServerConnection};
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(300);
+
+    /// Both ends of a connection.
+    fn ends() -> [Channel; 2] {
+        let identities = [(); 2].map(|()| Identity::new().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let peers = identities
+            .each_ref()
+            .map(|identity| Peer { address: address.to_string(), fingerprint: identity.fingerprint() });
+        let caller = std::net::TcpStream::connect(address).unwrap();
+        let (answerer, _) = listener.accept().unwrap();
+        let name = ServerName::try_from(NAME).unwrap();
+        let caller = ClientConnection::new(client(&identities[1], &peers[0]).unwrap(), name).map(|c| (c, caller));
+        let answerer = ServerConnection::new(Arc::new(server(&identities[0], &peers).unwrap())).map(|c| (c, answerer));
+        let (caller, answerer) = (caller.unwrap(), answerer.unwrap());
+        let mut ends = [Channel::new(caller.0, caller.1).unwrap(), Channel::new(answerer.0, answerer.1).unwrap()];
+        let deadline = Instant::now() + Duration::from_secs(5);
+        thread::scope(|scope| {
+            ends.each_mut().map(|end| scope.spawn(|| end.shake_hands(deadline))).map(|end| end.join().unwrap().unwrap())
+        });
+        ends
+    }
+
+    /// A known peer that says it will send 2^63 bytes is not waited for, and no memory is taken for them.
+    #[test]
+    fn a_length_beyond_what_belongs_there_is_refused_before_memory_is_taken() {
+        for bytes in [101, 1 << 40, 1 << 63, u64::MAX] {
+            let [mut cheater, mut party] = ends();
+            cheater.put(&u64::to_le_bytes(bytes), Instant::now() + SHORT).unwrap();
+            assert_eq!(party.receive(100, SHORT), Err(Fault::TooLong { bytes, limit: 100 }));
+        }
+    }
+
+    /// The same with bytes that come one by one in records of their own: of the length, and of the frame.
+    #[test]
+    fn a_known_peer_that_trickles_is_given_up_in_time() {
+        for head in [&[][..], &100u64.to_le_bytes()] {
+            let [mut cheater, mut party] = ends();
+            let start = Instant::now();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    cheater.put(head, Instant::now() + SHORT).unwrap();
+                    while start.elapsed() < 3 * SHORT {
+                        thread::sleep(SHORT / 6);
+                        drop(cheater.put(&[0], Instant::now() + SHORT));
+                    }
+                });
+                assert_eq!(party.receive(1000, SHORT), Err(Fault::TimedOut));
+                assert!(start.elapsed() < 2 * SHORT + SHORT / 2, "{:?}", start.elapsed());
+            });
+        }
+    }
+
+    /// A peer that takes nothing does not hold up the sender for ever, and hears nothing more on a channel that was cut.
+    #[test]
+    fn a_peer_that_reads_nothing_is_given_up_in_time() {
+        let [mut party, deaf] = ends();
+        let start = Instant::now();
+        assert_eq!(party.send(&vec![0; 64 << 20], SHORT), Err(Fault::TimedOut));
+        assert!((SHORT..4 * SHORT).contains(&start.elapsed()), "{:?}", start.elapsed());
+        assert_eq!(party.send(&[0], SHORT), Err(Fault::Disconnected));
+        drop(deaf);
     }
 }

@@ -1,12 +1,14 @@
 //! `triples`: matrix triples for multi-party computation, among processes on one machine or several.
 
 use crate::error::Error;
+use crate::interrupt::{Children, end_with_input};
 use crate::output::Report;
-use crate::triples::{Format, Local, Origin, Party, Wanted, identity};
+use crate::triples::{Format, Local, Origin, Party, Wanted, identity, most_bytes};
 use clap::{Args, Subcommand};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
+use synchromesh_triples::generation::{Floor, Proofs};
 
 /// Make authenticated matrix triples: shares of random A, B and C = A B and of their MACs.
 #[derive(Subcommand, Debug)]
@@ -60,7 +62,7 @@ pub(super) struct What {
 }
 
 impl What {
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self, most_bytes: Option<u64>) -> Wanted {
         Wanted {
             parties: self.parties as usize,
             shape: self.shape.clone(),
@@ -72,6 +74,7 @@ impl What {
             insecure: self.insecure,
             keys: self.keys,
             window: self.window.map(|window| window as usize),
+            most_bytes,
         }
     }
 }
@@ -93,6 +96,9 @@ pub(super) struct How {
     /// Say on standard error where the run is, even if that is no terminal.
     #[arg(long)]
     progress: bool,
+    /// Most memory that may be used here, by all parties together [default: what is free].
+    #[arg(long, value_name = "BYTES")]
+    max_memory_bytes: Option<u64>,
 }
 
 impl How {
@@ -116,6 +122,9 @@ pub(super) struct Dealing {
     /// Where plan, public keys and the parties' keys go.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Most memory that may be used for it [default: what is free].
+    #[arg(long, value_name = "BYTES")]
+    max_memory_bytes: Option<u64>,
 }
 
 #[derive(Args, Debug)]
@@ -139,17 +148,44 @@ pub(super) struct PartyRun {
     /// Triples.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
+    /// Take a plan with less than 128 bits of computational security, whoever wrote it.
+    #[arg(long)]
+    insecure: bool,
+    /// Bits of statistical security that the plan must have.
+    #[arg(long, value_name = "BITS", default_value_t = Floor::default().statistical_security)]
+    least_statistical_security: u32,
+    /// Take a plan by which nothing is proven of encryptions: a party that encrypts what it likes may learn of your shares.
+    #[arg(long)]
+    without_proofs: bool,
+    /// End when standard input does, as `triples local` wants it.
+    #[arg(long, hide = true)]
+    end_with_input: bool,
     #[command(flatten)]
     how: How,
 }
 
+impl PartyRun {
+    fn floor(&self) -> Floor {
+        Floor {
+            statistical_security: self.least_statistical_security,
+            insecure: self.insecure,
+            proofs: if self.without_proofs { Proofs::Nothing } else { Proofs::Knowledge },
+        }
+    }
+}
+
 impl Triples {
     /// Runs the command.
-    pub(super) fn run(&self) -> Result<Report, Error> {
+    pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
+        let children = Children::default();
+        children.end_with_signals(json)?;
         match self {
             Self::Identity { out } => Report::new(&identity(out)?),
-            Self::Deal(deal) => Report::new(&deal.what.wanted().deal(&deal.out)?),
+            Self::Deal(deal) => Report::new(&deal.what.wanted(deal.max_memory_bytes).deal(&deal.out)?),
             Self::Party(run) => {
+                if run.end_with_input {
+                    end_with_input(json)?;
+                }
                 let party = synchromesh_triples::party::Party {
                     id: run.id,
                     hosts: run.hosts.clone(),
@@ -161,19 +197,21 @@ impl Triples {
                     threads: run.how.threads as usize,
                     format: run.how.format.into(),
                     timeout: Duration::from_secs(run.how.timeout),
+                    floor: run.floor(),
+                    most_bytes: most_bytes(run.how.max_memory_bytes),
                 };
                 Report::new(&Party { run: party, progress: run.how.speaks() }.run()?)
             }
             Self::Local(run) => {
                 let local = Local {
-                    wanted: run.what.wanted(),
+                    wanted: run.what.wanted(run.how.max_memory_bytes),
                     out: run.how.out.clone(),
                     threads: run.how.threads as usize,
                     format: run.how.format,
                     timeout: Duration::from_secs(run.how.timeout),
                     progress: run.how.speaks(),
                 };
-                let (report, verified) = local.run()?;
+                let (report, verified) = local.run(&children)?;
                 Ok(Report::new(&report)?.check(verified, "the opened shares are triples with right MACs"))
             }
         }

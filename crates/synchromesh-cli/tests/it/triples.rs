@@ -169,7 +169,7 @@ impl Two {
         let (id, out) = (id.to_string(), self.text(out));
         let mut command =
             command(&["party", "--id", &id, "--hosts", &hosts, "--setup", &setup, "--identity", &identity]);
-        command.args(["--out", &out, "--progress", "--timeout", "20"]);
+        command.args(["--out", &out, "--progress", "--timeout", "20", "--insecure"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -307,7 +307,7 @@ fn parties_make_their_keys_and_use_them_again() {
         let (hosts, setup) = (text("setup/hosts"), text(&format!("setup/party-{id}")));
         let (identity, out) = (text(&format!("setup/party-{id}.identity")), text("again"));
         let mut command = command(&["party", "--id", &number, "--hosts", &hosts, "--setup", &setup]);
-        command.args(["--identity", &identity, "--out", &out, "--timeout", "60"]);
+        command.args(["--identity", &identity, "--out", &out, "--timeout", "60", "--insecure"]);
         command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
     };
     for child in [again(0), again(1)] {
@@ -324,8 +324,20 @@ fn wrong_files_are_typed_errors() {
     let (hosts, setup, identity) = (two.text("hosts"), two.text("setup"), two.text("identity-0"));
     let party = |id: &str, hosts: &str, setup: &str, identity: &str| {
         let out = two.text("none");
-        let (code, report) =
-            run(&["party", "--id", id, "--hosts", hosts, "--setup", setup, "--identity", identity, "--out", &out]);
+        let (code, report) = run(&[
+            "party",
+            "--id",
+            id,
+            "--hosts",
+            hosts,
+            "--setup",
+            setup,
+            "--identity",
+            identity,
+            "--out",
+            &out,
+            "--insecure",
+        ]);
         assert_eq!(code, Some(2));
         report["error"]["kind"].as_str().unwrap().to_owned()
     };
@@ -338,4 +350,132 @@ fn wrong_files_are_typed_errors() {
     let text = std::fs::read_to_string(&plan).unwrap();
     std::fs::write(&plan, text.replace("\"parties\": 2", "\"parties\": 3")).unwrap();
     assert!(["format", "no_parameters"].contains(&&party("0", &hosts, &setup, &identity)[..]));
+}
+
+/// A plan that protects nobody is not run, whoever wrote it, unless a party says so in so many words.
+#[test]
+fn a_plan_below_the_floor_needs_a_word_for_each_lack() {
+    let two = Two::new();
+    let (hosts, setup, identity) = (two.text("hosts"), two.text("setup"), two.text("identity-0"));
+    let out = two.text("none");
+    let party = |words: &[&str]| {
+        let what = ["party", "--id", "0", "--hosts", &hosts, "--setup", &setup, "--identity", &identity, "--out", &out];
+        let (code, report) = run(&[&what[..], &["--timeout", "1"], words].concat());
+        assert_eq!(code, Some(2), "{report}");
+        let error = |key: &str| report["error"][key].as_str().unwrap().to_owned();
+        (error("kind"), error("message"), error("remedy"))
+    };
+    let refused = |words: &[&str], has: &str, word: &str| {
+        let (kind, message, remedy) = party(words);
+        assert!(kind == "below_floor" && message.contains(has) && remedy.contains(word), "{message}; {remedy}");
+    };
+    refused(&[], "bits of computational security", "--insecure");
+    refused(
+        &["--insecure", "--least-statistical-security", "41"],
+        "40 bits of statistical security",
+        "--least-statistical",
+    );
+    let plan = two.path("setup/plan.json");
+    let text = std::fs::read_to_string(&plan).unwrap();
+    assert!(text.contains("\"knowledge\"") && text.contains("\"statistical_security\": 40"), "{text}");
+    let hostile = text
+        .replace("\"knowledge\"", "\"nothing\"")
+        .replace("\"statistical_security\": 40", "\"statistical_security\": 0");
+    std::fs::write(&plan, hostile).unwrap();
+    refused(&["--insecure"], "0 bits of statistical security", "--least-statistical-security");
+    refused(&["--insecure", "--least-statistical-security", "0"], "proofs of encryptions", "--without-proofs");
+    // With all of them said it goes on, to what is wrong besides: the keys are another plan's.
+    let (kind, message, _) = party(&["--insecure", "--least-statistical-security", "0", "--without-proofs"]);
+    assert!(["format", "file_too_large"].contains(&&kind[..]), "{message}");
+    // Sizes that nobody has are refused before anything is computed with them.
+    for (from, to) in
+        [("\"window\": 8", "\"window\": 0"), ("\"log_n\": 10", "\"log_n\": 60"), ("4x4x4", "65536x65536x65536")]
+    {
+        assert!(text.contains(from), "{from}: {text}");
+        std::fs::write(&plan, text.replace(from, to)).unwrap();
+        let (kind, message, _) = party(&["--insecure"]);
+        assert!(["no_parameters", "memory"].contains(&&kind[..]), "{to}: {kind}, {message}");
+    }
+}
+
+/// Parties that run for this directory.
+fn parties_of(root: &Path) -> Vec<String> {
+    let root = root.to_str().unwrap().as_bytes();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let has = |word: &[u8]| line.windows(word.len()).any(|part| part == word);
+        if has(root) && has(b"\0party\0") {
+            found.push(entry.file_name().into_string().unwrap());
+        }
+    }
+    found
+}
+
+/// Whether it comes about within so many seconds.
+fn soon(seconds: u64, mut what: impl FnMut() -> bool) -> bool {
+    (0..seconds * 20).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        what()
+    })
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn parties_end_with_the_command_that_runs_them() {
+    for (signal, says) in [("TERM", true), ("INT", true), ("KILL", false)] {
+        let root = tempfile::tempdir().unwrap();
+        let out = root.path().join("out");
+        let what = ["local", "--keys", "generate", "--shape", "2x2x2", "--out", out.to_str().unwrap()];
+        let mut local = command(&[&what[..], &SMALL].concat());
+        let local = local.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        assert!(soon(60, || parties_of(root.path()).len() == 2), "no party began");
+        let sent = Command::new("kill").args([&format!("-{signal}"), &local.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let output = local.wait_with_output().unwrap();
+        assert!(soon(5, || parties_of(root.path()).is_empty()), "{signal} left {:?}", parties_of(root.path()));
+        if says {
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!((output.status.code(), &report["error"]["kind"]), (Some(2), &"interrupted".into()), "{report}");
+            assert!(report["error"]["message"].as_str().unwrap().contains(signal), "{report}");
+        }
+    }
+}
+
+#[test]
+fn triples_that_no_machine_holds_are_refused_at_once_with_numbers() {
+    let root = tempfile::tempdir().unwrap();
+    let start = std::time::Instant::now();
+    for (number, what) in [
+        &["deal", "--shape", "10000x10000x10000"][..],
+        &["deal", "--keys", "generate", "--shape", "65536x65536x65536", "--parties", "64"],
+        &["deal", "--shape", "65536x1x65536", "--count", "1000000"],
+        &["local", "--shape", "30000x30000x30000"],
+        &["local", "--shape", "128x128x128", "--count", "1000000", "--parties", "64"],
+        &[
+            "local",
+            "--shape",
+            "2x2x2",
+            "--max-memory-bytes",
+            "1000000",
+            "--insecure",
+            "--log-n",
+            "10",
+            "--security",
+            "40",
+        ],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = root.path().join(number.to_string());
+        let (code, report) = run(&[what, &["--out", out.to_str().unwrap()]].concat());
+        assert_eq!((code, &report["error"]["kind"]), (Some(2), &"memory".into()), "{what:?}: {report}");
+        let (message, remedy) = (&report["error"]["message"], &report["error"]["remedy"]);
+        assert!(message.as_str().unwrap().contains("bytes of memory"), "{report}");
+        assert!(remedy.as_str().unwrap().contains("--max-memory-bytes"), "{report}");
+        println!("{what:?}: {message}");
+        assert!(!out.join("plan.json").exists() && !out.join("setup/plan.json").exists());
+    }
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
 }

@@ -169,6 +169,9 @@ def run_triples_party(
     plain: bool,
     threads: int,
     timeout: float,
+    insecure: bool,
+    least_statistical_security: int,
+    without_proofs: bool,
     workers: Any | None,
     progress: Callable[[str, int, int], object] | None,
-) -> tuple[list[Any], list[tuple[str, float, int, int]]]: ...
+) -> tuple[list[Any], list[tuple[str, float, int, int]], list[str]]: ...

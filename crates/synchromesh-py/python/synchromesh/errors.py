@@ -162,6 +162,8 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "wrong_triple",
         "workers",
         "tls",
+        "same_party",
+        "below_floor",
     ),
     FileError: ("file_not_found", "file_exists", "not_a_file", "file_too_large", "file_system"),
     DecodeError: (

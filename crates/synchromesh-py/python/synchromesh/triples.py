@@ -48,10 +48,11 @@ class Phase:
 
 @dataclass(frozen=True)
 class Run:
-    """What a party's run wrote, and what its phases took."""
+    """What a party's run wrote, what its phases took, and in what its plan gives less than is wanted as a rule."""
 
     files: list[str]
     phases: list[Phase]
+    lowered: list[str]
 
 
 def _path(path: Any, what: str) -> str:
@@ -122,6 +123,9 @@ def party(
     format: Literal["mp-spdz", "plain"] = "mp-spdz",
     threads: int = 1,
     timeout: float = 600.0,
+    insecure: bool = False,
+    least_statistical_security: int = 40,
+    without_proofs: bool = False,
     workers: Workers | None = None,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Run:
@@ -130,10 +134,14 @@ def party(
     ``hosts`` lists the parties, a line for each: host:port and fingerprint. ``key`` is this party's, if it is not in the
     directory ``setup``. ``progress(phase, done, total)`` is called as the run goes on. Nothing is written unless all checks
     pass, or after Ctrl-C. Products are computed by ``threads`` threads here, or by ``workers``.
+
+    Whoever wrote the plan in ``setup`` may be the adversary. ``insecure`` takes one with less than 128 bits of computational
+    security, ``least_statistical_security`` says how many bits of statistical security it needs, and ``without_proofs`` takes
+    one by which nothing is proven of encryptions.
     """
     if format not in ("mp-spdz", "plain"):
         raise InputError(f"the format {format!r}", kind="operation", remedy="say mp-spdz or plain")
-    files, phases = _native.run_triples_party(
+    files, phases, lowered = _native.run_triples_party(
         _numbers.whole(id, "id", 0, 63),
         _path(hosts, "hosts"),
         _path(setup, "setup"),
@@ -144,7 +152,10 @@ def party(
         format == "plain",
         _numbers.whole(threads, "threads", 1, 256),
         float(timeout),
+        bool(insecure),
+        _numbers.whole(least_statistical_security, "least_statistical_security", 0, 128),
+        bool(without_proofs),
         workers,
         progress,
     )
-    return Run([os.fspath(file) for file in files], [Phase(*phase) for phase in phases])
+    return Run([os.fspath(file) for file in files], [Phase(*phase) for phase in phases], lowered)

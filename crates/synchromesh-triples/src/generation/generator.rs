@@ -12,6 +12,7 @@ use super::circuit::{Factors, Products, multiply};
 use super::decrypt::{Pending, share_bytes};
 use super::decryptions::DecryptionJournal;
 use super::encryption::{Content, Encryptions};
+use super::forecast::MOST_BYTES;
 use super::phases::{Observer, Phase, Recorder};
 use super::setup::{PartyKey, Setup};
 use crate::error::{Blame, Error, Result};
@@ -111,8 +112,9 @@ impl<'a, T: Transport> Generator<'a, T> {
     ///
     /// # Errors
     /// [`Error::Abort`] with the blame, [`Error::DecryptedBefore`] or [`Error::KeySpent`] from the journal; no triple of the batch
-    /// may be used then, and none is returned.
+    /// may be used then, and none is returned. [`Error::TooLarge`] for more triples than anybody has memory for.
     pub fn generate(&mut self, count: usize) -> Result<Vec<MatrixTriple>> {
+        self.setup.plan().require_memory(count, MOST_BYTES)?;
         let alpha = match (self.alpha.take(), self.setup.alpha()) {
             (Some(alpha), _) => alpha,
             (None, Some(dealt)) => dealt.duplicate(self.setup.context())?,

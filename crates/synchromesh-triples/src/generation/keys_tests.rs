@@ -102,7 +102,7 @@ impl Conduct {
 pub(super) fn plan(parties: usize, shape: &str) -> GenerationPlan {
     let request = Request { keys: Keys::Generated, window: 1, ..request(parties, shape) };
     let plan = GenerationPlan::find(&request).unwrap();
-    assert_eq!(GenerationPlan::from_json(&plan.to_json()).unwrap().mask_bits(), plan.mask_bits());
+    assert_eq!(GenerationPlan::from_json(&plan.to_json(), &Floor::NONE).unwrap().mask_bits(), plan.mask_bits());
     plan
 }
 
@@ -127,7 +127,7 @@ pub(super) fn run(plan: &GenerationPlan, tamper: Option<Tamper>, conduct: Conduc
         std::fs::create_dir(&directory).unwrap();
         setup.write(&directory)?;
         let key = PartyKey::read(&key.write(&directory, &setup)?, &setup, number)?;
-        let setup = Setup::read(&directory)?;
+        let setup = Setup::read(&directory, &Floor::NONE)?;
         let journal = DecryptionJournal::open(&directory.join("journal"), plan.most_decryptions())?;
         let mut generator = Generator::new(transport, &setup, &key, journal, Box::new(|_| ()))?;
         Ok((key.mac().clone(), generator.generate(2)?, *setup.digest()))

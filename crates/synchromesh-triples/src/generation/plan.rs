@@ -3,6 +3,8 @@
 //! Every certificate in such a run is that of ciphertexts of which only what their makers had to prove is known, and
 //! a set of parameters is taken if all of them hold, the masks of all parties fit on top, and no smaller one does.
 
+mod agreed;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,8 +16,11 @@ use synchromesh::rlwe::noise::log2_add;
 use synchromesh::rlwe::ring::{Backend, Dry};
 use synchromesh::rlwe::{Randomness, Security};
 
+use self::agreed::Agreed;
 use super::circuit::{Factors, Products, believed, multiply, product_level};
 use super::encryption::{Content, Encryptions, Proofs, dealt_log2_noise};
+use super::floor::Floor;
+use super::forecast::{MOST_BYTES, Work};
 use crate::error::{Error, Result};
 use crate::field::Field;
 use crate::proofs::keys::ShareBound;
@@ -101,26 +106,11 @@ impl Request {
             log_n: None,
         }
     }
-}
 
-/// Everything that all parties must agree on, as it is written to a file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Agreed {
-    format: String,
-    prime: String,
-    parties: usize,
-    shape: String,
-    statistical_security: u32,
-    log2_decryptions: u32,
-    proofs: Proofs,
-    keys: Keys,
-    /// Rows, inner side, columns and line of a block.
-    packing: [usize; 4],
-    grid: [usize; 2],
-    batch: usize,
-    window: usize,
-    params: ParamsLiteral,
+    /// What is to be computed, for a forecast.
+    fn work<'a>(&self, matrices: &'a MatrixPlan, log_n: u32, limbs: usize) -> Work<'a> {
+        Work { matrices, shape: self.shape, parties: self.parties, count: self.count, log_n, limbs }
+    }
 }
 
 /// The name of the format of plans.
@@ -160,7 +150,7 @@ impl GenerationPlan {
     /// The smallest parameters for a request.
     ///
     /// # Errors
-    /// [`Error::Parties`], [`Error::WeakMac`], or [`Error::NoParameters`].
+    /// [`Error::Parties`], [`Error::WeakMac`], [`Error::TooLarge`] beyond [`MOST_BYTES`] of a party, or [`Error::NoParameters`].
     pub fn find(request: &Request) -> Result<Self> {
         check_request(request)?;
         let refused =
@@ -170,6 +160,7 @@ impl GenerationPlan {
         for log_n in degrees {
             match find_at(request, log_n) {
                 Ok(Some(plan)) => return Ok(plan),
+                Err(error @ Error::TooLarge { .. }) => return Err(error),
                 Ok(None) => last = format!("at N = 2^{log_n} the moduli that fit are not secure"),
                 Err(error) => last = format!("at N = 2^{log_n}: {error}"),
             }
@@ -212,21 +203,22 @@ impl GenerationPlan {
         Ok(file::write(&directory.join(NAME), self.to_json().as_bytes(), Access::Public, Existing::Keep)?)
     }
 
-    /// Reads what [`Self::write`] wrote.
+    /// Reads what [`Self::write`] wrote; who wrote it may be anybody, and [`Floor`] is what is accepted.
     ///
     /// # Errors
     /// [`Error::File`], and as [`Self::from_json`].
-    pub fn read(directory: &Path) -> Result<Self> {
+    pub fn read(directory: &Path, floor: &Floor) -> Result<Self> {
         let path = directory.join(NAME);
         let text = String::from_utf8(file::read(&path, LARGEST)?);
-        Self::from_json(&text.map_err(|_| Error::Format { path, reason: "it is not text".into() })?)
+        Self::from_json(&text.map_err(|_| Error::Format { path, reason: "it is not text".into() })?, floor)
     }
 
     /// The plan in a JSON file, checked as if it had been found here: security, and every certificate.
     ///
     /// # Errors
-    /// [`Error::NoParameters`] for what is no plan or does not work, and as [`Field::new`].
-    pub fn from_json(text: &str) -> Result<Self> {
+    /// [`Error::NoParameters`] for what is no plan or does not work, [`Error::BelowFloor`] for one that gives less than `floor`,
+    /// [`Error::TooLarge`] beyond [`MOST_BYTES`], and as [`Field::new`].
+    pub fn from_json(text: &str, floor: &Floor) -> Result<Self> {
         let refused =
             |shape: &str, parties: usize, reason: String| Error::NoParameters { shape: shape.into(), parties, reason };
         let agreed: Agreed = serde_json::from_str(text).map_err(|e| refused("?", 0, e.to_string()))?;
@@ -235,11 +227,13 @@ impl GenerationPlan {
         if agreed.format != FORMAT || agreed.log2_decryptions > 60 || agreed.statistical_security > 256 {
             return Err(refused("the plan is of another format".into()));
         }
+        agreed.check_sizes().map_err(|reason| refused(reason.into()))?;
         let (field, shape): (Field, Shape) = (agreed.prime.parse()?, shape.parse()?);
         let params = parameters(agreed.keys, *parties, agreed.params.clone())?;
         if params.t().value() != field.prime() {
             return Err(refused("its parameters are for another prime".into()));
         }
+        floor.check(&agreed.offer(&params))?;
         let [rows, inner, columns, window] = agreed.packing;
         let packing = MatrixPacking::new(slots(params.log_n()), rows, inner, columns, window)?;
         let matrices = MatrixPlan::new(packing, extended(shape), agreed.batch, agreed.grid)?;
@@ -257,9 +251,17 @@ impl GenerationPlan {
             log_n: Some(params.log_n()),
         };
         check_request(&request)?;
+        request.work(&matrices, params.log_n(), params.rlwe().q().len()).within(MOST_BYTES)?;
         let placement = rehearse(&request, &matrices, &params)?;
         let placement = placement.ok_or_else(|| refused("its parameters leave no room for the flooding".into()))?;
         Ok(Self { agreed, field, shape, params, matrices, placement })
+    }
+
+    /// In what the plan is below [`Floor::default`], in words.
+    #[must_use]
+    pub fn shortfalls(&self) -> Vec<String> {
+        let offer = self.agreed.offer(&self.params);
+        Floor::default().shortfalls(&offer).iter().map(ToString::to_string).collect()
     }
 
     /// The field.
@@ -359,7 +361,7 @@ fn extended(shape: Shape) -> [usize; 3] {
     [shape.a().0, shape.a().1, shape.b().1 + 1]
 }
 
-const fn slots(log_n: u32) -> SlotShape {
+pub(super) const fn slots(log_n: u32) -> SlotShape {
     SlotShape { row: 1 << (log_n - 1), rows: 2 }
 }
 
@@ -419,6 +421,11 @@ fn literal(
 /// The smallest parameters at a degree; none if what fits is not secure.
 fn find_at(request: &Request, log_n: u32) -> Result<Option<GenerationPlan>> {
     let matrices = packing(request, log_n)?;
+    // A MAC of a product has a message of two primes, and as much room is taken by masks.
+    let least = 2 * request.field.bits() as u32 + request.statistical_security + request.log2_decryptions;
+    let mut count = least.div_ceil(WIDTH) as usize;
+    // Runs of the circuit without data take their time too.
+    request.work(&matrices, log_n, count).within(MOST_BYTES)?;
     let works = |width: u32, count: usize| -> Result<bool> {
         // Room for the key switch, whatever its digits: they are chosen last.
         let (omega, special) = (3, count.div_ceil(3) + usize::from(request.keys == Keys::Generated));
@@ -426,9 +433,6 @@ fn find_at(request: &Request, log_n: u32) -> Result<Option<GenerationPlan>> {
         let params = parameters(request.keys, request.parties, literal)?;
         Ok(rehearse(request, &matrices, &params)?.is_some())
     };
-    // A MAC of a product has a message of two primes, and as much room is taken by masks.
-    let least = 2 * request.field.bits() as u32 + request.statistical_security + request.log2_decryptions;
-    let mut count = least.div_ceil(WIDTH) as usize;
     while !works(WIDTH, count)? {
         count += 1;
         let bits = count as u32 * WIDTH;

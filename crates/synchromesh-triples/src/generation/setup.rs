@@ -20,6 +20,7 @@ use zeroize::Zeroizing;
 use super::circuit::believed;
 use super::encryption::{dealt_log2_noise, read_fresh};
 use super::flood::FloodKey;
+use super::floor::Floor;
 use super::layout::Layout;
 use super::plan::{GenerationPlan, Keys};
 use crate::error::{Error, Result};
@@ -246,12 +247,12 @@ impl Setup {
         directory.join("public.key").exists()
     }
 
-    /// Reads what [`Self::write`] wrote, and checks the plan's certificates again.
+    /// Reads what [`Self::write`] wrote, and checks the plan's certificates again, and that it gives what `floor` wants.
     ///
     /// # Errors
-    /// [`Error::File`], [`Error::NoParameters`] for a plan that does not hold, [`Error::Library`] for damaged keys.
-    pub fn read(directory: &Path) -> Result<Self> {
-        Self::read_keys(GenerationPlan::read(directory)?, directory)
+    /// [`Error::File`], [`Error::BelowFloor`], [`Error::NoParameters`] for a plan that does not hold, [`Error::Library`] for damaged keys.
+    pub fn read(directory: &Path, floor: &Floor) -> Result<Self> {
+        Self::read_keys(GenerationPlan::read(directory, floor)?, directory)
     }
 
     /// Reads the keys that belong to a plan.

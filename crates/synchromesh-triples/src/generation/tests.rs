@@ -140,12 +140,13 @@ pub(super) type Tamper = Box<dyn FnMut(usize, usize, Vec<u8>) -> Option<Vec<u8>>
 pub(super) struct Tampering {
     inner: InProcess,
     count: usize,
+    mute: bool,
     tamper: Option<Tamper>,
 }
 
 impl Tampering {
     pub(super) fn new(inner: InProcess, tamper: Option<Tamper>) -> Self {
-        Self { inner, count: 0, tamper }
+        Self { inner, count: 0, mute: false, tamper }
     }
 }
 
@@ -165,11 +166,14 @@ impl Transport for Tampering {
             Some(tamper) => tamper(number, peer, frame),
             None => Some(frame),
         };
+        self.mute |= frame.is_none();
         frame.map_or(Err(Fault::Disconnected), |frame| self.inner.exchange(peer, frame, limit))
     }
 
     fn farewell(&mut self, frame: &[u8]) {
-        self.inner.farewell(frame);
+        if !self.mute {
+            self.inner.farewell(frame);
+        }
     }
 }
 
@@ -346,7 +350,7 @@ fn silence_truncation_excess_and_replays_are_blamed() {
     };
     let replay = Arc::new(Mutex::new(replay));
     let cases: [(TamperOf, &str); 4] = [
-        (Box::new(|at| Box::new(move |n, _, frame| (n < at).then_some(frame))), "has aborted"),
+        (Box::new(|at| Box::new(move |n, _, frame| (n < at).then_some(frame))), "disconnected"),
         (
             Box::new(|at| Box::new(move |n, _, f: Vec<u8>| Some(if n < at { f } else { f[..f.len() - 1].to_vec() }))),
             "bytes where",
@@ -396,12 +400,12 @@ fn plans_and_keys_survive_their_files_and_damage_is_refused() {
     let root = tempfile::tempdir().unwrap();
     setup.write(root.path()).unwrap();
     assert_eq!(setup.write(root.path()).unwrap_err().kind(), "file_exists");
-    let read = Setup::read(root.path()).unwrap();
+    let read = Setup::read(root.path(), &Floor::NONE).unwrap();
     assert_eq!((read.digest(), read.plan().mask_bits()), (setup.digest(), setup.plan().mask_bits()));
     let path = root.path().join("mac.ct");
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
-    assert!(matches!(Setup::read(root.path()).unwrap_err(), Error::Library(_)));
+    assert!(matches!(Setup::read(root.path(), &Floor::NONE).unwrap_err(), Error::Library(_)));
     std::fs::write(&path, whole).unwrap();
     let path = keys[1].write(root.path(), setup).unwrap();
     let key = PartyKey::read(&path, &read, 1).unwrap();
@@ -424,7 +428,7 @@ fn plans_and_keys_survive_their_files_and_damage_is_refused() {
         ("\"insecure\"", "\"128\""),
     ] {
         assert!(json.contains(from), "{from} in {json}");
-        let error = GenerationPlan::from_json(&json.replace(from, to)).unwrap_err();
+        let error = GenerationPlan::from_json(&json.replace(from, to), &Floor::NONE).unwrap_err();
         assert!(!error.remedy().is_empty(), "{error}");
     }
 }

@@ -150,10 +150,11 @@ impl Channel {
     fn pull(&mut self, deadline: Instant) -> io::Result<()> {
         let read = self.connection.read_tls(&mut Timed { tcp: &self.tcp, deadline })?;
         let processed = self.connection.process_new_packets();
-        // An alert says to the peer why this is the end.
-        let pushed = self.push(deadline);
+        // An alert says to the peer why this is the end. What cannot be sent does not keep from reading what had come before.
+        if !self.cut {
+            drop(self.push(deadline));
+        }
         processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        pushed?;
         if read == 0 && self.connection.is_handshaking() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 }

@@ -19,14 +19,22 @@ pub fn field() -> Field {
 /// What a cheater does to the frames it sends.
 pub type Tamper = Box<dyn FnMut(usize, usize, Vec<u8>) -> Option<Vec<u8>> + Send>;
 
-/// A transport whose frames pass through a function of (number of the frame, receiver, frame); `None` is silence.
-pub struct Tampering {
-    inner: InProcess,
+/// A transport whose frames pass through a function of (number of the frame, receiver, frame); `None` is silence ever after.
+pub struct Tampering<T = InProcess> {
+    inner: T,
     count: usize,
+    mute: bool,
     tamper: Tamper,
 }
 
-impl Transport for Tampering {
+impl<T> Tampering<T> {
+    /// With nothing sent so far.
+    pub fn new(inner: T, tamper: Tamper) -> Self {
+        Self { inner, count: 0, mute: false, tamper }
+    }
+}
+
+impl<T: Transport> Transport for Tampering<T> {
     fn party(&self) -> usize {
         self.inner.party()
     }
@@ -40,12 +48,17 @@ impl Transport for Tampering {
         self.count += 1;
         match (self.tamper)(number, peer, frame) {
             Some(frame) => self.inner.exchange(peer, frame, limit),
-            None => Err(Fault::Disconnected),
+            None => {
+                self.mute = true;
+                Err(Fault::Disconnected)
+            }
         }
     }
 
     fn farewell(&mut self, frame: &[u8]) {
-        self.inner.farewell(frame);
+        if !self.mute {
+            self.inner.farewell(frame);
+        }
     }
 }
 
@@ -56,7 +69,7 @@ pub fn run<R: Send>(parties: usize, tamper: Tamper, party: impl Fn(Tampering) ->
         let cheats = inner.party() == parties - 1;
         let honest: Tamper = Box::new(|_, _, frame| Some(frame));
         let tamper = if cheats { tamper.lock().unwrap().take().unwrap() } else { honest };
-        Tampering { inner, count: 0, tamper }
+        Tampering::new(inner, tamper)
     });
     let transports: Vec<_> = transports.collect();
     thread::scope(|scope| {

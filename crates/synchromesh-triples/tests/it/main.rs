@@ -2,6 +2,7 @@
 
 mod common;
 mod files;
+mod frames;
 mod network;
 mod online;
 mod proofs;

@@ -109,7 +109,7 @@ type Damage = fn(Vec<u8>) -> Option<Vec<u8>>;
 #[test]
 fn silence_truncation_and_excess_are_blamed() {
     let cases: [(Damage, &str); 3] = [
-        (|_| None, "has aborted"),
+        (|_| None, "disconnected"),
         (|frame| Some(frame[..frame.len() - 1].to_vec()), "bytes where"),
         (|frame| Some([frame, vec![0]].concat()), "announced"),
     ];

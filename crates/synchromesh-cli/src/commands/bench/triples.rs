@@ -1,6 +1,7 @@
 //! `bench triples`: how time, memory and traffic of a matrix triple grow with its size, the parties and their threads.
 
 use crate::error::Error;
+use crate::interrupt::Children;
 use crate::output::Report;
 use crate::triples::{Format, Local, Origin, Wanted};
 use clap::Args;
@@ -102,10 +103,12 @@ impl TriplesBench {
             insecure: self.log_n.is_some(),
             keys: Origin::Dealer,
             window: None,
+            most_bytes: None,
         };
         let (format, timeout) = (Format::MpSpdz, Duration::from_secs(3600));
+        let children = Children::default();
         let local = Local { wanted, out: out.clone(), threads: threads as usize, format, timeout, progress: false };
-        let (report, _) = local.run()?;
+        let (report, _) = local.run(&children)?;
         std::fs::remove_dir_all(&out).map_err(|source| crate::triples::io(&out, source))?;
         Ok(self.row([side, parties, threads], &report))
     }
