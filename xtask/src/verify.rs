@@ -78,7 +78,8 @@ impl Part {
             }
             Self::Triples => {
                 "parties that cheat, fall silent or are killed while triples and keys are made: honest ones always abort with \
-                 the blame and give out no triple (`docs/triples-adversary.csv`)"
+                 the blame and give out no triple; one that learns the MAC key, aborts and comes back finds nobody who accepts \
+                 a wrong value in a thousand attacks (`docs/triples-adversary.csv`)"
             }
         }
     }

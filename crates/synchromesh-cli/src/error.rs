@@ -136,6 +136,8 @@ pub enum Error {
         message: String,
         /// What it advised.
         remedy: String,
+        /// Files that it said must not be used any more.
+        void: Vec<String>,
     },
     /// A signal, or the end of whoever started the command.
     #[error("{what}")]
@@ -204,6 +206,16 @@ impl Error {
             Self::Interrupted { .. } => "interrupted",
             Self::Io { .. } => "io",
             Self::Usage { .. } => "usage",
+        }
+    }
+
+    /// Files that must not be used any more.
+    #[must_use]
+    pub fn void(&self) -> Vec<String> {
+        match self {
+            Self::Triples(error) => error.void().iter().map(|path| path.display().to_string()).collect(),
+            Self::Party { void, .. } => void.clone(),
+            _ => Vec::new(),
         }
     }
 

@@ -68,7 +68,11 @@ fn render(json: bool, result: Result<Report, Error>) -> (String, String, u8) {
         Err(error) => {
             let (kind, message, remedy) = (error.kind(), error.to_string(), error.remedy());
             if json {
-                let object = json!({ "error": { "kind": kind, "message": message, "remedy": remedy } });
+                let mut object = json!({ "error": { "kind": kind, "message": message, "remedy": remedy } });
+                let void = error.void();
+                if !void.is_empty() {
+                    object["error"]["void"] = void.into();
+                }
                 (format!("{object}\n"), String::new(), 2)
             } else {
                 (String::new(), format!("error: {message}\nremedy: {remedy}\n"), 2)

@@ -12,13 +12,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use synchromesh_bench::memory;
 use synchromesh_rlwe::Security;
-use synchromesh_rlwe::file::{self, Access, Existing};
 use synchromesh_triples::generation::{
     Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, deal,
 };
 use synchromesh_triples::mp_spdz::Preprocessing;
 use synchromesh_triples::share::check_opened;
-use synchromesh_triples::tls::Identity;
+use synchromesh_triples::tls::{Identity, Peer};
 use synchromesh_triples::{Field, Shape, hosts, party};
 
 /// In which form triples are written.
@@ -126,7 +125,9 @@ impl Wanted {
                 setup.write(directory)?;
                 files.extend(["public.key", "eval.keys", "mac.ct"].map(|name| directory.join(name)));
                 for key in &keys {
-                    files.push(key.write(directory, &setup)?);
+                    // The key is of use with these two alone.
+                    let path = key.write(directory, &setup)?;
+                    files.extend([path.with_extension("journal"), path.with_extension("mac"), path]);
                 }
                 phases.push(phase("keys", start.elapsed() - planned));
             }
@@ -299,6 +300,9 @@ impl Party {
         let phases = watch.borrow().measured(made.phases());
         report.insert("party".into(), self.run.id.into());
         report.insert("phases".into(), serde_json::to_value(phases).unwrap_or_default());
+        if !made.unmatched().is_empty() {
+            report.insert("void".into(), names(made.unmatched()));
+        }
         report.insert("files".into(), names(&made.write()?));
         Ok(report)
     }
@@ -376,18 +380,18 @@ impl Local {
 
     /// Identities, free ports and the list of parties.
     fn meet(&self, setup: &Path) -> Result<(), Error> {
-        let mut lines = String::new();
+        let mut peers = Vec::new();
         let mut listeners = Vec::new();
         for party in 0..self.wanted.parties {
             let identity = Identity::new()?;
             identity.write(&identity_path(setup, party))?;
             let listener = TcpListener::bind("127.0.0.1:0").map_err(|source| io(Path::new("127.0.0.1:0"), source))?;
             let address = listener.local_addr().map_err(|source| io(Path::new("127.0.0.1:0"), source))?;
-            lines.push_str(&format!("{address} {}\n", hosts::fingerprint_text(&identity.fingerprint())));
+            peers.push(Peer { address: address.to_string(), fingerprint: identity.fingerprint() });
             // Kept until all have theirs, so that no two are the same.
             listeners.push(listener);
         }
-        Ok(file::write(&setup.join("hosts"), lines.as_bytes(), Access::Public, Existing::Replace)?)
+        Ok(hosts::write(&setup.join("hosts"), &peers)?)
     }
 
     /// Where a party's keys are: with the others' where a dealer made them, else in its own directory.
@@ -459,7 +463,8 @@ impl Local {
                      or fewer triples at a time, or run each party on a machine of its own"
                         .into()
                 });
-                return Err(Error::Party { party, message, remedy });
+                let void = serde_json::from_value(report["error"]["void"].clone()).unwrap_or_default();
+                return Err(Error::Party { party, message, remedy, void });
             }
             reports.push(report);
         }

@@ -58,7 +58,7 @@ impl<'a> Trust<'a> {
 
 /// Largest container of an object under `params`, in bytes: the limit for reading it from a file. Saturates.
 ///
-/// Switch-key sets are allowed every Galois element and as many other keys; plaintexts and plans are not read here: 0.
+/// Switch-key sets are allowed every Galois element and as many other keys; what is not read here has 0.
 #[must_use]
 pub fn largest_container(params: &Params, object: ObjectType) -> u64 {
     let payload = match object {
@@ -67,7 +67,7 @@ pub fn largest_container(params: &Params, object: ObjectType) -> u64 {
         ObjectType::PublicKey => keys::public_key_bytes(params),
         ObjectType::SwitchKeySet => keys::largest_key_set_bytes(params),
         ObjectType::Ciphertext => ciphertext::largest_bytes(params),
-        ObjectType::Plaintext | ObjectType::Plan => return 0,
+        _ => return 0,
     };
     payload.saturating_add((HEADER_BYTES + TRAILER_BYTES) as u64)
 }

@@ -1,10 +1,14 @@
 //! Files that are there whole or not at all: temporary file in the same directory, fsync, rename, fsync of the
-//! directory; and reading with a limit.
+//! directory; reading with a limit; and [journals](Journal), to which lines are added.
+
+mod journal;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+
+pub use journal::{Journal, Lock, Record};
 
 /// Who may read a file that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,20 @@ pub enum FileError {
         /// Largest size allowed in bytes.
         limit: u64,
     },
+    /// Another process has the file to itself.
+    #[error("{}: another process has it open", path.display())]
+    Busy {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file is not what was written to it.
+    #[error("{}: {what}", path.display())]
+    Damaged {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
     /// The operating system refused.
     #[error("{}: cannot {doing}: {reason}", path.display())]
     System {
@@ -75,6 +93,8 @@ impl FileError {
             Self::Exists { .. } => "file_exists",
             Self::NotAFile { .. } => "not_a_file",
             Self::TooLarge { .. } => "file_too_large",
+            Self::Busy { .. } => "file_busy",
+            Self::Damaged { .. } => "file_damaged",
             Self::System { .. } => "file_system",
         }
     }
@@ -87,6 +107,8 @@ impl FileError {
             Self::Exists { .. } => "choose another path, or remove the file first if it is not needed",
             Self::NotAFile { .. } => "give the path of a regular file",
             Self::TooLarge { .. } => "check that the file is the one meant",
+            Self::Busy { .. } => "wait until the other process has ended",
+            Self::Damaged { .. } => "bring back a copy that is whole, with the files that were written beside it",
             Self::System { .. } => "check the directory, its permissions and the free space",
         }
     }
@@ -108,10 +130,7 @@ impl FileError {
 /// [`FileError`], with the path; the old file is then untouched and nothing is left behind.
 pub fn write(path: &Path, bytes: &[u8], access: Access, existing: Existing) -> Result<(), FileError> {
     let fail = |doing| move |e: io::Error| FileError::system(path, doing, &e);
-    let directory = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
+    let directory = directory_of(path);
     let mut file = temporary(directory, access).map_err(fail("create a file beside it"))?;
     file.write_all(bytes).map_err(fail("write"))?;
     file.as_file().sync_all().map_err(fail("flush to disk"))?;
@@ -121,6 +140,59 @@ pub fn write(path: &Path, bytes: &[u8], access: Access, existing: Existing) -> R
     }
     .map_err(|e| FileError::system(path, "rename into place", &e.error))?;
     sync_directory(directory).map_err(fail("flush its directory to disk"))
+}
+
+/// Writes a new secret file that this process has a lock on from before the file has its name: whoever finds it unlocked
+/// knows that its writer is gone.
+///
+/// # Errors
+/// [`FileError`], with the path; nothing is left behind.
+pub fn write_locked(path: &Path, bytes: &[u8]) -> Result<File, FileError> {
+    let fail = |doing| move |e: io::Error| FileError::system(path, doing, &e);
+    let directory = directory_of(path);
+    let mut file = temporary(directory, Access::Secret).map_err(fail("create a file beside it"))?;
+    file.as_file().lock().map_err(fail("lock"))?;
+    file.write_all(bytes).map_err(fail("write"))?;
+    file.as_file().sync_all().map_err(fail("flush to disk"))?;
+    let file = file.persist_noclobber(path).map_err(|e| FileError::system(path, "rename into place", &e.error))?;
+    sync_directory(directory).map_err(fail("flush its directory to disk"))?;
+    Ok(file)
+}
+
+/// Removes a file, for good.
+///
+/// # Errors
+/// [`FileError`], with the path.
+pub fn remove(path: &Path) -> Result<(), FileError> {
+    let fail = |doing| move |e: io::Error| FileError::system(path, doing, &e);
+    fs::remove_file(path).map_err(fail("remove"))?;
+    sync_directory(directory_of(path)).map_err(fail("flush its directory to disk"))
+}
+
+/// Whether a file could be written to `path` at present.
+///
+/// # Errors
+/// [`FileError`], with the path.
+pub fn probe(path: &Path) -> Result<(), FileError> {
+    let fail = |e: io::Error| FileError::system(path, "create a file beside it", &e);
+    temporary(directory_of(path), Access::Secret).map(drop).map_err(fail)
+}
+
+/// Opens a regular file to be read in parts.
+///
+/// # Errors
+/// [`FileError`], with the path.
+pub fn open(path: &Path) -> Result<File, FileError> {
+    let fail = |e: io::Error| FileError::system(path, "open", &e);
+    regular_size(path, &fs::metadata(path).map_err(fail)?, u64::MAX)?;
+    File::open(path).map_err(fail)
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
 }
 
 #[cfg(unix)]

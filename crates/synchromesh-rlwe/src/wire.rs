@@ -55,11 +55,17 @@ pub enum ObjectType {
     Plaintext = 6,
     /// A plan.
     Plan = 7,
+    /// One party's keys for matrix triples.
+    PartyKey = 32,
+    /// One party's certificate and its key.
+    PartyIdentity = 33,
+    /// What is written beside a file of shares: its digest, and where its MAC key's record is.
+    ShareSeal = 34,
 }
 
 impl ObjectType {
     /// All types, in the order of their numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Params,
         Self::SecretKey,
         Self::PublicKey,
@@ -67,6 +73,9 @@ impl ObjectType {
         Self::Ciphertext,
         Self::Plaintext,
         Self::Plan,
+        Self::PartyKey,
+        Self::PartyIdentity,
+        Self::ShareSeal,
     ];
 
     /// The number in the header.
@@ -92,6 +101,9 @@ impl ObjectType {
             Self::Ciphertext => "ciphertext",
             Self::Plaintext => "plaintext",
             Self::Plan => "plan",
+            Self::PartyKey => "party_key",
+            Self::PartyIdentity => "party_identity",
+            Self::ShareSeal => "share_seal",
         }
     }
 }

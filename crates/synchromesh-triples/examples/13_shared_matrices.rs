@@ -54,7 +54,7 @@ fn deal_and_run(conduct: &str) -> Result<(String, Vec<String>)> {
     for (party, ((x, y), triple)) in shares.enumerate() {
         let own = root.path().join(party.to_string());
         Preprocessing::new(&own, &field, party, PARTIES)?.write_key(&dealer.keys()[party])?;
-        TripleStore::create(&own, &field, (party, PARTIES), shape, vec![triple])?;
+        TripleStore::create(&own, &field, (party, PARTIES), shape, &dealer.keys()[party], vec![triple])?;
         fs::write(own.join("x"), &*x.to_bytes(&field))?;
         fs::write(own.join("y"), &*y.to_bytes(&field))?;
     }
@@ -80,12 +80,12 @@ fn run_party(party: usize, root: &Path, cheat: bool) -> Result<()> {
         entries[5] = field.add(entries[5], field.small(1));
         y = Shared::new(Matrix::new(24, 8, entries)?, y.mac().clone())?;
     }
-    let store = own.join(format!("triples-{shape}-P{party}.bin"));
+    let store = TripleStore::path(&own, shape, party);
     let mut store = TripleStore::open(&store, &field, (party, PARTIES), shape)?;
     let triple = store.take()?.context("every triple was used")?;
 
     let transport = meet(party, root)?;
-    let mut online = Online::new(Session::new(transport, &field, 80, "X Y, 16 x 24 by 24 x 8")?, key);
+    let mut online = Online::new(Session::new(transport, &field, 80, "X Y, 16 x 24 by 24 x 8")?, key)?;
     let z = online.multiply(&x, &y, triple)?;
     match online.reveal(&[&z]) {
         Ok(result) => println!("{}", digest(&field, &result[0])),

@@ -2,8 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::field::{Element, Field};
+use crate::mac::MacKeyShare;
 use crate::matrix::Matrix;
-use crate::share::{MOST_PARTIES, MacKeyShare, MatrixTriple, Shape, Shared};
+use crate::share::{MOST_PARTIES, MatrixTriple, Shape, Shared};
 
 /// Somebody all parties would have to trust: he knows alpha, A, B and C.
 #[derive(Debug)]

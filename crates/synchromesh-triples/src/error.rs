@@ -134,6 +134,52 @@ pub enum Error {
         /// What was wrong.
         deed: String,
     },
+    /// A check of MACs ended in an abort after shares had been opened: whoever cheated may know the MAC key.
+    #[error("{abort}; the MAC key may be known now{}", listed(void))]
+    MacKeyLeaked {
+        /// The abort.
+        abort: Box<Self>,
+        /// Files that hold the key or triples under it.
+        void: Vec<PathBuf>,
+    },
+    /// A MAC key that others may know.
+    #[error("the MAC key may be known to others: {why}{}", listed(void))]
+    MacKeyBurnt {
+        /// How that is known.
+        why: String,
+        /// Files that hold the key or triples under it.
+        void: Vec<PathBuf>,
+    },
+    /// Another session checks MACs under the same key, and does not end.
+    #[error("another check under this MAC key has not ended in {seconds} seconds{}", listed(files))]
+    MacKeyBusy {
+        /// Files that hold the key or triples under it.
+        files: Vec<PathBuf>,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// A key or a file of shares without what was written beside it.
+    #[error("{}: its record {} is not there", file.display(), record.display())]
+    Unbound {
+        /// The file.
+        file: PathBuf,
+        /// What is missing.
+        record: PathBuf,
+    },
+    /// Triples of a session that another party did not end.
+    #[error("{}: another party ended this session without triples, so that these have no counterparts", file.display())]
+    Unmatched {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Parties whose records of sessions do not fit together.
+    #[error("party {party} has not ended the sessions under this key that this one has ended: {ended} here")]
+    OutOfStep {
+        /// The other party.
+        party: usize,
+        /// Sessions that ended with triples here.
+        ended: usize,
+    },
     /// A ciphertext was decrypted before under this key, or its decryption was begun.
     #[error("{}: ciphertext {ciphertext} met this key's share of the secret key before", path.display())]
     DecryptedBefore {
@@ -242,7 +288,37 @@ impl From<synchromesh::batch::BatchError> for Error {
     }
 }
 
+/// Files, for a message.
+fn listed(files: &[PathBuf]) -> String {
+    match files {
+        [] => String::new(),
+        files => {
+            let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            format!("; of no use any more: {}", names.join(", "))
+        }
+    }
+}
+
 impl Error {
+    /// Whose fault it is, for an abort.
+    #[must_use]
+    pub fn blame(&self) -> Option<&Blame> {
+        match self {
+            Self::Abort { blame, .. } => Some(blame),
+            Self::MacKeyLeaked { abort, .. } => abort.blame(),
+            _ => None,
+        }
+    }
+
+    /// Files that must not be used any more, since the MAC key of what they hold may be known.
+    #[must_use]
+    pub fn void(&self) -> &[PathBuf] {
+        match self {
+            Self::MacKeyLeaked { void, .. } | Self::MacKeyBurnt { void, .. } => void,
+            _ => &[],
+        }
+    }
+
     /// A stable name of the kind of error.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -257,6 +333,13 @@ impl Error {
             Self::Spent { .. } => "spent_triple",
             Self::WrongTriple { .. } => "wrong_triple",
             Self::Abort { .. } => "abort",
+            // An abort is one kind, whatever comes of it.
+            Self::MacKeyLeaked { abort, .. } => abort.kind(),
+            Self::MacKeyBurnt { .. } => "mac_key_burnt",
+            Self::MacKeyBusy { .. } => "mac_key_busy",
+            Self::Unbound { .. } => "record_missing",
+            Self::Unmatched { .. } => "unmatched_triples",
+            Self::OutOfStep { .. } => "out_of_step",
             Self::DecryptedBefore { .. } => "decrypted_before",
             Self::KeySpent { .. } => "key_spent",
             Self::NoParameters { .. } => "no_parameters",
@@ -298,6 +381,23 @@ impl Error {
             Self::Spent { .. } => "make new triples: a triple used twice reveals what it was to hide".into(),
             Self::WrongTriple { .. } => "do not use any triple of this batch; make a new one".into(),
             Self::Abort { .. } => "do not retry with the same material: start a new session with fresh triples".into(),
+            Self::MacKeyLeaked { .. } | Self::MacKeyBurnt { .. } => {
+                "delete these keys and triples, at every party and wherever they were copied to; make new keys, in new \
+                 directories, and new triples"
+                    .into()
+            }
+            Self::MacKeyBusy { .. } => "end the other session, then run again: nothing of this one may be used".into(),
+            Self::Unbound { .. } => {
+                "bring the record back to where it was: it says what became of the key; a key or triples without it are \
+                 not to be used, make new ones"
+                    .into()
+            }
+            Self::Unmatched { .. } => "delete these triples, and make new ones".into(),
+            Self::OutOfStep { .. } => {
+                "a key was copied or brought back from before those sessions: go on with the one that took part in \
+                 them, or make new keys"
+                    .into()
+            }
             Self::DecryptedBefore { .. } => {
                 "begin a new session: a second share of a decryption would reveal the key".into()
             }

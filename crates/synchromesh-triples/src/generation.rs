@@ -22,6 +22,8 @@ mod keys;
 #[cfg(test)]
 mod keys_tests;
 mod layout;
+#[cfg(test)]
+mod mac_key_tests;
 mod phases;
 mod plan;
 mod residues;

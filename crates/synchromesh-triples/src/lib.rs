@@ -10,6 +10,7 @@ pub mod field;
 pub mod generation;
 pub mod hosts;
 pub mod journal;
+pub mod mac;
 pub mod matrix;
 pub mod mp_spdz;
 pub mod online;
@@ -23,5 +24,6 @@ pub mod transport;
 
 pub use error::{Blame, Error, Result};
 pub use field::{Element, Field};
+pub use mac::MacKeyShare;
 pub use matrix::Matrix;
-pub use share::{MacKeyShare, MatrixTriple, Shape, Shared};
+pub use share::{MatrixTriple, Shape, Shared};

@@ -4,6 +4,10 @@
 //! eight bytes, the tag `SPDZ gfp`, the prime, big-endian, the Montgomery flag, the own share of the MAC key) and then the
 //! shares: of each triple all of A, row by row, then B, then C, and of each element the share of its value and the share of its MAC.
 //! An element x is written as x R mod p with R = 2^(64 words), least significant word first.
+//!
+//! Beside the key and beside each file of triples goes a file `.seal` that MP-SPDZ does not look at: the digest of what was
+//! written, and where the record of the MAC key is. What is read here is read with it, and not if others may know the key. MP-SPDZ
+//! itself reads its files all the same: delete those that a failed run names.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +17,10 @@ use zeroize::Zeroizing;
 
 use crate::codec::Codec;
 use crate::error::{Error, Result};
-use crate::field::Field;
-use crate::share::{MOST_PARTIES, MacKeyShare, MatrixTriple, Shape};
+use crate::field::{Element, Field};
+use crate::mac::MacKeyShare;
+use crate::mac::seal::Seal;
+use crate::share::{MOST_PARTIES, MatrixTriple, Shape};
 
 /// Name and type of domain, without a terminator.
 const TAG: &[u8] = b"SPDZ gfp";
@@ -68,7 +74,46 @@ impl Preprocessing {
         std::fs::create_dir_all(&self.directory).map_err(|e| self.format(&self.directory, e.to_string()))?;
         self.write_once("Params-Data", format!("{}\n1\n", self.field.prime()).as_bytes(), Access::Public)?;
         let text = Zeroizing::new(format!("{}\n{}\n", self.parties, key.secret().to_biguint()));
-        self.write_once(&format!("Player-MAC-Keys-p-P{}", self.party), text.as_bytes(), Access::Secret)
+        let path = self.key_path();
+        if !path.exists() {
+            Seal::write(&path, *blake3::hash(text.as_bytes()).as_bytes(), key, None)?;
+        }
+        self.write_once(&self.key_name(), text.as_bytes(), Access::Secret)?;
+        if Seal::open(&path)?.0.name == key.name()? {
+            return Ok(());
+        }
+        Err(self.format(&path, "it exists and has another record than this key".into()))
+    }
+
+    /// Begins a record for a MAC key that was written by others, such as MP-SPDZ, or by a former version: whoever calls this says
+    /// that no check under this key has failed in any run, for nobody else knows. Its triples are adopted with it.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the key has a seal already, and as [`read_key`](Self::read_key).
+    pub fn adopt_key(&self, shapes: &[Shape]) -> Result<MacKeyShare> {
+        let path = self.key_path();
+        if Seal::path(&path).exists() {
+            return Err(file::FileError::Exists { path: Seal::path(&path) }.into());
+        }
+        let (share, digest) = self.parse_key()?;
+        let key = MacKeyShare::new(share);
+        Seal::write(&path, digest, &key, None)?;
+        for &shape in shapes {
+            let path = self.triples_path(shape);
+            let digest = *blake3::hash(&Zeroizing::new(file::read(&path, LARGEST)?)).as_bytes();
+            Seal::write(&path, digest, &key, None)?;
+        }
+        Ok(key)
+    }
+
+    fn key_name(&self) -> String {
+        format!("Player-MAC-Keys-p-P{}", self.party)
+    }
+
+    /// Where this party's share of the MAC key is.
+    #[must_use]
+    pub fn key_path(&self) -> PathBuf {
+        self.directory.join(self.key_name())
     }
 
     /// Writes triples of one shape; they are consumed, and an existing file stays, so that no triple is given out twice.
@@ -77,12 +122,27 @@ impl Preprocessing {
     /// # Errors
     /// [`Error::File`] if the file exists or cannot be written, [`Error::Shape`] for a triple of another shape.
     pub fn write_triples(&self, key: &MacKeyShare, shape: Shape, triples: Vec<MatrixTriple>) -> Result<PathBuf> {
+        self.write_triples_of((key, None), shape, triples)
+    }
+
+    /// The same for triples of a session.
+    pub(crate) fn write_triples_of(
+        &self,
+        (key, session): (&MacKeyShare, Option<[u8; 32]>),
+        shape: Shape,
+        triples: Vec<MatrixTriple>,
+    ) -> Result<PathBuf> {
+        key.usable()?;
         let (codec, header) = (Codec::montgomery(&self.field), self.header(key));
         let mut bytes = Zeroizing::new(Vec::with_capacity(header.len() + codec.triple_bytes(shape) * triples.len()));
         bytes.extend_from_slice(&header);
         codec.write_triples(shape, &triples, &mut bytes)?;
         std::fs::create_dir_all(&self.directory).map_err(|e| self.format(&self.directory, e.to_string()))?;
         let path = self.triples_path(shape);
+        if path.exists() {
+            return Err(file::FileError::Exists { path }.into());
+        }
+        Seal::write(&path, *blake3::hash(&bytes).as_bytes(), key, session)?;
         file::write(&path, &bytes, Access::Secret, Existing::Keep)?;
         Ok(path)
     }
@@ -90,14 +150,25 @@ impl Preprocessing {
     /// This party's share of the MAC key.
     ///
     /// # Errors
-    /// [`Error::File`] if there is no such file, [`Error::Format`] if it is not one of this prime and number of parties.
+    /// [`Error::File`] if there is no such file, [`Error::Format`] if it is not one of this prime and number of parties, or not what
+    /// was written; [`Error::Unbound`] without its seal or record; [`Error::MacKeyBurnt`] if others may know it.
     pub fn read_key(&self) -> Result<MacKeyShare> {
+        let (share, digest) = self.parse_key()?;
+        let (seal, homes) = Seal::open(&self.key_path())?;
+        if seal.digest != digest {
+            return Err(self.format(&self.key_path(), "it is not what was written: its seal has another digest".into()));
+        }
+        Ok(MacKeyShare::of(share, seal.name, homes))
+    }
+
+    /// The share in the file, and the file's digest.
+    fn parse_key(&self) -> Result<(Element, [u8; 32])> {
         let params = self.directory.join("Params-Data");
         let expected = format!("{}\n1\n", self.field.prime());
         if file::read(&params, 4096)? != expected.as_bytes() {
             return Err(self.format(&params, "it is of another prime".into()));
         }
-        let path = self.directory.join(format!("Player-MAC-Keys-p-P{}", self.party));
+        let path = self.key_path();
         let bytes = Zeroizing::new(file::read(&path, 4096)?);
         let text = std::str::from_utf8(&bytes).map_err(|_| self.format(&path, "it is not text".into()))?;
         let mut words = text.split_whitespace();
@@ -105,7 +176,7 @@ impl Preprocessing {
         let share = words.next().and_then(|word| BigUint::parse_bytes(word.as_bytes(), 10));
         match (parties, share, words.next()) {
             (Some(parties), Some(share), None) if parties == self.parties => {
-                self.field.element(&share).map(MacKeyShare::new)
+                Ok((self.field.element(&share)?, *blake3::hash(&bytes).as_bytes()))
             }
             _ => Err(self.format(&path, format!("it is not a number {} and a share modulo p", self.parties))),
         }
@@ -114,7 +185,9 @@ impl Preprocessing {
     /// All triples of a shape.
     ///
     /// # Errors
-    /// [`Error::File`] if there is no such file, [`Error::Format`] if header, length or elements are not as written.
+    /// [`Error::File`] if there is no such file, [`Error::Format`] if header, length or elements are not as written;
+    /// [`Error::Unbound`] without its seal or the MAC key's record; [`Error::MacKeyBurnt`] and [`Error::Unmatched`] for triples
+    /// that are void.
     pub fn read_triples(&self, key: &MacKeyShare, shape: Shape) -> Result<Vec<MatrixTriple>> {
         let path = self.triples_path(shape);
         let bytes = Zeroizing::new(file::read(&path, LARGEST)?);
@@ -125,6 +198,9 @@ impl Preprocessing {
         let triple = codec.triple_bytes(shape);
         if body.len() % triple != 0 {
             return Err(self.format(&path, format!("{} bytes of shares are not whole triples of {triple}", body.len())));
+        }
+        if Seal::open(&path)?.0.digest != *blake3::hash(&bytes).as_bytes() {
+            return Err(self.format(&path, "it is not what was written: its seal has another digest".into()));
         }
         body.chunks_exact(triple).map(|bytes| codec.read_triple(shape, bytes)).collect()
     }

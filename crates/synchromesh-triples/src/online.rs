@@ -1,10 +1,11 @@
 //! The online phase: products of shared matrices, one triple each, and results that are revealed after the check only.
 
 use crate::error::Result;
+use crate::mac::MacKeyShare;
 use crate::matrix::Matrix;
 use crate::opening::Unchecked;
 use crate::session::Session;
-use crate::share::{MacKeyShare, MatrixTriple, Shared};
+use crate::share::{MatrixTriple, Shared};
 use crate::transport::Transport;
 
 /// One party's computation on shared matrices.
@@ -16,10 +17,14 @@ pub struct Online<T> {
 }
 
 impl<T: Transport> Online<T> {
-    /// A computation in a session, under this share of the MAC key.
-    #[must_use]
-    pub fn new(session: Session<T>, key: MacKeyShare) -> Self {
-        Self { session, key, unchecked: Unchecked::new() }
+    /// A computation in a session, under this share of the MAC key. Nothing is sent.
+    ///
+    /// # Errors
+    /// [`Error::MacKeyBurnt`](crate::Error::MacKeyBurnt) for a key that others may know, and [`Error::File`](crate::Error::File)
+    /// where its record cannot be written to: no result could be checked.
+    pub fn new(session: Session<T>, key: MacKeyShare) -> Result<Self> {
+        key.ready()?;
+        Ok(Self { session, key, unchecked: Unchecked::new() })
     }
 
     /// The session.
@@ -50,7 +55,8 @@ impl<T: Transport> Online<T> {
     /// after they have passed it themselves.
     ///
     /// # Errors
-    /// [`Error::Abort`](crate::Error::Abort) if a check fails; nothing is revealed if it is the first.
+    /// [`Error::MacKeyLeaked`](crate::Error::MacKeyLeaked) if a check fails; nothing is revealed if it is the first. As
+    /// [`Unchecked::check`].
     pub fn reveal(&mut self, shares: &[&Shared]) -> Result<Vec<Matrix>> {
         self.session.enter("the check before results");
         self.unchecked.check(&mut self.session, &self.key)?;

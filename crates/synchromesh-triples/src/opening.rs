@@ -4,9 +4,10 @@ use zeroize::Zeroize;
 
 use crate::error::{Blame, Result};
 use crate::field::Element;
+use crate::mac::MacKeyShare;
 use crate::matrix::Matrix;
 use crate::session::{Kind, Session};
-use crate::share::{MacKeyShare, Shared};
+use crate::share::Shared;
 use crate::transport::Transport;
 
 /// Opened matrices whose MACs nobody has looked at yet. Nothing computed from them may be revealed before the check.
@@ -56,10 +57,12 @@ impl Unchecked {
     }
 
     /// Checks everything opened so far: that all parties saw the same, and that a random combination of the values fits its
-    /// MAC. A wrong value passes with probability at most 2/p.
+    /// MAC. A wrong value passes with probability at most 2/p. The key counts as burnt from before the shares of the MAC are
+    /// opened until they have added up.
     ///
     /// # Errors
-    /// [`Error::Abort`](crate::Error::Abort) if something does not fit; who cheated is not known then.
+    /// [`Error::MacKeyLeaked`](crate::Error::MacKeyLeaked) if something does not fit; who cheated is not known then, and the key
+    /// is of no use any more. [`Error::MacKeyBurnt`](crate::Error::MacKeyBurnt) if it was of none before.
     pub fn check<T: Transport>(&mut self, session: &mut Session<T>, key: &MacKeyShare) -> Result<()> {
         session.agree()?;
         let field = session.field().clone();
@@ -73,23 +76,10 @@ impl Unchecked {
                 mac = field.add(mac, field.mul(share, coefficient));
             }
         }
-        let mut difference = field.sub(mac, field.mul(key.secret(), value));
-        let mut bytes = Vec::new();
-        field.write(difference, &mut bytes);
+        // Whether it holds decides whether the key lives: nobody but the key itself can ask.
+        let verdict = key.check(session, value, mac);
         mac.zeroize();
-        difference.zeroize();
-        let mut sum = Element::ZERO;
-        for (party, bytes) in session.commit_and_open(&bytes)?.iter().enumerate() {
-            let Ok(share) = field.read(bytes) else {
-                return Err(session.abort(Blame::Party(party), "sent a share that is not below p"));
-            };
-            sum = field.add(sum, share);
-        }
-        session.agree()?;
-        if sum == Element::ZERO {
-            Ok(())
-        } else {
-            Err(session.abort(Blame::Somebody, "opened a value that its MAC does not fit"))
-        }
+        verdict?;
+        session.agree()
     }
 }

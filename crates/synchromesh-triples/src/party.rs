@@ -13,9 +13,12 @@ use crate::generation::{
 };
 use crate::hosts;
 use crate::journal::TripleStore;
+use crate::mac::MacKeyShare;
+use crate::mac::seal::Seal;
 use crate::mp_spdz::Preprocessing;
-use crate::share::{MacKeyShare, MatrixTriple, Shape};
+use crate::share::{MatrixTriple, Shape};
 use crate::tls::{Identity, Tls};
+use crate::transport::Transport;
 
 /// In which form triples are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +38,8 @@ pub struct Party {
     pub hosts: PathBuf,
     /// Where the dealer's files are, or the plan alone and later this party's own: then each party has its own directory.
     pub setup: PathBuf,
-    /// The party's key, beside which its journal of decryptions goes; none: in the directory of the setup.
+    /// The party's key, beside which are its journal of decryptions and the record of its MAC key; none: in the directory of the
+    /// setup.
     pub key: Option<PathBuf>,
     /// Its certificate.
     pub identity: PathBuf,
@@ -61,6 +65,8 @@ pub struct Made {
     phases: Vec<Phase>,
     triples: Vec<MatrixTriple>,
     mac: MacKeyShare,
+    session: [u8; 32],
+    unmatched: Vec<PathBuf>,
     output: Output,
 }
 
@@ -88,6 +94,9 @@ impl Party {
         let output = Output::new(self, &plan)?;
         let there = Setup::exists(&self.setup) || plan.keys() == Keys::Dealt;
         let found = there.then(|| self.read_keys(&path, plan.clone())).transpose()?;
+        let open =
+            |key: &PartyKey| DecryptionJournal::open(&path.with_extension("journal"), key, plan.most_decryptions());
+        let journal = found.as_ref().map(|(_, key)| open(key)).transpose()?;
         let identity = Identity::read(&self.identity)?;
         let bound = TcpListener::bind(&own.address);
         let listener = bound.map_err(|error| Error::Tls { reason: format!("{}: {error}", own.address) })?;
@@ -105,9 +114,10 @@ impl Party {
                 (setup, key, transport)
             }
         };
-        let journal = DecryptionJournal::open(&path.with_extension("journal"), plan.most_decryptions())?;
+        let journal = journal.map_or_else(|| open(&key), Ok)?;
         let generator = Generator::new(transport, &setup, &key, journal, Box::new(observer))?;
         let mut generator = generator.with_threads(self.threads);
+        let unmatched = keep_step(&mut generator, key.mac(), self.id)?;
         if let Some(workers) = workers {
             generator = generator.with_workers(workers);
         }
@@ -117,7 +127,8 @@ impl Party {
             triples.extend(generator.generate(next)?);
         }
         phases.extend_from_slice(generator.phases());
-        Ok(Made { plan, phases, triples, mac: key.mac().clone(), output })
+        let session = *generator.session_id();
+        Ok(Made { plan, phases, triples, mac: key.mac().clone(), session, unmatched, output })
     }
 
     fn read_keys(&self, path: &Path, plan: GenerationPlan) -> Result<(Setup, PartyKey)> {
@@ -127,7 +138,42 @@ impl Party {
     }
 }
 
+/// Compares with the others what the last session under this key was that ended with triples. One that ended here alone, since
+/// the last frames to another party were lost, left triples without counterparts: they are void from now on. Returns
+/// their files.
+pub(crate) fn keep_step<T: Transport>(
+    generator: &mut Generator<'_, T>,
+    mac: &MacKeyShare,
+    own: usize,
+) -> Result<Vec<PathBuf>> {
+    let homes = mac.homes()?;
+    let Some(home) = homes.first() else { return Ok(Vec::new()) };
+    let ended = home.sessions()?;
+    let at = |back: usize| ended.get(back).copied().unwrap_or([0; 32]);
+    let said = generator.last_sessions(&at(0))?;
+    // Whoever says the one before did not end the last one; whoever says another knows of one that this party did not end.
+    let behind = |last: &[u8; 32]| *last != at(0) && !ended.is_empty() && (ended.contains(last) || *last == [0; 32]);
+    for (party, last) in said.iter().enumerate().filter(|(party, _)| *party != own) {
+        if behind(last) && *last != at(1) {
+            return Err(Error::OutOfStep { party, ended: ended.len() });
+        }
+    }
+    if !said.iter().any(behind) {
+        return Ok(Vec::new());
+    }
+    homes.iter().try_for_each(|home| home.void(&at(0)))?;
+    let files = mac.files().into_iter();
+    Ok(files.filter(|file| Seal::open(file).is_err_and(|error| matches!(error, Error::Unmatched { .. }))).collect())
+}
+
 impl Made {
+    /// Files of earlier triples that another party does not have, since it did not hear of the end of their session: no reader of
+    /// this library takes them.
+    #[must_use]
+    pub fn unmatched(&self) -> &[PathBuf] {
+        &self.unmatched
+    }
+
     /// The plan.
     #[must_use]
     pub fn plan(&self) -> &GenerationPlan {
@@ -145,7 +191,14 @@ impl Made {
     /// # Errors
     /// [`Error::File`], [`Error::Format`] if the directory holds another prime or MAC key.
     pub fn write(self) -> Result<Vec<PathBuf>> {
-        self.output.write(&self.plan, &self.mac, self.triples)
+        let Self { plan, triples, mac, session, output, .. } = self;
+        let homes = mac.homes()?;
+        // Written down first: triples of which the record does not know would have no counterparts that anybody looks for.
+        homes.iter().try_for_each(|home| home.ended(&session))?;
+        output.write(&plan, (&mac, session), triples).inspect_err(|_| {
+            // They are not whole, and are not to be missed.
+            homes.iter().for_each(|home| drop(home.void(&session)));
+        })
     }
 }
 
@@ -163,7 +216,7 @@ impl Output {
         let spdz = Preprocessing::new(&party.out.join("Player-Data"), plan.field(), party.id, plan.parties())?;
         let path = match party.format {
             Format::MpSpdz => spdz.triples_path(plan.shape()),
-            Format::Plain => party.out.join(format!("triples-{}-P{}.bin", plan.shape(), party.id)),
+            Format::Plain => TripleStore::path(&party.out, plan.shape(), party.id),
         };
         if path.exists() {
             return Err(FileError::Exists { path }.into());
@@ -171,18 +224,23 @@ impl Output {
         Ok(Self { out: party.out.clone(), party: party.id, format: party.format, spdz, path })
     }
 
-    fn write(&self, plan: &GenerationPlan, mac: &MacKeyShare, triples: Vec<MatrixTriple>) -> Result<Vec<PathBuf>> {
+    fn write(
+        &self,
+        plan: &GenerationPlan,
+        (mac, session): (&MacKeyShare, [u8; 32]),
+        triples: Vec<MatrixTriple>,
+    ) -> Result<Vec<PathBuf>> {
         self.spdz.write_key(mac)?;
         let shape: Shape = plan.shape();
         let path = match self.format {
-            Format::MpSpdz => self.spdz.write_triples(mac, shape, triples)?,
+            Format::MpSpdz => self.spdz.write_triples_of((mac, Some(session)), shape, triples)?,
             Format::Plain => {
-                TripleStore::create(&self.out, plan.field(), (self.party, plan.parties()), shape, triples)?
+                let parties = (self.party, plan.parties());
+                TripleStore::create_of(&self.out, plan.field(), parties, shape, (mac, Some(session)), triples)?
             }
         };
         debug_assert_eq!(path, self.path);
         let directory = self.spdz.directory();
-        let key_file = directory.join(format!("Player-MAC-Keys-p-P{}", self.party));
-        Ok(vec![directory.join("Params-Data"), key_file, path])
+        Ok(vec![directory.join("Params-Data"), self.spdz.key_path(), path])
     }
 }

@@ -34,6 +34,8 @@ pub enum Kind {
     Decryption = 6,
     /// The sender has aborted, in the place of whatever else it would have sent.
     Abort = 7,
+    /// What a party's record says of earlier sessions.
+    Record = 8,
 }
 
 /// One party's side of a session.
@@ -179,10 +181,25 @@ impl<T: Transport> Session<T> {
     /// # Errors
     /// [`Error::Abort`] if a party opens something other than it committed to, and as [`broadcast`](Self::broadcast).
     pub fn commit_and_open(&mut self, value: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.commit_then_open(value, || Ok(()))
+    }
+
+    /// As [`commit_and_open`](Self::commit_and_open), with something to be done after the commitments and before the own value is
+    /// sent; the session ends if it fails.
+    pub(crate) fn commit_then_open(
+        &mut self,
+        value: &[u8],
+        before: impl FnOnce() -> Result<()>,
+    ) -> Result<Vec<Vec<u8>>> {
         let opening = [&entropy::random_bytes::<NONCE>()?[..], value].concat();
         let commitment = self.commitment(self.party(), &opening);
         let commitments = self.broadcast(Kind::Commitment, &commitment, 32)?;
         self.agree()?;
+        if let Err(error) = before() {
+            let own = self.party();
+            self.abort(Blame::Missing(vec![own]), "could not go on");
+            return Err(error);
+        }
         let openings = self.broadcast(Kind::Decommitment, &opening, NONCE + value.len())?;
         for (party, (opening, commitment)) in openings.iter().zip(&commitments).enumerate() {
             if self.commitment(party, opening)[..] != commitment[..] {

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::field::{Element, Field};
+use crate::mac::MacKeyShare;
 use crate::matrix::Matrix;
 
 /// Most parties of one session.
@@ -15,42 +16,6 @@ pub const MOST_PARTIES: usize = 64;
 
 /// Largest number of rows or columns of a shape.
 pub const LONGEST_SIDE: usize = 1 << 16;
-
-/// One party's share of the MAC key alpha. Wiped when dropped, and never printed.
-#[derive(Clone)]
-pub struct MacKeyShare(Element);
-
-impl MacKeyShare {
-    /// A share that was read or dealt.
-    #[must_use]
-    pub fn new(share: Element) -> Self {
-        Self(share)
-    }
-
-    /// A fresh uniform share: the sum of all parties' is uniform if one of them is honest.
-    ///
-    /// # Errors
-    /// [`Error::Entropy`] when the system gives no randomness.
-    pub fn random(field: &Field) -> Result<Self> {
-        field.random().map(Self)
-    }
-
-    pub(crate) fn secret(&self) -> Element {
-        self.0
-    }
-}
-
-impl fmt::Debug for MacKeyShare {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MacKeyShare(secret)")
-    }
-}
-
-impl Drop for MacKeyShare {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
 
 /// One party's share of a matrix X and of its MAC alpha X, of the same shape.
 #[derive(Clone, Debug, PartialEq, Eq)]

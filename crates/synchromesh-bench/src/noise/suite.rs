@@ -1,11 +1,10 @@
 //! Which errors are measured, under how many keys; keys that were measured are kept in a record and not measured again.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::Noise;
+use synchromesh_rlwe::file::{Access, Existing, FileError, Journal, Lock, Record as Line};
 use synchromesh_rlwe::noise::FailureLimit;
 
 use super::approximate::Approximate;
@@ -98,19 +97,25 @@ struct Entry {
 
 /// What was measured so far, a line for each key, also in a file if there is one.
 pub(super) struct Record {
-    file: Option<File>,
+    file: Option<Journal>,
     entries: Vec<Entry>,
 }
 
 impl Record {
-    /// Reads what is in the file at `path`, to which more is added; the last line may be incomplete.
-    pub(super) fn open(path: Option<&Path>) -> std::io::Result<Self> {
+    /// Reads what is in the file at `path`, to which more is added; what an interrupted run has left of a line is left out.
+    pub(super) fn open(path: Option<&Path>) -> Result<Self, Error> {
+        const TITLE: &str = "measured errors";
         let Some(path) = path else { return Ok(Self { file: None, entries: Vec::new() }) };
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        let lines = BufReader::new(&file).lines().collect::<std::io::Result<Vec<String>>>()?;
-        let entries = lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        // What an interrupted run has left of a line ends here.
-        writeln!(file)?;
+        let failed = |e: FileError| Error::Request { reason: format!("the record of errors: {e}; {}", e.remedy()) };
+        if !path.exists() {
+            Journal::create(path, TITLE, Access::Public, Existing::Keep).map_err(failed)?;
+        }
+        let (file, lines) = Journal::open(path, TITLE, Lock::Now).map_err(failed)?;
+        let entry = |line| match line {
+            Line::Whole(text) => serde_json::from_str(&text).ok(),
+            Line::Cut => None,
+        };
+        let entries = lines.into_iter().filter_map(entry).collect();
         Ok(Self { file: Some(file), entries })
     }
 
@@ -138,7 +143,7 @@ impl Record {
         let failed = |e: &dyn std::fmt::Display| Error::Request { reason: format!("the record of errors: {e}") };
         if let Some(file) = &mut self.file {
             let line = serde_json::to_string(&entry).map_err(|e| failed(&e))?;
-            writeln!(file, "{line}").map_err(|e| failed(&e))?;
+            file.append(&[line]).map_err(|e| failed(&e))?;
         }
         self.entries.push(entry);
         Ok(())

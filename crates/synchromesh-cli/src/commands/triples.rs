@@ -139,7 +139,8 @@ pub(super) struct PartyRun {
     /// own, where it puts the keys that it makes with the others first.
     #[arg(long, value_name = "DIR")]
     setup: PathBuf,
-    /// This party's key [default: party-ID.key in the directory of the setup]. Beside it goes the journal of decryptions.
+    /// This party's key [default: party-ID.key in the directory of the setup]. Beside it are its journal of decryptions
+    /// (.journal) and the record of its MAC key (.mac): move all three together.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// This party's certificate, of `triples identity`.

@@ -173,8 +173,16 @@ impl Two {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    fn journal(&self, id: usize) -> String {
-        std::fs::read_to_string(self.path(&format!("setup/party-{id}.journal"))).unwrap_or_default()
+    /// Whether a party was killed, or left alone, in the midst of a check: its key is not used any more.
+    fn burnt(&self) -> bool {
+        let names = std::fs::read_dir(self.path("setup")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.into_iter().any(|name| name.to_string_lossy().contains(".check-"))
+    }
+
+    /// The lines of a party's journal, without its title.
+    fn journal(&self, id: usize) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path(&format!("setup/party-{id}.journal"))).unwrap();
+        text.lines().skip(1).map(|line| line.split(' ').next().unwrap().to_owned()).collect()
     }
 }
 
@@ -205,17 +213,21 @@ fn a_killed_party_is_blamed_and_nothing_is_decrypted_twice() {
         let text = report["error"]["message"].as_str().unwrap();
         assert!(report["error"]["kind"] == "abort" && text.contains("party 1"), "{report}");
         assert!(!two.path(&out).join("Player-Data").exists());
-        assert!(two.journal(0).lines().count() >= lines);
-        lines = two.journal(0).lines().count();
+        assert!(two.journal(0).len() >= lines);
+        lines = two.journal(0).len();
     }
-    let (first, second) = (two.party(0, "out"), two.party(1, "out"));
-    for child in [first, second] {
-        let report = report(child);
-        assert!(report.get("files").is_some(), "{report}");
+    // Who dies in the midst of a check has used up its key, and so have those who were left alone.
+    let burnt = two.burnt();
+    let children = [two.party(0, "out"), two.party(1, "out")];
+    for report in children.map(report) {
+        assert!(burnt || report.get("files").is_some(), "{report}");
+        assert!(!burnt || ["mac_key_burnt", "abort"].contains(&report["error"]["kind"].as_str().unwrap()), "{report}");
+    }
+    if burnt {
+        return;
     }
     opened(&two.path("out"), 2, "4x4x4", 1);
-    let journal = two.journal(0);
-    let mut seen: Vec<&str> = journal.lines().collect();
+    let mut seen = two.journal(0);
     assert!(seen.len() > lines);
     seen.sort_unstable();
     assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "a ciphertext was decrypted twice");
@@ -242,8 +254,7 @@ fn killed_after(two: &Two, run: usize, wait: Duration) -> (bool, bool) {
         assert!(!files.exists(), "a triple was written after an abort");
     }
     for id in 0..2 {
-        let journal = two.journal(id);
-        let mut seen: Vec<&str> = journal.lines().collect();
+        let mut seen = two.journal(id);
         seen.sort_unstable();
         assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "party {id} decrypted a ciphertext twice");
     }
@@ -254,26 +265,32 @@ fn killed_after(two: &Two, run: usize, wait: Duration) -> (bool, bool) {
 #[test]
 #[ignore = "a hundred pairs of processes; cargo xtask verify triples runs them"]
 fn parties_killed_at_random_points_leave_nothing_wrong() {
-    let two = Two::new();
+    let mut two = Two::new();
     let start = std::time::Instant::now();
     for child in [two.party(0, "whole"), two.party(1, "whole")] {
         assert!(report(child).get("files").is_some());
     }
     let whole = start.elapsed();
-    let (mut ended, mut blamed, runs) = (0, 0, 100);
+    let (mut ended, mut blamed, mut burnt, runs) = (0, 0, 0, 100);
     for run in 0..runs {
+        if two.burnt() {
+            (two, burnt) = (Two::new(), burnt + 1);
+        }
         // The golden ratio spreads the points evenly, whatever their number.
         let part = (f64::from(run) * 0.618_033_988_749_895).fract();
         let (whole_run, blames) = killed_after(&two, run as usize, whole.mul_f64(1.1 * part));
         (ended, blamed) = (ended + u32::from(whole_run), blamed + u32::from(blames));
     }
-    println!("{runs} runs of {whole:?}: {ended} ended before the kill, the others with an abort");
+    println!("{runs} runs of {whole:?}: {ended} ended before the kill, the others with an abort; {burnt} keys burnt");
     if let Some(path) = std::env::var_os("SYNCHROMESH_RECORD") {
         let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
         // One party of the two is honest, and blames the other unless channels were not up yet.
         writeln!(file, "triples,\"kill -9 at random points\",{runs},{ended},{},{blamed}", runs - ended).unwrap();
     }
     assert!(ended < runs, "no kill came in time");
+    if two.burnt() {
+        two = Two::new();
+    }
     for child in [two.party(0, "last"), two.party(1, "last")] {
         assert!(report(child).get("files").is_some());
     }
@@ -346,6 +363,23 @@ fn wrong_files_are_typed_errors() {
     assert_eq!(party("0", &hosts, &two.text("nowhere"), &identity), "file_not_found");
     assert_eq!(party("0", &hosts, &setup, &hosts), "format");
     assert_eq!(party("0", &hosts, &setup, &two.text("identity-1")), "tls");
+    // A key whose MAC key may be known, or that lacks what was written beside it, is not used; the report says which files are void.
+    let mark = two.path("setup/party-0.mac.check-0123456789abcdef");
+    std::fs::write(&mark, "").unwrap();
+    let (id, out) = ("0", two.text("none"));
+    let what = ["party", "--id", id, "--hosts", &hosts, "--setup", &setup, "--identity", &identity, "--out", &out];
+    let (code, report) = run(&what);
+    assert_eq!((code, &report["error"]["kind"]), (Some(2), &"mac_key_burnt".into()));
+    let void = report["error"]["void"].as_array().unwrap();
+    assert!(void.len() == 1 && void[0].as_str().unwrap().ends_with("party-0.key"), "{report}");
+    assert!(report["error"]["message"].as_str().unwrap().contains("party-0.key"), "{report}");
+    std::fs::remove_file(mark).unwrap();
+    for name in ["party-0.mac", "party-0.journal"] {
+        let (from, to) = (two.path("setup").join(name), two.path("away"));
+        std::fs::rename(&from, &to).unwrap();
+        assert_eq!(party("0", &hosts, &setup, &identity), "record_missing", "{name}");
+        std::fs::rename(&to, &from).unwrap();
+    }
     let plan = two.path("setup/plan.json");
     let text = std::fs::read_to_string(&plan).unwrap();
     std::fs::write(&plan, text.replace("\"parties\": 2", "\"parties\": 3")).unwrap();

@@ -191,7 +191,8 @@ mod tests {
 
     use super::*;
     use crate::field::{DEFAULT_PRIME, Field};
-    use crate::generation::{DecryptionJournal, GenerationPlan, Generator, PartyKey, Request, deal};
+    use crate::generation::tests::{journal_of, unused};
+    use crate::generation::{GenerationPlan, Generator, PartyKey, Request, deal};
     use crate::share::{MatrixTriple, check_opened};
     use crate::transport::{InProcess, Transport};
 
@@ -228,10 +229,11 @@ mod tests {
     /// Two parties, of which the first has workers; what each made.
     fn run(setup: &Setup, keys: &[PartyKey], count: usize, deed: Deed) -> Vec<Result<Vec<MatrixTriple>>> {
         let root = tempfile::tempdir().unwrap();
+        let keys = &unused((setup, keys));
         let party = |transport: InProcess| {
             let number = transport.party();
             let journal = root.path().join(format!("{number}.journal"));
-            let journal = DecryptionJournal::open(&journal, setup.plan().most_decryptions())?;
+            let journal = journal_of(&journal, &keys[number], setup.plan().most_decryptions())?;
             let mut generator = Generator::new(transport, setup, &keys[number], journal, Box::new(|_| ()))?;
             if number == 0 {
                 generator = generator.with_workers(Box::new(Here { setup, begun: HashMap::new(), deed }));

@@ -45,7 +45,7 @@ impl<'a, T: Transport> Generator<'a, T> {
     ///
     /// # Errors
     /// [`Error::Parties`] for a key that is not this party's, and as [`Session::new`]; [`Error::Abort`] with the blame for a party
-    /// that misbehaves.
+    /// that misbehaves; [`Error::MacKeyBurnt`] for a key with which no triple may be made, and then nothing was sent.
     pub fn new(
         transport: T,
         setup: &'a Setup,
@@ -53,6 +53,7 @@ impl<'a, T: Transport> Generator<'a, T> {
         journal: DecryptionJournal,
         observer: Box<Observer<'a>>,
     ) -> Result<Self> {
+        key.mac().ready()?;
         let recorder = Recorder::new("session", observer);
         let plan = setup.plan();
         let (party, parties) = (transport.party(), transport.parties());
@@ -94,6 +95,19 @@ impl<'a, T: Transport> Generator<'a, T> {
         self.recorder.phases()
     }
 
+    /// The number of the session.
+    pub(crate) fn session_id(&self) -> &[u8; 32] {
+        self.session.id()
+    }
+
+    /// What each party says was the last session under this key that ended with triples, the same to all.
+    pub(crate) fn last_sessions(&mut self, own: &[u8; 32]) -> Result<Vec<[u8; 32]>> {
+        let said = self.session.broadcast(Kind::Record, own, 32)?;
+        self.session.agree()?;
+        let read = |bytes: Vec<u8>| <[u8; 32]>::try_from(bytes).map_err(|_| Error::Aborted);
+        said.into_iter().map(read).collect()
+    }
+
     /// The session, for what the parties do next.
     #[must_use]
     pub fn into_session(self) -> Session<T> {
@@ -112,7 +126,8 @@ impl<'a, T: Transport> Generator<'a, T> {
     ///
     /// # Errors
     /// [`Error::Abort`] with the blame, [`Error::DecryptedBefore`] or [`Error::KeySpent`] from the journal; no triple of the batch
-    /// may be used then, and none is returned. [`Error::TooLarge`] for more triples than anybody has memory for.
+    /// may be used then, and none is returned. [`Error::MacKeyLeaked`] if the key is of no use any more either, [`Error::TooLarge`]
+    /// for more triples than anybody has memory for.
     pub fn generate(&mut self, count: usize) -> Result<Vec<MatrixTriple>> {
         self.setup.plan().require_memory(count, MOST_BYTES)?;
         let alpha = match (self.alpha.take(), self.setup.alpha()) {
@@ -216,6 +231,8 @@ impl<'a, T: Transport> Generator<'a, T> {
         self.enter("check", 1);
         #[cfg(test)]
         self.conduct.candidates(&mut candidates, plan.field());
+        #[cfg(test)]
+        self.conduct.check(&mut self.session, self.key.mac(), &candidates)?;
         let triples = check(&mut self.session, self.key.mac(), candidates)?;
         self.enter("done", 1);
         Ok(triples)

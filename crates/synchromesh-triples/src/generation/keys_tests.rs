@@ -126,9 +126,10 @@ pub(super) fn run(plan: &GenerationPlan, tamper: Option<Tamper>, conduct: Conduc
         let directory = root.path().join(number.to_string());
         std::fs::create_dir(&directory).unwrap();
         setup.write(&directory)?;
-        let key = PartyKey::read(&key.write(&directory, &setup)?, &setup, number)?;
+        let path = key.write(&directory, &setup)?;
+        let key = PartyKey::read(&path, &setup, number)?;
         let setup = Setup::read(&directory, &Floor::NONE)?;
-        let journal = DecryptionJournal::open(&directory.join("journal"), plan.most_decryptions())?;
+        let journal = DecryptionJournal::open(&path.with_extension("journal"), &key, plan.most_decryptions())?;
         let mut generator = Generator::new(transport, &setup, &key, journal, Box::new(|_| ()))?;
         Ok((key.mac().clone(), generator.generate(2)?, *setup.digest()))
     };

@@ -4,7 +4,7 @@
 //! and the MAC key into shares mod p, which he encrypts too. He knows everything; that he forgets it is what `security_model` "dealer" means.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use synchromesh::batch::{PlainPoly, Residues};
 use synchromesh::bgv::{Bgv, Ciphertext, Context, Evaluator, Factor};
@@ -13,11 +13,12 @@ use synchromesh::rlwe::file::{self, Access, Existing};
 use synchromesh::rlwe::ring::sampler::{Purpose, uniform_into};
 use synchromesh::rlwe::ring::{IndexSet, Ntt, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
-use synchromesh::rlwe::wire::ObjectType;
+use synchromesh::rlwe::wire::{Expected, Header, ObjectType, ParamsDigest, Reader, WireError, Writer};
 use synchromesh::rlwe::{EvaluationKeys, KeyId, PublicKey, Randomness, codec, entropy};
 use zeroize::Zeroizing;
 
 use super::circuit::believed;
+use super::decryptions::DecryptionJournal;
 use super::encryption::{dealt_log2_noise, read_fresh};
 use super::flood::FloodKey;
 use super::floor::Floor;
@@ -25,10 +26,11 @@ use super::layout::Layout;
 use super::plan::{GenerationPlan, Keys};
 use crate::error::{Error, Result};
 use crate::field::Element;
-use crate::share::MacKeyShare;
+use crate::mac::MacKeyShare;
+use crate::mac::home::{Home, Name};
 
-/// First bytes of a party's key file.
-const MAGIC: &[u8; 24] = b"synchromesh party key 1\n";
+/// First bytes of a party's key in the format before containers, which had no checksum and no record of the MAC key.
+const FORMER: &[u8] = b"synchromesh party key 1\n";
 
 /// Words of prepared keys that are kept, in bytes.
 const PREPARED_BYTES: u64 = 1 << 30;
@@ -54,6 +56,7 @@ pub struct PartyKey {
     share: SecretPoly<synchromesh::rlwe::ring::Cpu>,
     flood: FloodKey,
     mac: MacKeyShare,
+    file: OnceLock<PathBuf>,
 }
 
 impl std::fmt::Debug for Setup {
@@ -291,7 +294,7 @@ impl PartyKey {
         share: SecretPoly<synchromesh::rlwe::ring::Cpu>,
     ) -> Result<Self> {
         let flood = FloodKey::new(Zeroizing::new(entropy::random_bytes::<32>()?));
-        Ok(Self { party, key, share, flood, mac: MacKeyShare::random(plan.field())? })
+        Ok(Self { party, key, share, flood, mac: MacKeyShare::random(plan.field())?, file: OnceLock::new() })
     }
 
     /// Number of the party, from 0.
@@ -320,8 +323,22 @@ impl PartyKey {
         directory.join(format!("party-{party}.key"))
     }
 
-    /// Writes the key to `party-<i>.key`, mode 0600: a magic, the digest of the setup, the party's number, the key's name, then the
-    /// flooding key, the share of the MAC key, and the share of s in words.
+    /// The file that the key was read from or first written to.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        self.file.get().cloned()
+    }
+
+    /// The same key as if nobody had used it, in no file.
+    #[cfg(test)]
+    pub(crate) fn unused(&self, setup: &Setup) -> Self {
+        let share = SecretPoly::new(self.share.poly().duplicate(setup.context.backend()).unwrap());
+        let mac = MacKeyShare::of(self.mac.secret(), self.mac.name().unwrap(), Vec::new());
+        Self { party: self.party, key: self.key, share, flood: self.flood.clone(), mac, file: OnceLock::new() }
+    }
+
+    /// Writes the key to `party-<i>.key`, mode 0600: a container of the digest of the setup, the party's number, the name of the
+    /// MAC key, the flooding key, the share of the MAC key, and the share of s in words. Beside it go `party-<i>.journal`, the
+    /// [journal](DecryptionJournal) of decryptions, and `party-<i>.mac`, the record of the MAC key, without which the key is not read.
     ///
     /// # Errors
     /// [`Error::File`] if it is there already or cannot be written.
@@ -336,53 +353,78 @@ impl PartyKey {
     /// # Errors
     /// As [`Self::write`].
     pub fn write_to(&self, path: &Path, setup: &Setup) -> Result<()> {
+        if path.exists() {
+            return Err(file::FileError::Exists { path: path.to_owned() }.into());
+        }
+        let bytes = Zeroizing::new(self.to_bytes(setup)?);
+        // Records without a key are those of a run that got no further.
+        DecryptionJournal::begin(&path.with_extension("journal"), self, Existing::Replace)?;
+        self.mac.house(path)?;
+        self.mac.homes()?.iter().try_for_each(|home| home.wrote(path))?;
+        file::write(path, &bytes, Access::Secret, Existing::Keep)?;
+        let _ = self.file.set(path.to_owned());
+        Ok(())
+    }
+
+    fn to_bytes(&self, setup: &Setup) -> Result<Vec<u8>> {
         let words = Zeroizing::new(self.share.poly().to_words(setup.context.backend())?);
-        let mut bytes = Zeroizing::new(Vec::with_capacity(MAGIC.len() + 128 + 8 * words.len()));
-        bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&setup.digest);
-        bytes.extend_from_slice(&(self.party as u64).to_le_bytes());
-        bytes.extend_from_slice(&self.key.0);
-        bytes.extend_from_slice(self.flood.bytes());
-        setup.plan.field().write(self.mac.secret(), &mut bytes);
-        words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-        Ok(file::write(path, &bytes, Access::Secret, Existing::Keep)?)
+        let params = ParamsDigest(*setup.plan.params().rlwe().digest());
+        let mut writer = Writer::new(Header::new(ObjectType::PartyKey, params, self.key), 128 + 8 * words.len());
+        writer.raw(&setup.digest);
+        writer.u64(self.party as u64);
+        writer.raw(&self.mac.name()?.0);
+        writer.raw(self.flood.bytes());
+        let mut mac = Zeroizing::new(Vec::with_capacity(setup.plan.field().element_bytes()));
+        setup.plan.field().write(self.mac.secret(), &mut mac);
+        writer.raw(&mac);
+        words.iter().for_each(|word| writer.u64(*word));
+        Ok(writer.finish(None))
     }
 
     /// Reads a party's key.
     ///
     /// # Errors
-    /// [`Error::File`], [`Error::Format`] for a file of another setup or party, or a damaged one.
+    /// [`Error::File`], [`Error::Format`] for a file of another setup or party, or a damaged one; [`Error::Unbound`] for one
+    /// without its record, and [`Error::MacKeyBurnt`] for one whose MAC key others may know.
     pub fn read(path: &Path, setup: &Setup, party: usize) -> Result<Self> {
-        let fail = |reason: &str| Error::Format { path: path.to_owned(), reason: reason.to_owned() };
+        let fail = |reason: String| Error::Format { path: path.to_owned(), reason };
         let primes = decryption_primes(&setup.plan)?;
         let (n, field) = (setup.plan.params().n(), setup.plan.field());
-        let head = [&MAGIC[..], &setup.digest, &(party as u64).to_le_bytes(), &setup.key().0].concat();
-        let length = head.len() + 32 + field.element_bytes() + 8 * n * primes.len();
-        let bytes = Zeroizing::new(file::read(path, length as u64)?);
-        let body = bytes.strip_prefix(&head[..]).ok_or_else(|| fail("it is of another setup or party"))?;
-        let parts = body.split_at_checked(32).and_then(|(flood, rest)| {
-            let (mac, words) = rest.split_at_checked(field.element_bytes())?;
-            (bytes.len() == length).then_some((flood, mac, words))
-        });
-        let (flood, mac, words) = parts.ok_or_else(|| fail("it is cut short"))?;
-        let (flood, mac) = (parse_flood(flood, path)?, MacKeyShare::new(field.read(mac)?));
-        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or([0xff; 8]));
-        let words = Zeroizing::new(words.chunks(8).map(word).collect::<Vec<u64>>());
+        let payload = (32 + 8 + 16 + 32 + field.element_bytes() + 8 * n * primes.len()) as u64;
+        let bytes = Zeroizing::new(file::read(path, payload + 4096)?);
+        if bytes.starts_with(FORMER) {
+            let reason = "it is of the former format 1, which did not say whether its MAC key is still secret";
+            return Err(fail(reason.into()));
+        }
+        let params = ParamsDigest(*setup.plan.params().rlwe().digest());
+        let any = Expected::any(ObjectType::PartyKey, payload);
+        let read = || {
+            let mut reader = Reader::open(&bytes, &Expected { params: Some(params), key: Some(setup.key()), ..any })?;
+            let (digest, number, name) = (reader.array::<32>()?, reader.u64()?, Name(reader.array()?));
+            let (flood, mac) = (Zeroizing::new(reader.array::<32>()?), reader.raw(field.element_bytes())?);
+            let count = n * primes.len();
+            let words = (0..count).map(|_| reader.u64()).collect::<std::result::Result<Vec<u64>, WireError>>();
+            let words = Zeroizing::new(words?);
+            reader.finish()?;
+            Ok((digest, number, name, flood, mac, words))
+        };
+        let (digest, number, name, flood, mac, words) = read().map_err(|error: WireError| fail(error.to_string()))?;
+        if (digest, number) != (setup.digest, party as u64) {
+            return Err(fail("it is of another setup or party".into()));
+        }
         let ring = setup.plan.params().rlwe().ring();
         let above = |(prime, limb): (usize, &[u64])| {
             let q = ring.modulus(prime).value();
             limb.iter().fold(false, |above, &x| above | (x >= q))
         };
         if primes.iter().zip(words.chunks(n)).map(above).fold(false, |any, above| any | above) {
-            return Err(fail("its share of the secret key is not below the primes"));
+            return Err(fail("its share of the secret key is not below the primes".into()));
         }
         let share = SecretPoly::new(Poly::from_words(setup.context.backend(), &primes, &words)?);
-        Ok(Self { party, key: setup.key(), share, flood, mac })
+        let home = Home::open(&path.with_extension("mac"), name, path)?;
+        let mac = MacKeyShare::of(field.read(mac)?, name, vec![home]);
+        mac.usable()?;
+        let file = OnceLock::from(path.to_owned());
+        Ok(Self { party, key: setup.key(), share, flood: FloodKey::new(flood), mac, file })
     }
-}
-
-fn parse_flood(bytes: &[u8], path: &Path) -> Result<FloodKey> {
-    let bytes: [u8; 32] =
-        bytes.try_into().map_err(|_| Error::Format { path: path.to_owned(), reason: "it is cut short".into() })?;
-    Ok(FloodKey::new(Zeroizing::new(bytes)))
 }

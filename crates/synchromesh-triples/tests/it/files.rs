@@ -1,12 +1,14 @@
 //! Files of triples: MP-SPDZ's layout byte for byte, the journal that gives each triple out once, and damage of all kinds.
 
+use std::path::{Path, PathBuf};
+
 use num_bigint::BigUint;
 use synchromesh_triples::dealer::TrustedDealer;
 use synchromesh_triples::field::{DEFAULT_PRIME, Field};
 use synchromesh_triples::journal::TripleStore;
 use synchromesh_triples::mp_spdz::Preprocessing;
 use synchromesh_triples::share::check_opened;
-use synchromesh_triples::{Element, MacKeyShare, Matrix, MatrixTriple, Shape, Shared};
+use synchromesh_triples::{Element, Error, MacKeyShare, Matrix, MatrixTriple, Shape, Shared};
 
 fn field() -> Field {
     DEFAULT_PRIME.parse().unwrap()
@@ -123,11 +125,12 @@ fn a_triple_is_given_out_once() {
     let dealer = TrustedDealer::new(&field, 2).unwrap();
     let mut paths = Vec::new();
     for (party, triples) in deal(&dealer, shape, 3).into_iter().enumerate() {
-        paths.push(TripleStore::create(root.path(), &field, (party, 2), shape, triples).unwrap());
+        let key = &dealer.keys()[party];
+        paths.push(TripleStore::create(root.path(), &field, (party, 2), shape, key, triples).unwrap());
     }
     let open = |party: usize| TripleStore::open(&paths[party], &field, (party, 2), shape);
     let mut stores = [open(0).unwrap(), open(1).unwrap()];
-    assert_eq!(open(0).unwrap_err().kind(), "format");
+    assert_eq!(open(0).unwrap_err().kind(), "file_busy");
     let mut taken = stores.each_mut().map(|store| vec![store.take().unwrap().unwrap()]);
     drop(stores);
     let mut stores = [open(0).unwrap(), open(1).unwrap()];
@@ -138,8 +141,121 @@ fn a_triple_is_given_out_once() {
     assert!(stores.iter_mut().all(|store| store.take().unwrap().is_none()));
     check_opened(&field, dealer.keys(), &taken).unwrap();
     drop(stores);
-    // A line of the journal that a crash cut short counts.
-    std::fs::write(paths[0].with_extension("journal"), "0\n1").unwrap();
-    assert_eq!(open(0).unwrap().left(), 1);
     assert_eq!(TripleStore::open(&paths[0], &field, (1, 2), shape).unwrap_err().kind(), "format");
+}
+
+/// One party's store of six triples, and how to open it.
+fn six() -> (tempfile::TempDir, PathBuf, impl Fn() -> Result<TripleStore, Error>) {
+    let (field, root, shape) = (field(), tempfile::tempdir().unwrap(), "2x2x2".parse::<Shape>().unwrap());
+    let dealer = TrustedDealer::new(&field, 2).unwrap();
+    let triples = deal(&dealer, shape, 6).remove(0);
+    let path = TripleStore::create(root.path(), &field, (0, 2), shape, &dealer.keys()[0], triples).unwrap();
+    let own = path.clone();
+    (root, path, move || TripleStore::open(&own, &field, (0, 2), shape))
+}
+
+#[test]
+fn a_store_without_its_journal_its_seal_or_its_key_is_refused() {
+    let (root, path, open) = six();
+    open().unwrap();
+    let seal = path.with_file_name("triples-2x2x2-P0.bin.seal");
+    for name in [path.with_extension("journal"), seal.clone(), path.with_extension("mac")] {
+        let bytes = std::fs::read(&name).unwrap();
+        std::fs::remove_file(&name).unwrap();
+        let error = open().unwrap_err();
+        assert!(error.kind() == "record_missing" && !error.remedy().is_empty(), "{error}");
+        std::fs::write(&name, bytes).unwrap();
+    }
+    // Another store's journal is none of this one.
+    let (_other, other_path, _) = six();
+    std::fs::copy(other_path.with_extension("journal"), path.with_extension("journal")).unwrap();
+    assert_eq!(open().unwrap_err().kind(), "file_damaged");
+    drop(root);
+}
+
+/// Every bit of the head and of the seal is checked when a store is opened, and those of a triple when it is given out.
+#[test]
+fn every_flipped_bit_of_a_store_is_refused() {
+    let (_root, path, open) = six();
+    let bytes = std::fs::read(&path).unwrap();
+    let line = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let head: serde_json::Value = serde_json::from_slice(&bytes[..line]).unwrap();
+    let offset = head["offset"].as_u64().unwrap() as usize;
+    let journal = std::fs::read(path.with_extension("journal")).unwrap();
+    let flipped = |bit: usize, path: &Path, bytes: &[u8]| {
+        let mut damaged = bytes.to_vec();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(path, damaged).unwrap();
+    };
+    for bit in 0..8 * offset {
+        flipped(bit, &path, &bytes);
+        assert_eq!(open().unwrap_err().kind(), "format", "bit {bit}");
+    }
+    let triple = (bytes.len() - offset) / 6;
+    for bit in (8 * offset..8 * (offset + triple)).step_by(7) {
+        flipped(bit, &path, &bytes);
+        std::fs::write(path.with_extension("journal"), &journal).unwrap();
+        assert_eq!(open().unwrap().take().unwrap_err().kind(), "format", "bit {bit}");
+    }
+    std::fs::write(&path, &bytes).unwrap();
+    std::fs::write(path.with_extension("journal"), &journal).unwrap();
+    let seal = path.with_file_name("triples-2x2x2-P0.bin.seal");
+    let sealed = std::fs::read(&seal).unwrap();
+    for bit in 0..8 * sealed.len() {
+        flipped(bit, &seal, &sealed);
+        assert_eq!(open().unwrap_err().kind(), "format", "bit {bit}");
+    }
+    std::fs::write(&seal, sealed).unwrap();
+    open().unwrap().take().unwrap().unwrap();
+}
+
+/// The first lines of a file of the format before digests.
+#[test]
+fn a_store_of_the_former_format_says_what_it_is() {
+    let (_root, path, open) = six();
+    let mut former =
+        b"{\"format\": \"synchromesh triples 1\", \"prime\": \"340282366920938463463374607431759953921\", \"shape\": \
+        \"2x2x2\", \"party\": 0, \"parties\": 2, \"count\":          6, \"words\": 2, \"offset\":  192}"
+            .to_vec();
+    former.resize(191, b' ');
+    former.push(b'\n');
+    former.resize(192 + 6 * 12 * 2 * 16, 0);
+    std::fs::write(&path, former).unwrap();
+    let error = open().unwrap_err();
+    assert!(error.kind() == "format" && error.to_string().contains("former format"), "{error}");
+}
+
+/// MP-SPDZ's files are as MP-SPDZ writes them; the seals beside them notice what changed since.
+#[test]
+fn every_flipped_bit_of_the_files_of_mp_spdz_is_refused() {
+    let (field, root, shape) = (field(), tempfile::tempdir().unwrap(), "1x1x1".parse::<Shape>().unwrap());
+    let dealer = TrustedDealer::new(&field, 2).unwrap();
+    let files = Preprocessing::new(root.path(), &field, 0, 2).unwrap();
+    let key = &dealer.keys()[0];
+    files.write_key(key).unwrap();
+    let path = files.write_triples(key, shape, deal(&dealer, shape, 1).remove(0)).unwrap();
+    let seal = |path: &Path| PathBuf::from(format!("{}.seal", path.display()));
+    let all =
+        [files.directory().join("Params-Data"), files.key_path(), seal(&files.key_path()), path.clone(), seal(&path)];
+    for file in &all {
+        let bytes = std::fs::read(file).unwrap();
+        for bit in 0..8 * bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(file, damaged).unwrap();
+            let read = files.read_key().and_then(|key| files.read_triples(&key, shape));
+            let kind = read.err().unwrap_or_else(|| panic!("{} bit {bit}", file.display())).kind();
+            assert!(["format", "not_an_element"].contains(&kind), "{kind}");
+        }
+        std::fs::write(file, bytes).unwrap();
+    }
+    files.read_key().unwrap();
+    // Files that others wrote have no seal, until somebody answers for their key.
+    std::fs::remove_file(seal(&files.key_path())).unwrap();
+    std::fs::remove_file(seal(&path)).unwrap();
+    std::fs::remove_file(files.directory().join("Player-MAC-Keys-p-P0.mac")).unwrap();
+    assert_eq!(files.read_key().unwrap_err().kind(), "record_missing");
+    let key = files.adopt_key(&[shape]).unwrap();
+    assert_eq!(files.read_triples(&key, shape).unwrap().len(), 1);
+    assert_eq!(files.adopt_key(&[shape]).unwrap_err().kind(), "file_exists");
 }
