@@ -2,7 +2,7 @@
 
 use crate::expression::ExpressionError;
 use crate::table::TableError;
-use synchromesh::bundle::BundleError;
+use synchromesh::bundle::{BundleError, Unproven};
 use synchromesh_cuda::DeviceError;
 use synchromesh_ring::ThreadsError;
 use synchromesh_ring::isa::IsaError;
@@ -33,6 +33,16 @@ pub enum Error {
     /// A key, plan or ciphertext file.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A file that is no machine profile.
+    #[error("{path}: no machine profile: {why}")]
+    Profile {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+        /// Whether it is where `tune` keeps that of this machine, so that nobody named it.
+        own: bool,
+    },
     /// A plan that contradicts itself or what it is used for.
     #[error("the plan cannot be used: {what}")]
     Plan {
@@ -44,6 +54,20 @@ pub enum Error {
     Session {
         /// What is wrong with it.
         what: String,
+    },
+    /// An encrypted column whose certificates nothing vouches for.
+    #[error("{path}: {why}")]
+    Unproven {
+        /// The file.
+        path: String,
+        /// What is missing.
+        why: Unproven,
+    },
+    /// A key file that the holder of the envelope key beside it did not write.
+    #[error("{path}: not authentic under the envelope.key beside it")]
+    ForeignKey {
+        /// The file.
+        path: String,
     },
     /// Parameters under 128 bits of security.
     #[error("the parameters have {bits:.0} bits of security, less than 128")]
@@ -190,8 +214,11 @@ impl Error {
             Self::Scheme(error) => error.kind(),
             Self::Device(error) => error.kind(),
             Self::File(error) => error.kind(),
+            Self::Profile { .. } => "profile",
             Self::Plan { .. } => "plan",
             Self::Session { .. } => "session",
+            Self::Unproven { why, .. } => why.kind(),
+            Self::ForeignKey { .. } => "not_authentic",
             Self::Insecure { .. } => "insecure",
             Self::Rows { .. } => "rows",
             Self::Shapes { .. } => "shapes",
@@ -230,8 +257,12 @@ impl Error {
             Self::Scheme(error) => error.remedy(),
             Self::Device(error) => error.remedy().to_owned(),
             Self::File(error) => error.remedy().to_owned(),
+            Self::Profile { own: true, .. } => "remove the file, or measure anew with `synchromesh tune`".into(),
+            Self::Profile { .. } => "give a file that `synchromesh tune` wrote".into(),
             Self::Plan { .. } => "make the plan anew with `synchromesh plan`".into(),
             Self::Session { .. } => "give the file that was meant; each is written by one command".into(),
+            Self::Unproven { why, .. } => why.remedy().into(),
+            Self::ForeignKey { .. } => "take all key files from one run of `synchromesh keygen`".into(),
             Self::Insecure { .. } => "make a plan of 128 bits, or say --insecure if this is a test".into(),
             Self::Rows { .. } => "encrypt columns of equal length".into(),
             Self::Shapes { .. } => {

@@ -21,7 +21,7 @@ pub fn default_path(name: &str) -> Option<PathBuf> {
 /// The profile at `path`, or else the one of this machine's CPU, if `tune` was run.
 ///
 /// # Errors
-/// When `path` is given and cannot be read, or what is there is no profile.
+/// When `path` is given and cannot be read; [`Error::Profile`] when what is there is no profile.
 pub fn load(path: Option<&Path>) -> Result<Option<Profile>, Error> {
     load_for(path, Isa::detect()?.name())
 }
@@ -33,11 +33,9 @@ pub fn load(path: Option<&Path>) -> Result<Option<Profile>, Error> {
 pub fn load_for(path: Option<&Path>, name: &str) -> Result<Option<Profile>, Error> {
     let own = if path.is_some() { None } else { default_path(name).filter(|p| p.is_file()) };
     let Some(path) = path.or(own.as_deref()) else { return Ok(None) };
-    let bytes = file::read(path, MOST_BYTES)?;
-    let text = String::from_utf8(bytes).map_err(|_| Error::Usage {
-        message: format!("{}: not a machine profile: it is not UTF-8 text", path.display()),
-    })?;
-    Ok(Some(Profile::from_json(&text)?))
+    let refused = |why: String| Error::Profile { path: path.display().to_string(), why, own: own.is_some() };
+    let text = String::from_utf8(file::read(path, MOST_BYTES)?).map_err(|_| refused("it is not UTF-8 text".into()))?;
+    Profile::from_json(&text).map(Some).map_err(|why| refused(why.to_string()))
 }
 
 /// Writes a profile, whole or not at all.

@@ -13,7 +13,8 @@ use crate::error::Error;
 use crate::number::Number;
 use std::sync::Arc;
 use synchromesh::ckks::Release;
-use synchromesh::plan::{Plan, SchemeParams};
+use synchromesh::plan::Plan;
+use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::wire::KeyId;
 use synchromesh::rlwe::{self, EvaluationKeys, PublicKey, Randomness, SecretKey};
 use synchromesh::rotations::Routes;
@@ -32,7 +33,6 @@ pub type KeyPair<B> = (SecretKey<B>, PublicKey<B>);
 
 /// Columns of at most `slots()` numbers, encrypted, with the operations that need no secret key.
 ///
-/// Ciphertexts read from bytes are taken with their certificates as they are: they are the user's own files.
 pub trait Scheme: Sized {
     /// The device that computes.
     type Backend: Open;
@@ -112,11 +112,14 @@ pub trait Scheme: Sized {
     /// The device's.
     fn write(&self, ciphertext: &Self::Ciphertext) -> Result<Vec<u8>, Error>;
 
-    /// The ciphertext in a container, under the secret key `key`, its certificate believed.
+    /// The ciphertext in a container, under the secret key `key`, its certificate believed as far as `trust` gives a reason.
     ///
     /// # Errors
     /// Bytes that are no ciphertext of these parameters and this key.
-    fn read(&self, bytes: &[u8], key: Option<KeyId>) -> Result<Self::Ciphertext, Error>;
+    fn read(&self, bytes: &[u8], key: Option<KeyId>, trust: Trust<'_>) -> Result<Self::Ciphertext, Error>;
+
+    /// Whether its certificate is believed on the user's word.
+    fn is_on_word(&self, ciphertext: &Self::Ciphertext) -> bool;
 
     /// Where a ciphertext stands.
     fn health(&self, ciphertext: &Self::Ciphertext) -> Health;
@@ -187,17 +190,4 @@ pub trait Scheme: Sized {
     /// # Errors
     /// A bound that is no positive number.
     fn promise(&self, a: Self::Ciphertext, bound: f64) -> Result<Self::Ciphertext, Error>;
-}
-
-/// Fails for a plan with the parameters of another scheme.
-fn require_scheme(expected: &str, plan: &Plan) -> Result<(), Error> {
-    let found = match plan.params {
-        SchemeParams::Bfv(_) => "bfv",
-        SchemeParams::Bgv(_) => "bgv",
-        SchemeParams::Ckks(_) => "ckks",
-    };
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::Plan { what: format!("its parameters are for {found}, and it says it is for {expected}") })
 }

@@ -1,13 +1,14 @@
 //! A session through files: keys in a directory, columns of numbers encrypted, computed on and decrypted, each step
 //! its own process. The secret key is read by [`decrypt`] alone.
 //!
-//! Certificates in the files are believed: they are the user's own, or come from someone the user trusts.
+//! Certificates in the files are believed if the envelope key in the directory says that its holders wrote them, or if the
+//! user says so; what is computed on the user's word is written without that authentication.
 
 mod column;
 mod keys;
 
 pub use column::{Column, Summary, decrypt, encrypt, evaluate};
-pub use keys::{Directory, Generated, generate, plan_of};
+pub use keys::{Directory, Generated, KeyFile, generate, plan_of};
 
 use crate::error::Error;
 use synchromesh::plan::Plan;

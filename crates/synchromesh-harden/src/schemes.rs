@@ -287,7 +287,7 @@ macro_rules! exact {
             }
 
             fn to_bytes(&self, x: &Self::Ciphertext) -> synchromesh::Result<Vec<u8>> {
-                x.to_bytes(&self.context)
+                x.to_bytes(&self.context, None)
             }
 
             fn read(&self, bytes: &[u8]) -> synchromesh::Result<Self::Ciphertext> {
@@ -404,7 +404,7 @@ impl Subject for Approximate {
     }
 
     fn to_bytes(&self, x: &Self::Ciphertext) -> synchromesh::Result<Vec<u8>> {
-        x.to_bytes(&self.context)
+        x.to_bytes(&self.context, None)
     }
 
     fn read(&self, bytes: &[u8]) -> synchromesh::Result<Self::Ciphertext> {

@@ -1,17 +1,25 @@
 //! Contexts: what Python holds of parameters on the CPU.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
-use synchromesh::bundle::{Bundle, KEY, Kind, PLAN};
+use pyo3::types::PyBytes;
+use synchromesh::bundle::{Bundle, CIPHERTEXT, COLUMN, ColumnHead, KEY, Kind, PLAN, Unproven};
 use synchromesh::plan::Plan;
+use synchromesh::rlwe::KeyId;
+use synchromesh::rlwe::codec::Trust;
+use synchromesh::rlwe::second_key::second_id;
+use synchromesh::rlwe::wire;
+use synchromesh::rotations::Rotations;
 use zeroize::Zeroizing;
 
 use crate::ciphertext::{Ciphertext, slots};
 use crate::engine::{self, Encryptor, Engine, Keyed};
 use crate::fault::Fault;
-use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
+use crate::files::{Column, TENSOR};
+use crate::keys::{Envelope, EnvelopeKey, EvaluationKeys, PublicKey, SecretKey};
 use crate::matrices::MatrixProduct;
 use crate::run::{detached, interruptible};
 use crate::values::Values;
@@ -23,19 +31,38 @@ pub(crate) struct Context {
     pub(crate) engine: Arc<dyn Engine>,
     keyed: Option<Arc<dyn Keyed>>,
     plan: Arc<str>,
+    pub(crate) envelopes: Arc<Envelopes>,
+}
+
+/// Envelope keys by the secret keys whose files they are for.
+#[derive(Default)]
+pub(crate) struct Envelopes(RwLock<HashMap<KeyId, Arc<Envelope>>>);
+
+impl Envelopes {
+    /// The one for files under a secret key, or under the second one that belongs to it.
+    pub(crate) fn of(&self, id: KeyId) -> Option<Arc<Envelope>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    fn insert(&self, envelope: &Arc<Envelope>) {
+        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for id in [envelope.id, second_id(envelope.id)] {
+            held.insert(id, Arc::clone(envelope));
+        }
+    }
 }
 
 impl Context {
     /// The context of a dry run.
     pub(crate) fn of_dry_run(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, keyed: None, plan: "".into() }
+        Self { engine, keyed: None, plan: "".into(), envelopes: Arc::default() }
     }
 
     /// The context of a plan on this machine.
     pub(crate) fn of_plan(plan: &Plan, text: &str) -> Result<Self, Fault> {
         let keyed = engine::open(plan)?;
         let engine: Arc<dyn Engine> = Arc::clone(&keyed) as Arc<dyn Engine>;
-        Ok(Self { engine, keyed: Some(keyed), plan: text.into() })
+        Ok(Self { engine, keyed: Some(keyed), plan: text.into(), envelopes: Arc::default() })
     }
 
     pub(crate) fn keyed(&self) -> Result<&Arc<dyn Keyed>, Fault> {
@@ -43,9 +70,19 @@ impl Context {
         self.keyed.as_ref().ok_or_else(|| Fault::own("dry_run", "a dry run has no keys and no data", remedy))
     }
 
-    /// A file that holds the plan and a key.
-    pub(crate) fn bundle(&self, kind: Kind, key: &[u8]) -> Result<Zeroizing<Vec<u8>>, Fault> {
-        Ok(Bundle::encode(kind, &[(PLAN, self.plan.as_bytes()), (KEY, key)])?)
+    /// A file that holds the plan and a key of the secret key `id`, sealed if there is an envelope key for it.
+    pub(crate) fn bundle(&self, kind: Kind, key: &[u8], id: KeyId) -> Result<Zeroizing<Vec<u8>>, Fault> {
+        let envelope = self.envelopes.of(id);
+        let sections = [(PLAN, self.plan.as_bytes()), (KEY, key)];
+        Ok(Bundle::encode(kind, &sections, envelope.as_deref().map(|envelope| &envelope.key))?)
+    }
+
+    fn require_own(&self, other: &Self, what: &str) -> Result<(), Fault> {
+        if self.keyed()?.rlwe().params() == other.keyed()?.rlwe().params() {
+            return Ok(());
+        }
+        let message = format!("the {what} were made under other parameters");
+        Err(Fault::own("params_differ", message, "use keys of this context's plan"))
     }
 }
 
@@ -94,11 +131,23 @@ impl Context {
         Ok(16 * params.n() * params.level(level).map_err(Fault::from)?.len())
     }
 
-    fn generate_keys(&self, py: Python<'_>) -> PyResult<(SecretKey, PublicKey)> {
+    /// A secret key, its public key and the envelope key of their files, which the context holds from then on.
+    fn generate_keys(&self, py: Python<'_>) -> PyResult<(SecretKey, PublicKey, EnvelopeKey)> {
         let (context, keyed) = (self.clone(), Arc::clone(self.keyed()?));
         let (secret, public) = interruptible(py, move || keyed.generate())?;
+        let key = wire::EnvelopeKey::random().map_err(|e| Fault::from(synchromesh_rlwe::Error::from(e)))?;
+        let envelope = Arc::new(Envelope { key, id: secret.id() });
+        self.envelopes.insert(&envelope);
         let public = PublicKey { context: context.clone(), key: Arc::new(public) };
-        Ok((SecretKey { context, key: Arc::new(secret) }, public))
+        let envelope = EnvelopeKey { context: context.clone(), key: envelope };
+        Ok((SecretKey { context, key: Arc::new(secret) }, public, envelope))
+    }
+
+    /// Authenticates what is written under the key's secret key, and believes what is authenticated.
+    fn add_envelope(&self, key: &EnvelopeKey) -> PyResult<()> {
+        self.require_own(&key.context, "envelope keys")?;
+        self.envelopes.insert(&key.key);
+        Ok(())
     }
 
     fn generate_evaluation_keys(
@@ -110,20 +159,20 @@ impl Context {
     ) -> PyResult<EvaluationKeys> {
         let (keyed, secret, plan) = (Arc::clone(self.keyed()?), Arc::clone(&secret.key), Arc::clone(&self.plan));
         let keys = interruptible(py, move || {
+            let plan = Plan::from_json(&plan)?;
+            let rotations = match &plan.routes {
+                Some(routes) => routes.expand(&Rotations::by(rotations)).by.into_iter().collect(),
+                None => rotations,
+            };
             let keys = keyed.evaluation_keys(&secret, &rotations, swap)?;
-            Ok(Plan::from_json(&plan)?.trim(keyed.rlwe(), keys)?)
+            Ok(plan.trim(keyed.rlwe(), keys)?)
         })?;
         Ok(EvaluationKeys { context: self.clone(), key: Arc::new(keys) })
     }
 
     fn add_keys(&self, keys: &EvaluationKeys) -> PyResult<()> {
-        let keyed = self.keyed()?;
-        let same = keyed.rlwe().params() == keys.context.keyed()?.rlwe().params();
-        if !same {
-            let message = "the evaluation keys were made under other parameters";
-            return Err(Fault::own("params_differ", message, "use keys of this context's plan").into());
-        }
-        keyed.add_keys(&keys.key);
+        self.require_own(&keys.context, "evaluation keys")?;
+        self.keyed()?.add_keys(&keys.key);
         Ok(())
     }
 
@@ -169,10 +218,50 @@ impl Context {
         Ok(MatrixProduct::new(Arc::clone(&self.engine), Arc::new(layout)))
     }
 
-    /// The ciphertext in a container; its certificate is believed only if `trusted`.
-    fn read_ciphertext(&self, py: Python<'_>, bytes: &Bound<'_, PyArray1<u8>>, trusted: bool) -> PyResult<Ciphertext> {
+    /// The ciphertext in a container, its certificate believed on the caller's word.
+    fn read_ciphertext(&self, py: Python<'_>, bytes: &Bound<'_, PyArray1<u8>>) -> PyResult<Ciphertext> {
         let bytes = bytes_of(bytes)?;
-        let cipher = detached(py, || self.engine.read(&bytes, trusted))?;
+        let cipher = detached(py, || self.engine.read(&bytes, Trust::Certificate))?;
         Ok(Ciphertext::new(&self.engine, cipher))
+    }
+
+    /// The file of an encrypted column of `rows` numbers: the plan, its name, its ciphertexts, and the tensor's description.
+    /// Sealed if there is an envelope key for it and no certificate is believed on the user's word.
+    fn encode_column<'py>(
+        &self,
+        py: Python<'py>,
+        name: String,
+        rows: usize,
+        tensor: &[u8],
+        parts: Vec<Bound<'py, Ciphertext>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let parts: Vec<Ciphertext> = parts.iter().map(|part| part.get().clone()).collect();
+        let bytes = detached(py, || {
+            let states = parts.iter().map(|x| self.engine.state(&x.cipher)).collect::<Result<Vec<_>, _>>()?;
+            let envelope = states.first().and_then(|state| self.envelopes.of(state.key));
+            let envelope = envelope.filter(|_| !states.iter().any(|state| state.on_word));
+            let containers = parts.iter().map(|x| self.engine.write(&x.cipher)).collect::<Result<Vec<_>, _>>()?;
+            let head = ColumnHead { name, rows }.to_bytes()?;
+            let mut sections = vec![(PLAN, self.plan.as_bytes()), (COLUMN, &head[..]), (TENSOR, tensor)];
+            sections.extend(containers.iter().map(|bytes| (CIPHERTEXT, &bytes[..])));
+            Ok(Bundle::encode(Kind::Column, &sections, envelope.as_deref().map(|envelope| &envelope.key))?)
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The ciphertexts of a column, and whether their certificates are believed: since the file is authentic under an
+    /// envelope key of the context, or else since the caller says so.
+    fn read_column(&self, py: Python<'_>, column: &Column, on_word: bool) -> PyResult<(Vec<Ciphertext>, bool)> {
+        let (parts, believed) = detached(py, || {
+            let envelope = self.envelopes.of(column.bundle.key_id()?);
+            let trust = match column.bundle.trust(envelope.as_deref().map(|envelope| &envelope.key), on_word) {
+                Err(Unproven::NotAuthentic) => return Err(Unproven::NotAuthentic.into()),
+                trust => trust.unwrap_or(Trust::Nothing),
+            };
+            let read = |bytes| self.engine.read(bytes, trust);
+            let parts = column.bundle.all(CIPHERTEXT).map(read).collect::<Result<Vec<_>, _>>()?;
+            Ok((parts, !matches!(trust, Trust::Nothing)))
+        })?;
+        Ok((parts.into_iter().map(|cipher| Ciphertext::new(&self.engine, cipher)).collect(), believed))
     }
 }

@@ -15,6 +15,7 @@ use synchromesh::circuits::{
     SlotSum, inner_product,
 };
 use synchromesh::plan::{Plan, SchemeName};
+use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::{self, EvaluationKeys, KeyId, PublicKey, Randomness, SecretKey};
 use synchromesh::{bfv, bgv, ckks};
 use synchromesh_ring::Cpu;
@@ -52,6 +53,8 @@ pub(crate) struct State {
     pub(crate) error_bound: f64,
     /// Largest absolute value of a slot; infinite where messages are residues.
     pub(crate) bound: f64,
+    /// Whether its certificate is believed on the user's word.
+    pub(crate) on_word: bool,
 }
 
 /// The slots that a dimension of a map's matrix counts.
@@ -90,7 +93,7 @@ pub(crate) trait Engine: Send + Sync {
     fn multiply_matrices(&self, plan: &MatrixPlan, x: &[&Erased], y: &[&Erased]) -> Result<Vec<Erased>, Fault>;
     fn state(&self, x: &Erased) -> Result<State, Fault>;
     fn write(&self, x: &Erased) -> Result<Vec<u8>, Fault>;
-    fn read(&self, bytes: &[u8], trusted: bool) -> Result<Erased, Fault>;
+    fn read(&self, bytes: &[u8], trust: Trust<'_>) -> Result<Erased, Fault>;
 }
 
 /// Who encrypts.
@@ -130,7 +133,7 @@ pub(crate) trait Scheme: 'static {
     ) -> Result<Self::Ciphertext, Fault>;
     fn numbers(e: &Self::Evaluator, values: &Values) -> Result<Vec<<Self::Evaluator as Arithmetic>::Scalar>, Fault>;
     fn write(e: &Self::Evaluator, x: &Self::Ciphertext) -> Result<Vec<u8>, Fault>;
-    fn read(e: &Self::Evaluator, bytes: &[u8], trusted: bool) -> Result<Self::Ciphertext, Fault>;
+    fn read(e: &Self::Evaluator, bytes: &[u8], trust: Trust<'_>) -> Result<Self::Ciphertext, Fault>;
 }
 
 /// The evaluators of one context: one without keys, or on the dry device the only one; and one for each secret key.
@@ -316,8 +319,8 @@ where
         self.with(x, S::write)
     }
 
-    fn read(&self, bytes: &[u8], trusted: bool) -> Result<Erased, Fault> {
-        S::read(&self.plain, bytes, trusted).map(erased)
+    fn read(&self, bytes: &[u8], trust: Trust<'_>) -> Result<Erased, Fault> {
+        S::read(&self.plain, bytes, trust).map(erased)
     }
 }
 
@@ -380,18 +383,19 @@ where
 
 /// The engine of a plan on this machine's CPU.
 pub(crate) fn open(plan: &Plan) -> Result<Arc<dyn Keyed>, Fault> {
+    let routes = plan.routes.clone().map(Arc::new);
     Ok(match plan.scheme {
         SchemeName::Bfv => {
             let context = bfv::Context::new(plan.bfv()?)?;
-            Arc::new(Held::<Exact<bfv::Bfv, Cpu>>::new(bfv::Evaluator::new(&context, None)))
+            Arc::new(Held::<Exact<bfv::Bfv, Cpu>>::new(bfv::Evaluator::new(&context, None).with_routes(routes)))
         }
         SchemeName::Bgv => {
             let context = bgv::Context::new(plan.bgv()?)?;
-            Arc::new(Held::<Exact<bgv::Bgv, Cpu>>::new(bgv::Evaluator::new(&context, None)))
+            Arc::new(Held::<Exact<bgv::Bgv, Cpu>>::new(bgv::Evaluator::new(&context, None).with_routes(routes)))
         }
         SchemeName::Ckks => {
             let context = ckks::Context::new(plan.ckks()?)?;
-            Arc::new(Held::<Approximate<Cpu>>::new(ckks::Evaluator::new(&context, None)))
+            Arc::new(Held::<Approximate<Cpu>>::new(ckks::Evaluator::new(&context, None).with_routes(routes)))
         }
     })
 }

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use synchromesh::bundle::BundleError;
+use synchromesh::bundle::{BundleError, Unproven};
 use synchromesh_ring::ThreadsError;
 use synchromesh_rlwe::file::FileError;
 
@@ -15,6 +15,9 @@ pub(crate) enum Fault {
     /// A file of keys or ciphertexts.
     #[error(transparent)]
     Bundle(#[from] BundleError),
+    /// A file whose certificates nothing vouches for.
+    #[error(transparent)]
+    Unproven(#[from] Unproven),
     /// The making of triples.
     #[error(transparent)]
     Triples(#[from] synchromesh_triples::Error),
@@ -61,6 +64,7 @@ impl Fault {
         match self {
             Self::Library(error) => error.kind(),
             Self::Bundle(error) => error.kind(),
+            Self::Unproven(error) => error.kind(),
             Self::Triples(error) => error.kind(),
             Self::Threads(error) => error.kind(),
             Self::Own { kind, .. } => kind,
@@ -76,6 +80,7 @@ impl Fault {
             }
             Self::Library(error) => error.remedy(),
             Self::Bundle(error) => error.remedy(),
+            Self::Unproven(error) => error.remedy().to_owned(),
             Self::Triples(error) => error.remedy(),
             Self::Threads(error) => error.remedy().into(),
             Self::Own { remedy, .. } => (*remedy).to_owned(),

@@ -5,48 +5,56 @@ use std::path::PathBuf;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use synchromesh::bundle::{Bundle, CIPHERTEXT, COLUMN, ColumnHead, Kind, MAX_FILE_BYTES, PLAN};
+use synchromesh::bundle::{Bundle, CIPHERTEXT, ColumnHead, Kind, MAX_FILE_BYTES};
 use synchromesh_rlwe::file::{self, Access, Existing};
 
 use crate::context::bytes_of;
-use crate::fault::Fault;
 use crate::run::{detached, interruptible};
 
 /// The section of what Python knows of a column beyond its length.
-const TENSOR: &str = "tensor";
+pub(crate) const TENSOR: &str = "tensor";
 
-/// The file of an encrypted column of `rows` numbers: its plan, its name, its ciphertexts, and the tensor's description.
-#[pyfunction]
-pub(crate) fn encode_column<'py>(
-    py: Python<'py>,
-    plan: &str,
-    name: String,
-    rows: usize,
-    tensor: &[u8],
-    ciphertexts: Vec<Bound<'py, PyBytes>>,
-) -> PyResult<Bound<'py, PyBytes>> {
-    let head = ColumnHead { name, rows }.to_bytes().map_err(Fault::from)?;
-    let mut sections = vec![(PLAN, plan.as_bytes()), (COLUMN, &head[..]), (TENSOR, tensor)];
-    sections.extend(ciphertexts.iter().map(|bytes| (CIPHERTEXT, bytes.as_bytes())));
-    let bytes = detached(py, || Ok(Bundle::encode(Kind::Column, &sections)?))?;
-    Ok(PyBytes::new(py, &bytes))
+/// An encrypted column in a file, its bytes checked and its ciphertexts not yet read.
+#[pyclass(frozen, module = "synchromesh._native")]
+pub(crate) struct Column {
+    pub(crate) bundle: Bundle,
+    head: ColumnHead,
+    plan: String,
 }
 
-/// A column as its parts: plan, name, rows, the tensor's description, ciphertexts.
-type Column<'py> = (String, String, usize, Option<Bound<'py, PyBytes>>, Vec<Bound<'py, PyBytes>>);
+#[pymethods]
+impl Column {
+    #[staticmethod]
+    fn decode(py: Python<'_>, bytes: &Bound<'_, PyArray1<u8>>) -> PyResult<Self> {
+        let bytes = bytes_of(bytes)?;
+        detached(py, || {
+            let bundle = Bundle::decode(bytes)?.require(Kind::Column)?;
+            let (plan, head) = (bundle.plan()?.to_json()?, ColumnHead::of(&bundle)?);
+            Ok(Self { bundle, head, plan })
+        })
+    }
 
-/// The plan, name, rows, tensor's description (if Python wrote the file) and ciphertexts of a column.
-#[pyfunction]
-pub(crate) fn decode_column<'py>(py: Python<'py>, bytes: &Bound<'py, PyArray1<u8>>) -> PyResult<Column<'py>> {
-    let bytes = bytes_of(bytes)?;
-    let (bundle, plan, head) = detached(py, || {
-        let bundle = Bundle::decode(bytes)?.require(Kind::Column)?;
-        let (plan, head) = (bundle.plan()?.to_json()?, ColumnHead::of(&bundle)?);
-        Ok((bundle, plan, head))
-    })?;
-    let tensor = bundle.all(TENSOR).next().map(|bytes| PyBytes::new(py, bytes));
-    let ciphertexts = bundle.all(CIPHERTEXT).map(|bytes| PyBytes::new(py, bytes)).collect();
-    Ok((plan, head.name, head.rows, tensor, ciphertexts))
+    #[getter]
+    fn plan(&self) -> &str {
+        &self.plan
+    }
+
+    #[getter]
+    const fn rows(&self) -> usize {
+        self.head.rows
+    }
+
+    /// Number of ciphertexts.
+    #[getter]
+    fn parts(&self) -> usize {
+        self.bundle.all(CIPHERTEXT).count()
+    }
+
+    /// The tensor's description, if Python wrote the file.
+    #[getter]
+    fn tensor<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.bundle.all(TENSOR).next().map(|bytes| PyBytes::new(py, bytes))
+    }
 }
 
 /// Writes a file whole or not at all.

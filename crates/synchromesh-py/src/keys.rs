@@ -7,6 +7,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use synchromesh::bundle::{Bundle, KEY, Kind, MAX_FILE_BYTES};
+use synchromesh::rlwe::wire;
 use synchromesh::rlwe::{self, KeyId};
 use synchromesh_rlwe::file::{self, Access, Existing};
 use zeroize::Zeroizing;
@@ -74,9 +75,32 @@ impl Filed for rlwe::EvaluationKeys {
     }
 }
 
+/// An envelope key, and the secret key whose files it is for.
+pub(crate) struct Envelope {
+    pub(crate) key: wire::EnvelopeKey,
+    pub(crate) id: KeyId,
+}
+
+impl Filed for Envelope {
+    const KIND: Kind = Kind::EnvelopeKey;
+
+    fn id(&self) -> KeyId {
+        self.id
+    }
+
+    fn write(&self, context: &rlwe::Context) -> Result<Zeroizing<Vec<u8>>, rlwe::Error> {
+        self.key.to_container(context.params(), self.id)
+    }
+
+    fn read(context: &rlwe::Context, bytes: &[u8]) -> Result<Self, rlwe::Error> {
+        let (key, id) = wire::EnvelopeKey::from_container(context.params(), bytes)?;
+        Ok(Self { key, id })
+    }
+}
+
 /// The file of a key with its plan.
 fn filed<K: Filed>(context: &Context, key: &K) -> Result<Zeroizing<Vec<u8>>, Fault> {
-    context.bundle(K::KIND, &key.write(context.keyed()?.rlwe())?)
+    context.bundle(K::KIND, &key.write(context.keyed()?.rlwe())?, key.id())
 }
 
 /// The context and the key of a file: of `context` if there is one, else of the plan that the file names.
@@ -96,18 +120,21 @@ fn of_file<K: Filed>(
             }
         };
         let key = K::read(context.keyed()?.rlwe(), bundle.one(KEY)?)?;
+        if let Some(envelope) = context.envelopes.of(key.id()) {
+            bundle.authentic(Some(&envelope.key))?;
+        }
         Ok((context, Arc::new(key)))
     })
 }
 
 /// A Python class around a key, with the methods that all keys have and those in braces.
 macro_rules! key_class {
-    ($(#[$doc:meta])* $name:ident, { $($own:tt)* }) => {
+    ($(#[$doc:meta])* $name:ident($key:ty), { $($own:tt)* }) => {
         $(#[$doc])*
         #[pyclass(frozen, module = "synchromesh._native")]
         pub(crate) struct $name {
             pub(crate) context: Context,
-            pub(crate) key: Arc<rlwe::$name>,
+            pub(crate) key: Arc<$key>,
         }
 
         #[pymethods]
@@ -129,8 +156,8 @@ macro_rules! key_class {
 
 /// A key class whose keys may go to others, as bytes.
 macro_rules! shared_key_class {
-    ($(#[$doc:meta])* $name:ident, { $($own:tt)* }) => {
-        key_class! { $(#[$doc])* $name, {
+    ($(#[$doc:meta])* $name:ident($key:ty), { $($own:tt)* }) => {
+        key_class! { $(#[$doc])* $name($key), {
             fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 let (context, key) = (self.context.clone(), Arc::clone(&self.key));
                 Ok(PyBytes::new(py, &interruptible(py, move || filed(&context, &*key))?))
@@ -152,41 +179,55 @@ macro_rules! shared_key_class {
     };
 }
 
-key_class! {
-    /// A secret key. Its bytes are written to files of mode 0600 and shown nowhere else.
-    SecretKey, {
+/// A key class whose keys go to files of mode 0600 and nowhere else.
+macro_rules! kept_key_class {
+    ($(#[$doc:meta])* $name:ident($key:ty), { $($own:tt)* }) => {
+        key_class! { $(#[$doc])* $name($key), {
+            $($own)*
+
+            /// Writes the key to a file that only its owner may read.
+            fn save(&self, py: Python<'_>, path: PathBuf, replace: bool) -> PyResult<()> {
+                let (context, key) = (self.context.clone(), Arc::clone(&self.key));
+                interruptible(py, move || {
+                    let existing = if replace { Existing::Replace } else { Existing::Keep };
+                    Ok(file::write(&path, &filed(&context, &*key)?, Access::Secret, existing)?)
+                })
+            }
+
+            #[staticmethod]
+            #[pyo3(signature = (path, context=None))]
+            fn load(py: Python<'_>, path: PathBuf, context: Option<Bound<'_, Context>>) -> PyResult<Self> {
+                let bytes = interruptible(py, move || Ok(Zeroizing::new(file::read(&path, MAX_FILE_BYTES)?)))?;
+                let (context, key) = of_file(py, bytes, context)?;
+                Ok(Self { context, key })
+            }
+        } }
+    };
+}
+
+kept_key_class! {
+    /// A secret key.
+    SecretKey(rlwe::SecretKey), {
         fn decrypt<'py>(&self, py: Python<'py>, ciphertext: &Ciphertext, complex: bool) -> PyResult<Bound<'py, PyAny>> {
             let (keyed, key, cipher) = (self.context.keyed()?, &self.key, &ciphertext.cipher);
             detached(py, || keyed.decrypt(key, cipher, complex))?.into_array(py)
         }
-
-        /// Writes the key to a file that only its owner may read.
-        fn save(&self, py: Python<'_>, path: PathBuf, replace: bool) -> PyResult<()> {
-            let (context, key) = (self.context.clone(), Arc::clone(&self.key));
-            interruptible(py, move || {
-                let existing = if replace { Existing::Replace } else { Existing::Keep };
-                Ok(file::write(&path, &filed(&context, &*key)?, Access::Secret, existing)?)
-            })
-        }
-
-        #[staticmethod]
-        #[pyo3(signature = (path, context=None))]
-        fn load(py: Python<'_>, path: PathBuf, context: Option<Bound<'_, Context>>) -> PyResult<Self> {
-            let bytes = interruptible(py, move || Ok(Zeroizing::new(file::read(&path, MAX_FILE_BYTES)?)))?;
-            let (context, key) = of_file(py, bytes, context)?;
-            Ok(Self { context, key })
-        }
     }
+}
+
+kept_key_class! {
+    /// The key under which files are authenticated: who holds it is trusted to state certificates.
+    EnvelopeKey(Envelope), {}
 }
 
 shared_key_class! {
     /// A key to encrypt with.
-    PublicKey, {}
+    PublicKey(rlwe::PublicKey), {}
 }
 
 shared_key_class! {
     /// Keys to multiply and rotate with.
-    EvaluationKeys, {
+    EvaluationKeys(rlwe::EvaluationKeys), {
         #[getter]
         fn count(&self) -> usize {
             self.key.iter().len()

@@ -31,9 +31,9 @@ mod _native {
     #[pymodule_export]
     use crate::fault::Cause;
     #[pymodule_export]
-    use crate::files::{decode_column, encode_column, read_file, write_file};
+    use crate::files::{Column, read_file, write_file};
     #[pymodule_export]
-    use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
+    use crate::keys::{EnvelopeKey, EvaluationKeys, PublicKey, SecretKey};
     #[pymodule_export]
     use crate::matrices::MatrixProduct;
     #[pymodule_export]

@@ -6,10 +6,12 @@ import gc
 import os
 import pickle
 import stat
+import struct
 import subprocess
 
 import numpy as np
 import pytest
+from blake3 import blake3
 
 import synchromesh as sm
 from synchromesh import errors
@@ -19,27 +21,98 @@ def test_a_session_through_files(each, tmp_path):
     x = each.numbers(30)
     each.keys.save(tmp_path / "keys")
     each.encrypt(x).save(tmp_path / "x.ct")
-    mode = stat.S_IMODE(os.stat(tmp_path / "keys/secret.key").st_mode)
-    assert mode == 0o600
-
+    for name in ("envelope.key", "secret.key"):
+        assert stat.S_IMODE(os.stat(tmp_path / "keys" / name).st_mode) == 0o600
     server = sm.EvaluationKeys.load(tmp_path / "keys/eval.keys")
-    context = server.context.add_keys(server)
-    y = sm.Tensor.load(tmp_path / "x.ct", context, trust_certificate=True)
+    context = server.context.add_keys(server, sm.EnvelopeKey.load(tmp_path / "keys/envelope.key"))
+    y = sm.Tensor.load(tmp_path / "x.ct", context)
     (y * y + 1).save(tmp_path / "y.ct")
 
     secret = sm.SecretKey.load(tmp_path / "keys/secret.key")
-    z = sm.Tensor.load(tmp_path / "y.ct", secret.context, trust_certificate=True)
+    z = sm.Tensor.load(tmp_path / "y.ct", secret.context)
     assert np.abs(secret.decrypt(z) - (x * x + 1)).max() < 1e-3
     with pytest.raises(errors.FileError):
         each.keys.save(tmp_path / "keys")
 
 
-def test_certificates_are_claims(each):
-    data = each.encrypt(each.numbers(3)).to_bytes()
+SEALED = 2 * blake3().digest_size
+
+
+def forged(data, sealed):
+    """``data`` with tiny certificates in all its ciphertexts, and every checksum made anew that needs no key."""
+    out = bytearray(data)
+    mark, at = b"\x89SMESH\r\n", -1
+    while (at := out.find(mark, at + 1)) >= 0:
+        (kind,), (length,) = struct.unpack_from("<H", out, at + 10), struct.unpack_from("<Q", out, at + 64)
+        if kind == 5:
+            struct.pack_into("<ii", out, at + 76 + 4, -(50 << 10), -(50 << 10))
+            end = at + 76 + length
+            out[end : end + 32] = blake3(bytes(out[at:end])).digest()
+    end = len(out) - (SEALED if sealed else SEALED // 2)
+    out[end : end + 32] = blake3(bytes(out[:end])).digest()
+    return bytes(out)
+
+
+def stripped(data):
+    """A sealed file without its authentication code, as one that was written without an envelope key."""
+    out = bytearray(data[: -SEALED // 2])
+    struct.pack_into("<H", out, 8, 1)
+    return forged(out, sealed=False)
+
+
+def doubted(each, data):
+    """Fails unless nothing is done with ``data``, which nobody vouches for, without the user's word."""
     with pytest.raises(errors.NoiseError) as caught:
         each.keys.secret.decrypt(each.context.read(data))
     assert caught.value.kind == "unknown_noise"
-    assert each.context.read(data, trust_certificate=True).shape == (3,)
+    told = each.context.read(data, trust_certificate=True)
+    each.keys.secret.decrypt(told)
+    # What is computed from it is not vouched for either.
+    with pytest.raises(errors.NoiseError):
+        each.keys.secret.decrypt(each.context.read((told + told).to_bytes()))
+
+
+def test_forged_certificates_are_not_believed(each):
+    """The attack: eight bytes of a file changed, all plain checksums right."""
+    x = each.numbers(3)
+    data = each.encrypt(x).to_bytes()
+    each.check(each.context.read(data), x)
+    with pytest.raises(errors.DecodeError) as caught:
+        each.context.read(forged(data, sealed=True))
+    assert caught.value.kind == "not_authentic"
+    doubted(each, stripped(data))
+    # Results are authenticated as what they were computed from.
+    each.check(each.context.read((each.context.read(data) * 2).to_bytes()), 2 * x)
+
+
+def test_files_of_whoever_has_no_envelope_key(each, tmp_path):
+    x = each.numbers(3)
+    each.keys.save(tmp_path)
+    stranger = sm.PublicKey.load(tmp_path / "public.key", sm.Context(each.context.plan, insecure=True))
+    doubted(each, stranger.context.encrypt(x, stranger).to_bytes())
+    with pytest.raises(errors.NoiseError):
+        sm.SecretKey.load(tmp_path / "secret.key", stranger.context).decrypt(
+            stranger.context.read(each.encrypt(x).to_bytes())
+        )
+    # Keys are bound to the envelope key too.
+    other = stranger.context.keygen()
+    stranger.context.add_keys(sm.EnvelopeKey.load(tmp_path / "envelope.key", stranger.context))
+    with pytest.raises(errors.DecodeError) as caught:
+        sm.PublicKey.from_bytes(swapped(each.keys.public.to_bytes()), stranger.context)
+    assert caught.value.kind == "not_authentic"
+    assert sm.PublicKey.from_bytes(other.public.to_bytes(), stranger.context).key_id == other.public.key_id
+
+
+def swapped(data):
+    """A public key with another seed, its checksums made anew."""
+    out = bytearray(data)
+    at = out.find(b"\x89SMESH\r\n")
+    (length,) = struct.unpack_from("<Q", out, at + 64)
+    out[at + 76] ^= 1
+    end = at + 76 + length
+    out[end : end + 32] = blake3(bytes(out[at:end])).digest()
+    out[-SEALED:-32] = blake3(bytes(out[:-SEALED])).digest()
+    return bytes(out)
 
 
 def test_files_of_insecure_plans_need_the_word(tmp_path):
@@ -82,6 +155,8 @@ def test_pickles_with_buffers_out_of_band(each):
 def test_secret_keys_are_neither_pickled_nor_shown(each):
     with pytest.raises(pickle.PicklingError, match="save"):
         pickle.dumps(each.keys.secret)
+    with pytest.raises(pickle.PicklingError, match="save"):
+        pickle.dumps(each.keys.envelope)
     for thing in (*each.keys, each.context, each.encrypt(each.numbers(2)), each.context.plan):
         assert len(repr(thing)) < 300
     names = {n for n in dir(each.keys.secret._native) if not n.startswith("__")}
@@ -114,9 +189,14 @@ def test_the_command_line_reads_and_writes_the_same_files(tmp_path):
     public = sm.PublicKey.load(tmp_path / "keys/public.key")
     x = np.arange(10)
     public.context.encrypt(x, public).save(tmp_path / "x.ct")
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run("eval", "x*x + 3", "--keys", "keys", "x=x.ct", "--out", "y.ct")
+    assert b"--trust-certificate" in caught.value.stderr
+    public.context.add_keys(sm.EnvelopeKey.load(tmp_path / "keys/envelope.key"))
+    public.context.encrypt(x, public).save(tmp_path / "x.ct")
     run("eval", "x*x + 3", "--keys", "keys", "x=x.ct", "--out", "y.ct")
     secret = sm.SecretKey.load(tmp_path / "keys/secret.key")
-    y = sm.Tensor.load(tmp_path / "y.ct", secret.context, trust_certificate=True)
+    y = sm.Tensor.load(tmp_path / "y.ct", secret.context)
     assert secret.decrypt(y).tolist() == (x * x + 3).tolist()
     (y + 1).save(tmp_path / "z.ct")
     run("decrypt", "--keys", "keys", "--in", "z.ct", "--out", "z.csv")

@@ -97,8 +97,7 @@ def test_what_cannot_be_says_why():
 
 def test_keys_for_rotations_low_down_are_trimmed():
     plan = sm.plan(scheme="bgv", depth=2, rotations=[1], security="insecure")
-    fields = json.loads(plan.to_json())
-    low = sm.Plan.from_json(json.dumps(fields | {"rotation_level": 0}))
+    low = sm.plan(scheme="bgv", depth=2, rotations=[1], security="insecure", rotation_level=0)
     whole, trimmed = sm.Context(plan, insecure=True), sm.Context(low, insecure=True)
     keys = trimmed.keygen()
     assert keys.evaluation.nbytes < whole.keygen().evaluation.nbytes
@@ -106,3 +105,83 @@ def test_keys_for_rotations_low_down_are_trimmed():
     assert (keys.secret.decrypt(x.at_level(0).rotate(1))[:7] == np.arange(1, 8)).all()
     with pytest.raises(errors.MissingKeyError, match="trimmed"):
         x.rotate(1)
+
+
+OPTIONS = [
+    {},
+    {"rotations": [1, -2], "swap": True},
+    {"additions": 3},
+    {"min_slots": 600},
+    {"max_key_bytes": 280_000, "rotations": [1, 2, 3, 5]},
+    {"max_memory_bytes": 100_000_000},
+    {"max_digits": 2},
+    {"width": 40},
+    {"prime_switching": (1, 2)},
+    {"leading_levels": 1},
+    {"leading_levels": 2, "rotations": [1]},
+    {"leading_levels": 3},
+    {"prime_switching": (1, 2), "leading_levels": 1, "rotations": [1], "swap": True},
+    {"rotation_level": 1, "rotations": [1]},
+    {"t": 12289, "static_levels": True},
+    {"precision": 15},
+]
+
+
+@pytest.mark.parametrize("scheme", ["bfv", "bgv", "ckks"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_option_computes_in_several_steps(scheme, options, tmp_path):
+    exact = scheme != "ckks"
+    only = {"t": exact, "static_levels": scheme == "bgv", "precision": not exact}
+    if not all(only.get(name, True) for name in options):
+        pytest.skip("not for this scheme")
+    coarse = {"precision": 12} if "additions" in options and not exact else {}
+    plan = sm.plan(scheme=scheme, depth=3, security="insecure", **({"additions": 1} | coarse | options))
+    client = sm.Context(plan, insecure=True)
+    keys = client.keygen()
+    if "max_key_bytes" in options:
+        assert keys.evaluation.nbytes <= options["max_key_bytes"]
+    keys.save(tmp_path)
+    values = np.array([3, -4, 5, 0, 2])
+    values = values if exact else values / 8
+    client.encrypt(values).save(tmp_path / "x.ct")
+    # Each step reads what the one before wrote.
+    server = sm.Context(plan, insecure=True)
+    server.add_keys(sm.EvaluationKeys.load(tmp_path / "eval.keys", server))
+    server.add_keys(sm.EnvelopeKey.load(tmp_path / "envelope.key", server))
+
+    def step(name, work, *inputs):
+        work(*(sm.Tensor.load(tmp_path / f"{i}.ct", server) for i in inputs)).save(tmp_path / f"{name}.ct")
+
+    step("y", lambda x: x * x, "x")
+    step("z", lambda x, y: x * y + x, "x", "y")
+    step("w", lambda y, z: y * z, "y", "z")
+    y, z = values**2, values**3 + values
+    for name, expected in (("y", y), ("z", z), ("w", y * z)):
+        found = keys.secret.decrypt(sm.Tensor.load(tmp_path / f"{name}.ct", client))
+        assert np.abs(found - expected).max() <= (0 if exact else 1e-3)
+    if 1 in options.get("rotations", []):
+        step("r", lambda x: x.at_level(min(x.level, 1)).rotate(1), "x")
+        found = keys.secret.decrypt(sm.Tensor.load(tmp_path / "r.ct", client))
+        assert np.abs(found[:4] - values[1:]).max() <= (0 if exact else 1e-3)
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("scheme", "bfv"),
+        ("slots", 99),
+        ("key_bytes", 1),
+        ("depth", 1 << 20),
+        ("security_bits", 300.0),
+        ("rotations", [-(1 << 62)]),
+        ("log2_p_fail", -1000.0),
+    ],
+)
+def test_fields_that_the_parameters_do_not_make_are_refused(field, value):
+    fields = json.loads(sm.plan(scheme="bgv", depth=1, security="insecure").to_json())
+    with pytest.raises(errors.SynchromeshError, match=field) as caught:
+        sm.Plan.from_json(json.dumps(fields | {field: value}))
+    assert caught.value.kind == "plan_field"
+    # A forecast that is gone is made anew.
+    del fields["memory"]
+    assert sm.Plan.from_json(json.dumps(fields)).depth == 1

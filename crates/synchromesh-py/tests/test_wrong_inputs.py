@@ -82,6 +82,7 @@ def entry_points(each):
         "public": (sm.PublicKey.from_bytes, ["context"]),
         "evaluation": (sm.EvaluationKeys.from_bytes, ["context"]),
         "load": (sm.SecretKey.load, ["context"]),
+        "envelope": (sm.EnvelopeKey.load, ["context"]),
         "plan": (lambda a, **k: sm.plan(a, **k), ["shapes", "scheme", "t", "security", "bounds", "precision"]),
         "from_json": (sm.Plan.from_json, []),
         "add": (lambda a: tensor + a, []),

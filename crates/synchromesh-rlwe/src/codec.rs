@@ -2,6 +2,7 @@
 
 mod certificate;
 mod ciphertext;
+mod envelope;
 mod keys;
 mod params;
 
@@ -12,10 +13,11 @@ use synchromesh_ring::{Backend, Domain, IndexSet, Poly};
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::noise::Noise;
 use crate::params::Params;
 use crate::wire::{
-    EnvelopeKey, Expected, HEADER_BYTES, KeyId, ObjectType, ParamsDigest, Reader, SCHEME_HEADER_LIMIT, TRAILER_BYTES,
-    WireError, Writer, limb_bytes,
+    Authentic, EnvelopeKey, Expected, HEADER_BYTES, KeyId, ObjectType, ParamsDigest, Reader, SCHEME_HEADER_LIMIT,
+    TRAILER_BYTES, WireError, Writer, limb_bytes,
 };
 
 /// Bytes of a seed.
@@ -35,7 +37,10 @@ pub enum Trust<'a> {
     Nothing,
     /// The container is authenticated under this key, which only honest parties hold.
     Envelope(&'a EnvelopeKey),
-    /// The caller says so: `trust_certificate`. For one's own files, and makers trusted by other means.
+    /// The container is part of a whole that was found authentic under such a key.
+    Enclosed(Authentic),
+    /// The caller says so: `trust_certificate`. For one's own files, and makers trusted by other means. Whatever is
+    /// computed from it remembers ([`Noise::is_on_word`]), and is neither released nor authenticated.
     Certificate,
 }
 
@@ -45,14 +50,18 @@ impl<'a> Trust<'a> {
     pub const fn envelope(self) -> Option<&'a EnvelopeKey> {
         match self {
             Self::Envelope(key) => Some(key),
-            Self::Nothing | Self::Certificate => None,
+            Self::Nothing | Self::Enclosed(_) | Self::Certificate => None,
         }
     }
 
-    /// Whether a certificate is believed.
+    /// What is known of an error of which a file claims this.
     #[must_use]
-    pub const fn believes(self) -> bool {
-        !matches!(self, Self::Nothing)
+    pub const fn judge(self, claimed: Noise) -> Noise {
+        match self {
+            Self::Nothing => Noise::UNKNOWN,
+            Self::Envelope(_) | Self::Enclosed(_) => claimed,
+            Self::Certificate => claimed.on_word(),
+        }
     }
 }
 
@@ -67,6 +76,7 @@ pub fn largest_container(params: &Params, object: ObjectType) -> u64 {
         ObjectType::PublicKey => keys::public_key_bytes(params),
         ObjectType::SwitchKeySet => keys::largest_key_set_bytes(params),
         ObjectType::Ciphertext => ciphertext::largest_bytes(params),
+        ObjectType::EnvelopeKey => envelope::BYTES,
         _ => return 0,
     };
     payload.saturating_add((HEADER_BYTES + TRAILER_BYTES) as u64)

@@ -169,6 +169,14 @@ pub enum Error {
         /// Level of the result.
         level: usize,
     },
+    /// A certificate that is believed on somebody's word was to be vouched for.
+    #[error(
+        "the certificate of an operand was read from a file and believed on the user's word; {what} needs one that is proven"
+    )]
+    OnWord {
+        /// What was to be made of it.
+        what: &'static str,
+    },
 }
 
 impl Error {
@@ -198,6 +206,7 @@ impl Error {
             Self::Components { .. } => "components",
             Self::Noise { .. } => "noise",
             Self::UnknownNoise { .. } => "unknown_noise",
+            Self::OnWord { .. } => "certificate_on_word",
         }
     }
 
@@ -255,6 +264,11 @@ impl Error {
             Self::UnknownNoise { .. } => "exchange ciphertexts under an envelope key, or, if their maker is trusted, \
                  read them with the explicit word trust_certificate"
                 .to_owned(),
+            Self::OnWord { .. } => {
+                "have the file's maker authenticate it under the envelope key, or encrypt and compute \
+                 again where that key is"
+                    .to_owned()
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Widths are powers of two, sigma = 2^k, sampled exactly by rejection from a discrete Laplace distribution of scale
 //! 2^k (Canonne, Kamath and Steinke, NeurIPS 2020, algorithms 1 to 3): all probabilities are exponentials of rationals,
 //! which integers decide. Beyond 2^48 a sample of width 2^48 is multiplied by the power of two that is missing and a
-//! uniform number below it added. How long rejection takes depends on samples that are thrown away and on the sizes of
+//! uniform number below it added. [`nested`] has one noise for all widths, each that of the width below and more. How long rejection takes depends on samples that are thrown away and on the sizes of
 //! those that are kept, which says nothing about the key.
 
 use synchromesh_ring::sampler::{Purpose, Seed, Stream};
@@ -17,6 +17,9 @@ const EXACT_BITS: u32 = 48;
 
 /// log2 of the widest sigma.
 pub const MAX_BITS: u32 = 118;
+
+/// log2 of the narrowest sigma of [`nested`].
+pub const MIN_BITS: u32 = 16;
 
 impl<B: Backend> SecretKey<B> {
     /// A seed that depends on this key and on `subject`, which may be any bytes: one key and subject, one seed. Without
@@ -40,13 +43,41 @@ impl<B: Backend> SecretKey<B> {
     }
 }
 
+/// A variance: 4^bits or three times that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Variance {
+    Once,
+    Thrice,
+}
+
 /// `count` independent samples of the discrete Gaussian of sigma = 2^`bits`; `bits` is at most [`MAX_BITS`].
 #[must_use]
 pub fn gaussian(seed: &Seed, bits: u32, count: usize) -> Zeroizing<Vec<i128>> {
+    samples(seed, Variance::Once, bits, count)
+}
+
+/// As [`gaussian`], for [`MIN_BITS`] to [`MAX_BITS`], so that for one seed the samples of a width are those of the width
+/// below plus independent ones of the variance that is missing.
+///
+/// With sigma_0 = 2^16 the sum is sigma_0 and sqrt(3) 2^j for j = 16 .. `bits`, each of them a discrete Gaussian far above
+/// the smoothing parameter of the integers: the sum is one of width 2^`bits` but for a factor of 1 + 2^-2^30.
+#[must_use]
+pub fn nested(seed: &Seed, bits: u32, count: usize) -> Zeroizing<Vec<i128>> {
+    let mut sum = samples(&seed.derive("narrowest", 0), Variance::Once, MIN_BITS, count);
+    for step in MIN_BITS..bits.min(MAX_BITS) {
+        let more = samples(&seed.derive("wider", step.into()), Variance::Thrice, step, count);
+        // At most 2^127, but for samples of more than 2^7 sigma.
+        sum.iter_mut().zip(more.iter()).for_each(|(x, y)| *x = x.saturating_add(*y));
+    }
+    sum
+}
+
+/// `count` independent samples of this variance at 4^`bits`.
+fn samples(seed: &Seed, variance: Variance, bits: u32, count: usize) -> Zeroizing<Vec<i128>> {
     let mut source = Source::new(seed);
     let exact = bits.min(EXACT_BITS);
     let rest = bits.min(MAX_BITS) - exact;
-    let sample = |_| (source.gaussian(exact) << rest) + source.bits(rest) as i128;
+    let sample = |_| (source.gaussian(variance, exact) << rest) + source.bits(rest) as i128;
     Zeroizing::new((0..count).map(sample).collect())
 }
 
@@ -94,32 +125,32 @@ impl Source {
         }
     }
 
-    /// True with probability exp(-numerator / 2^log2_denominator), for a quotient of at most 1.
-    fn exp_small(&mut self, numerator: u128, log2_denominator: u32) -> bool {
+    /// True with probability exp(-numerator / (factor 2^log2)), for a quotient of at most 1.
+    fn exp_small(&mut self, numerator: u128, (factor, log2): (u64, u32)) -> bool {
         let mut k = 1;
-        // Uniform below 2^log2_denominator k.
-        while self.bits(log2_denominator) * u128::from(k) + u128::from(self.below(k)) < numerator {
+        // Uniform below factor k 2^log2.
+        while self.bits(log2) * u128::from(factor * k) + u128::from(self.below(factor * k)) < numerator {
             k += 1;
         }
         k % 2 == 1
     }
 
-    /// True with probability exp(-numerator / 2^log2_denominator).
-    fn exp(&mut self, numerator: u128, log2_denominator: u32) -> bool {
-        let whole = numerator >> log2_denominator;
-        (0..whole).all(|_| self.exp_small(1, 0))
-            && self.exp_small(numerator & ((1 << log2_denominator) - 1), log2_denominator)
+    /// True with probability exp(-numerator / (factor 2^log2)).
+    fn exp(&mut self, numerator: u128, (factor, log2): (u64, u32)) -> bool {
+        let denominator = u128::from(factor) << log2;
+        (0..numerator / denominator).all(|_| self.exp_small(1, (1, 0)))
+            && self.exp_small(numerator % denominator, (factor, log2))
     }
 
     /// The discrete Laplace distribution: x with probability proportional to exp(-|x| / 2^bits).
     fn laplace(&mut self, bits: u32) -> i128 {
         loop {
             let low = self.bits(bits);
-            if !self.exp_small(low, bits) {
+            if !self.exp_small(low, (1, bits)) {
                 continue;
             }
             let mut high = 0u128;
-            while self.exp_small(1, 0) {
+            while self.exp_small(1, (1, 0)) {
                 high += 1;
             }
             let magnitude = (low + (high << bits)) as i128;
@@ -130,13 +161,21 @@ impl Source {
         }
     }
 
-    /// x with probability proportional to exp(-x^2 / 2^(2 bits + 1)).
-    fn gaussian(&mut self, bits: u32) -> i128 {
+    /// x with probability proportional to exp(-x^2 / (2 sigma^2)), sigma^2 = 4^bits once or three times; in the latter
+    /// case `bits` is 1 or more.
+    ///
+    /// From a Laplace distribution of scale T = sigma or 2 / sqrt(3) sigma, a power of two, kept with probability
+    /// exp(-(|x| - sigma^2 / T)^2 / (2 sigma^2)).
+    fn gaussian(&mut self, variance: Variance, bits: u32) -> i128 {
+        let (scale, centre, denominator) = match variance {
+            Variance::Once => (bits, 1 << bits, (1, 2 * bits + 1)),
+            Variance::Thrice => (bits + 1, 3 << (bits - 1), (3, 2 * bits + 1)),
+        };
         loop {
-            let x = self.laplace(bits);
+            let x = self.laplace(scale);
             // Beyond 2^8 sigma lies a part of 2^-47000.
-            let excess = x.unsigned_abs().abs_diff(1 << bits);
-            if excess >> (bits + 8) == 0 && self.exp(excess * excess, 2 * bits + 1) {
+            let excess = x.unsigned_abs().abs_diff(centre);
+            if excess >> (bits + 8) == 0 && self.exp(excess * excess, denominator) {
                 return x;
             }
         }
@@ -160,6 +199,40 @@ mod tests {
             let within = scaled.iter().filter(|x| x.abs() < 2.0).count() as f64 / scaled.len() as f64;
             assert!(bits < 5 || (within - 0.9545).abs() < 0.006, "{bits}: {within}");
             assert_eq!(*samples, *gaussian(&Seed::from_bytes([bits as u8; 32]), bits, 40_000));
+        }
+    }
+
+    #[test]
+    fn each_width_is_the_one_below_and_independent_noise() {
+        let seed = Seed::from_bytes([7; 32]);
+        let all = [16, 17, 20, 48, 49, 60].map(|bits| (bits, nested(&seed, bits, 20_000)));
+        for (i, (a, narrow)) in all.iter().enumerate() {
+            let covariance = |x: &[i128], y: &[i128], log2: u32| {
+                let unit = f64::from(log2).exp2();
+                x.iter().zip(y).map(|(x, y)| *x as f64 / unit * (*y as f64 / unit)).sum::<f64>() / x.len() as f64
+            };
+            assert!((covariance(narrow, narrow, *a) - 1.0).abs() < 0.05, "{a}");
+            for (b, wide) in &all[i + 1..] {
+                let more: Vec<i128> = wide.iter().zip(narrow.iter()).map(|(x, y)| x - y).collect();
+                // 4^b - 4^a, and no part of the narrower one.
+                let missing = 1.0 - f64::from(a * 2).exp2() / f64::from(b * 2).exp2();
+                assert!((covariance(&more, &more, *b) - missing).abs() < 0.05, "{a} {b}");
+                let unit = f64::from(b - a).exp2();
+                assert!((covariance(&more, narrow, *a) / unit).abs() < 0.05, "{a} {b}");
+            }
+        }
+        assert_eq!(*nested(&seed, 0, 9), *nested(&seed, MIN_BITS, 9));
+    }
+
+    #[test]
+    fn three_times_a_variance_has_the_probabilities_of_its_definition() {
+        let samples = samples(&Seed::from_bytes([3; 32]), Variance::Thrice, 1, 60_000);
+        let weight = |x: i128| (-((x * x) as f64) / 24.0).exp();
+        let total: f64 = (-60..=60).map(weight).sum();
+        for x in -8..=8i128 {
+            let expected = weight(x) / total;
+            let seen = samples.iter().filter(|&&y| y == x).count() as f64 / samples.len() as f64;
+            assert!((seen - expected).abs() < 4.5 * (expected / samples.len() as f64).sqrt(), "{x}: {seen} {expected}");
         }
     }
 

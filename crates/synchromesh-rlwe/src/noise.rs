@@ -76,6 +76,9 @@ pub struct Noise {
     origins: Origins,
     /// Whether it is independent of the ciphertext's components, taken to be uniform; see [`Noise::plus_switching`].
     detached: bool,
+    /// Whether what is known was read from a file and is believed on the user's word; see [`Noise::on_word`].
+    #[serde(default)]
+    on_word: bool,
     /// The average case.
     pub average: Average,
     /// The models of the papers.
@@ -92,6 +95,7 @@ impl Noise {
         norm: f64::NEG_INFINITY,
         origins: Origins::NONE,
         detached: true,
+        on_word: false,
         average: Average::ZERO,
         reference: Reference::ZERO,
     };
@@ -107,6 +111,7 @@ impl Noise {
         norm: f64::INFINITY,
         origins: Origins::ANY,
         detached: false,
+        on_word: false,
         average: Average::UNKNOWN,
         reference: Reference::UNKNOWN,
     };
@@ -149,6 +154,26 @@ impl Noise {
         let reference = Reference::gaussian(sigma);
         let detached = false;
         Self { reference, detached, ..both }.plus(Self::at_most(remainder)).with_origins(Origins::ANY)
+    }
+
+    /// The same, believed because the user says so and for no other reason. Whatever an operation makes of it is too.
+    #[must_use]
+    pub const fn on_word(self) -> Self {
+        Self { on_word: true, ..self }
+    }
+
+    /// Whether anything that this was computed from is believed on the user's word only.
+    #[must_use]
+    pub const fn is_on_word(&self) -> bool {
+        self.on_word
+    }
+
+    /// Fails for what is believed on the user's word.
+    ///
+    /// # Errors
+    /// [`Error::OnWord`], of `what` was to be made.
+    pub const fn require_proven(&self, what: &'static str) -> Result<(), Error> {
+        if self.on_word { Err(Error::OnWord { what }) } else { Ok(()) }
     }
 
     /// The two numbers that files hold: w and products join the remainder.
@@ -207,6 +232,7 @@ impl Noise {
             norm: log2_add(self.norm, other.norm),
             origins: self.origins.union(&other.origins),
             detached: self.detached && other.detached && !self.shares(&other),
+            on_word: self.on_word || other.on_word,
             average: self.average.plus(&other.average),
             reference: self.reference.plus(&other.reference),
         }
@@ -297,6 +323,7 @@ impl Noise {
             norm: larger(&|x| x.norm),
             origins: self.origins.union(&other.origins),
             detached: false,
+            on_word: self.on_word || other.on_word,
             ..self
         }
     }
@@ -321,6 +348,7 @@ impl Noise {
             norm: self.norm + log2_factor,
             origins: self.origins,
             detached: self.detached,
+            on_word: self.on_word,
             average: self.average.times(log2_factor),
             reference: self.reference.times(log2_factor),
         }

@@ -1,5 +1,6 @@
 #![doc = include_str!("../docs/wire.md")]
 
+mod envelope;
 mod error;
 mod pack;
 mod reader;
@@ -7,13 +8,14 @@ mod reader;
 mod tests;
 mod writer;
 
+pub(crate) use envelope::KEY_BYTES as ENVELOPE_KEY_BYTES;
+pub use envelope::{Authentic, EnvelopeKey};
 pub use error::WireError;
 pub use pack::{limb_bytes, residue_bits};
 pub use reader::{Expected, Reader};
 pub use writer::Writer;
 
 use std::fmt;
-use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// First bytes of every container: a byte outside ASCII, a name, and a line ending that text-mode transfers destroy.
 pub const MAGIC: [u8; 8] = *b"\x89SMESH\r\n";
@@ -55,6 +57,8 @@ pub enum ObjectType {
     Plaintext = 6,
     /// A plan.
     Plan = 7,
+    /// An envelope key.
+    EnvelopeKey = 8,
     /// One party's keys for matrix triples.
     PartyKey = 32,
     /// One party's certificate and its key.
@@ -65,7 +69,7 @@ pub enum ObjectType {
 
 impl ObjectType {
     /// All types, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Params,
         Self::SecretKey,
         Self::PublicKey,
@@ -73,6 +77,7 @@ impl ObjectType {
         Self::Ciphertext,
         Self::Plaintext,
         Self::Plan,
+        Self::EnvelopeKey,
         Self::PartyKey,
         Self::PartyIdentity,
         Self::ShareSeal,
@@ -104,6 +109,7 @@ impl ObjectType {
             Self::PartyKey => "party_key",
             Self::PartyIdentity => "party_identity",
             Self::ShareSeal => "share_seal",
+            Self::EnvelopeKey => "envelope_key",
         }
     }
 }
@@ -146,24 +152,6 @@ impl fmt::Display for KeyId {
 impl fmt::Debug for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KeyId({self})")
-    }
-}
-
-/// A shared 32-byte key under which containers are authenticated. Zeroised on drop; `Debug` shows nothing.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct EnvelopeKey([u8; 32]);
-
-impl EnvelopeKey {
-    /// The key with these bytes. The caller answers for their entropy.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-}
-
-impl fmt::Debug for EnvelopeKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EnvelopeKey(..)")
     }
 }
 
@@ -261,11 +249,5 @@ fn field<const K: usize>(bytes: &[u8], at: usize) -> Option<[u8; K]> {
 
 /// Digest of everything before the trailer: plain, or keyed under an envelope key.
 fn trailer(bytes: &[u8], envelope: Option<&EnvelopeKey>) -> blake3::Hash {
-    let Some(key) = envelope else {
-        return blake3::hash(bytes);
-    };
-    let mut derived = blake3::derive_key("synchromesh v1 envelope", &key.0);
-    let hash = blake3::keyed_hash(&derived, bytes);
-    derived.zeroize();
-    hash
+    envelope.map_or_else(|| blake3::hash(bytes), |key| key.code("synchromesh v1 envelope", bytes))
 }

@@ -7,7 +7,7 @@ use synchromesh::bgv::{Ciphertext, Context, Evaluator, Rotations};
 use synchromesh::plan::{Description, Plan, SchemeName};
 use synchromesh::rlwe::codec::{Trust, largest_container};
 use synchromesh::rlwe::file::{self, Access, Existing};
-use synchromesh::rlwe::wire::ObjectType;
+use synchromesh::rlwe::wire::{EnvelopeKey, ObjectType};
 use synchromesh::rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
 use zeroize::Zeroizing;
 
@@ -60,6 +60,11 @@ fn read_secret(folder: &Path, context: &Context) -> Result<SecretKey> {
     Ok(SecretKey::from_bytes(context.rlwe(), &bytes, None)?)
 }
 
+fn read_envelope(folder: &Path, context: &Context) -> Result<EnvelopeKey> {
+    let bytes = Zeroizing::new(read(folder, "envelope.key", context, ObjectType::EnvelopeKey)?);
+    Ok(EnvelopeKey::from_container(context.params().rlwe(), &bytes)?.0)
+}
+
 /// The client makes all keys. The secret key goes to a file that only its owner may read; the others are public.
 fn the_client_begins(folder: &Path) -> Result<()> {
     println!("the client");
@@ -72,8 +77,11 @@ fn the_client_begins(folder: &Path) -> Result<()> {
     let mut randomness = Randomness::from_os();
     let (secret, public) = context.generate_keys(&mut randomness)?;
     let keys = context.generate_evaluation_keys(&secret, &Rotations::none(), &mut randomness)?;
+    let envelope = EnvelopeKey::random()?;
     let rlwe = context.rlwe();
     write(folder, "secret.key", &secret.to_bytes(rlwe, None)?, Access::Secret)?;
+    // Whoever holds this one is trusted to say how much noise a ciphertext has: here the client and its server.
+    write(folder, "envelope.key", &envelope.to_container(rlwe.params(), secret.id())?, Access::Secret)?;
     write(folder, "public.key", &public.to_bytes(rlwe, None)?, Access::Public)?;
     write(folder, "evaluation.keys", &keys.to_bytes(rlwe, None)?, Access::Public)?;
     // Whoever has the public key can encrypt, here the client itself.
@@ -81,55 +89,65 @@ fn the_client_begins(folder: &Path) -> Result<()> {
     for (name, values) in [("x.ct", X), ("y.ct", Y)] {
         let ciphertext = context.encrypt(&public, &context.encode(&values)?, &mut randomness)?;
         println!("  {name}: noise budget {:.1} bits", context.noise_budget(&ciphertext)?);
-        write(folder, name, &ciphertext.to_bytes(&context)?, Access::Public)?;
+        write(folder, name, &ciphertext.to_bytes(&context, Some(&envelope))?, Access::Public)?;
     }
     Ok(())
 }
 
 /// The server has no secret key: it computes x y + 2 x from what it reads.
 ///
-/// A noise bound that is read from a file is a claim. Here the server decides to trust its client, who would only harm
-/// himself by a false one.
+/// A noise bound that is read from a file is a claim. It is believed since the file is authenticated under the envelope
+/// key, and so will the result be.
 fn the_server_computes(folder: &Path) -> Result<()> {
     println!("the server");
     let context = context(folder)?;
     let bytes = read(folder, "evaluation.keys", &context, ObjectType::SwitchKeySet)?;
     let keys = EvaluationKeys::from_bytes(context.rlwe(), &bytes, None, None)?;
-    let x = read_ciphertext(folder, "x.ct", &context, Trust::Certificate)?;
-    let y = read_ciphertext(folder, "y.ct", &context, Trust::Certificate)?;
+    let envelope = read_envelope(folder, &context)?;
+    let x = read_ciphertext(folder, "x.ct", &context, Trust::Envelope(&envelope))?;
+    let y = read_ciphertext(folder, "y.ct", &context, Trust::Envelope(&envelope))?;
     let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
     let product = evaluator.mul(&x, &y)?;
     println!("  x y: noise budget {:.1} bits", context.noise_budget(&product)?);
     let result = evaluator.add(&product, &evaluator.mul_scalar(&x, 2)?)?;
     println!("  x y + 2 x: noise budget {:.1} bits", context.noise_budget(&result)?);
-    write(folder, "result.ct", &result.to_bytes(&context)?, Access::Public)
+    write(folder, "result.ct", &result.to_bytes(&context, Some(&envelope))?, Access::Public)
 }
 
-/// The client decrypts. It takes the server at its word, as one that it runs itself.
+/// The client decrypts what somebody wrote who holds the envelope key.
 fn the_client_reads(folder: &Path) -> Result<()> {
     println!("the client");
     let context = context(folder)?;
     let secret = read_secret(folder, &context)?;
-    let result = read_ciphertext(folder, "result.ct", &context, Trust::Certificate)?;
+    let envelope = read_envelope(folder, &context)?;
+    let result = read_ciphertext(folder, "result.ct", &context, Trust::Envelope(&envelope))?;
     let values = context.decode(&context.decrypt(&secret, &result)?)?;
     println!("  x y + 2 x = {:?}", &values[..4]);
     assert!((0..4).all(|i| values[i] == X[i] * Y[i] + 2 * X[i]));
     Ok(())
 }
 
-/// The naive way reads without asking who wrote the file. Then nothing is known about the noise: a ciphertext made to
-/// decrypt wrongly could, by what its decryption shows, give away the key. So operations refuse it. The remedies are
-/// the word used above, or an envelope key that both sides hold.
+/// A file from somebody without the envelope key says nothing about the noise: a ciphertext made to decrypt wrongly could,
+/// by what its decryption shows, give away the key. So operations refuse it. The remedies are an envelope key that both
+/// sides hold, or the explicit word `Trust::Certificate` for a maker who is trusted by other means; what was computed on
+/// such a word is not authenticated.
 fn certificates_are_claims(folder: &Path) -> Result<()> {
     println!("without trust");
     let context = context(folder)?;
     let secret = read_secret(folder, &context)?;
-    let result = read_ciphertext(folder, "result.ct", &context, Trust::Nothing)?;
+    let envelope = read_envelope(folder, &context)?;
+    let result = read_ciphertext(folder, "result.ct", &context, Trust::Envelope(&envelope))?;
+    let from_a_stranger = result.to_bytes(&context, None)?;
+    let result = Ciphertext::from_bytes(&context, &from_a_stranger, None, Trust::Nothing)?;
     let refused = context.decrypt(&secret, &result).err();
     assert!(refused.as_ref().is_some_and(|error| error.kind() == "unknown_noise"));
     if let Some(error) = refused {
         println!("  {error}\n  what to do: {}", error.remedy());
     }
+    let told = Ciphertext::from_bytes(&context, &from_a_stranger, None, Trust::Certificate)?;
+    context.decrypt(&secret, &told)?;
+    let refused = told.to_bytes(&context, Some(&envelope)).err();
+    assert!(refused.is_some_and(|error| error.kind() == "certificate_on_word"));
     Ok(())
 }
 
@@ -137,12 +155,13 @@ fn certificates_are_claims(folder: &Path) -> Result<()> {
 fn damaged_files_are_refused(folder: &Path) -> Result<()> {
     println!("damaged files");
     let context = context(folder)?;
+    let envelope = read_envelope(folder, &context)?;
     let bytes = read(folder, "result.ct", &context, ObjectType::Ciphertext)?;
     let mut altered = bytes.clone();
     altered[bytes.len() / 2] ^= 1;
     let key = read(folder, "public.key", &context, ObjectType::PublicKey)?;
     for (what, bytes) in [("cut", &bytes[..100]), ("altered", &altered[..]), ("a public key", &key[..])] {
-        let refused = Ciphertext::from_bytes(&context, bytes, None, Trust::Certificate).err();
+        let refused = Ciphertext::from_bytes(&context, bytes, None, Trust::Envelope(&envelope)).err();
         assert!(refused.is_some());
         if let Some(error) = refused {
             println!("  {what}: {error}\n    what to do: {}", error.remedy());

@@ -1,14 +1,18 @@
 //! The files of a session: named sections between a mark and a digest.
 //!
 //! Little-endian: mark (8 bytes), version (2), kind (2), number of sections (4); then for each section the length of
-//! its name (1), the name, the length of its contents (8), the contents; BLAKE3-256 of everything before (32).
+//! its name (1), the name, the length of its contents (8), the contents; BLAKE3-256 of everything before (32). A sealed
+//! file, which has version 2, ends with an authentication code of all that under an [`EnvelopeKey`] (32): its holders
+//! believe the certificates inside, of these ciphertexts in this order, with this plan and description. A file that is not
+//! sealed has version 1.
 //! Keys and ciphertexts in sections are containers of their own, with their own checks.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use synchromesh_rlwe::codec::Trust;
 use synchromesh_rlwe::file::{self, Access, Existing, FileError};
-use synchromesh_rlwe::wire::{Expected, KeyId, ObjectType, Reader, WireError};
+use synchromesh_rlwe::wire::{Authentic, EnvelopeKey, Expected, KeyId, ObjectType, Reader, WireError};
 use zeroize::Zeroizing;
 
 use crate::plan::Plan;
@@ -16,8 +20,14 @@ use crate::plan::Plan;
 /// First bytes of a bundle.
 pub const MAGIC: [u8; 8] = *b"\x89SMBDL\r\n";
 
-/// The version this program writes and the newest it reads.
-pub const VERSION: u16 = 1;
+/// The newest version that this library reads, and the one of sealed files that it writes.
+pub const VERSION: u16 = 2;
+
+/// The version of files that are not sealed.
+const UNSEALED: u16 = 1;
+
+/// What the authentication code of a file is derived for.
+const SEAL: &str = "synchromesh v1 bundle";
 
 /// Largest file that is read, in bytes.
 pub const MAX_FILE_BYTES: u64 = 1 << 34;
@@ -36,6 +46,50 @@ pub const KEY: &str = "key";
 pub const COLUMN: &str = "column";
 /// A section for each ciphertext.
 pub const CIPHERTEXT: &str = "ciphertext";
+
+/// Why nothing vouches for the certificates in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unproven {
+    /// Whoever wrote it had no envelope key.
+    #[error("nothing vouches for the noise certificates in the file: it was written without an envelope key")]
+    NotSealed,
+    /// Whoever reads it has none.
+    #[error("the noise certificates in the file are authenticated, and there is no envelope key to check that with")]
+    NoEnvelopeKey,
+    /// It is sealed under another key, or altered.
+    #[error("the file is not authentic: it was altered, or written under another envelope key")]
+    NotAuthentic,
+}
+
+impl Unproven {
+    /// A stable word for scripts.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::NotSealed | Self::NoEnvelopeKey => "unproven_certificate",
+            Self::NotAuthentic => "not_authentic",
+        }
+    }
+
+    /// What the caller can do about it.
+    #[must_use]
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::NotSealed => {
+                "give envelope.key to those who are trusted to encrypt and compute, and let them write the file with it; or, \
+                 to take its maker's word at your own risk, say so: --trust-certificate, in Python trust_certificate=True"
+            }
+            Self::NoEnvelopeKey => {
+                "put envelope.key, which key generation writes, beside the keys; or, to take the maker's word at your own \
+                 risk, say so: --trust-certificate, in Python trust_certificate=True"
+            }
+            Self::NotAuthentic => {
+                "get the file from its maker anew; it is believed only if it was written under the envelope key of these keys"
+            }
+        }
+    }
+}
 
 /// Why a file of a session was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -142,10 +196,12 @@ pub enum Kind {
     EvaluationKeys,
     /// An encrypted column.
     Column,
+    /// The envelope key.
+    EnvelopeKey,
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::SecretKey, Self::PublicKey, Self::EvaluationKeys, Self::Column];
+    const ALL: [Self; 5] = [Self::SecretKey, Self::PublicKey, Self::EvaluationKeys, Self::Column, Self::EnvelopeKey];
 
     /// Its name in words and JSON.
     #[must_use]
@@ -155,6 +211,7 @@ impl Kind {
             Self::PublicKey => "public_key",
             Self::EvaluationKeys => "evaluation_keys",
             Self::Column => "column",
+            Self::EnvelopeKey => "envelope_key",
         }
     }
 }
@@ -166,22 +223,28 @@ pub struct Bundle {
     bytes: Zeroizing<Vec<u8>>,
     /// Name and contents of each section, as places in `bytes`.
     sections: Vec<(std::ops::Range<usize>, std::ops::Range<usize>)>,
+    /// Bytes that the seal covers, and the seal, where there is one.
+    seal: Option<(usize, [u8; DIGEST_BYTES])>,
 }
 
 impl Bundle {
-    /// The bytes of a file of these sections; names are at most 255 bytes.
+    /// The bytes of a file of these sections, sealed if there is an envelope key; names are at most 255 bytes.
     ///
     /// # Errors
     /// [`WireError::TooLarge`] for a longer name or too many sections.
-    pub fn encode(kind: Kind, sections: &[(&str, &[u8])]) -> Result<Zeroizing<Vec<u8>>, BundleError> {
+    pub fn encode(
+        kind: Kind,
+        sections: &[(&str, &[u8])],
+        envelope: Option<&EnvelopeKey>,
+    ) -> Result<Zeroizing<Vec<u8>>, BundleError> {
         if sections.len() > MAX_SECTIONS {
             return Err(too_large("sections", sections.len() as u64, MAX_SECTIONS as u64));
         }
         let size: usize = sections.iter().map(|(name, contents)| 9 + name.len() + contents.len()).sum();
         // The exact size, so that the buffer never moves and no copy of a secret is left behind.
-        let mut bytes = Zeroizing::new(Vec::with_capacity(HEAD_BYTES + size + DIGEST_BYTES));
+        let mut bytes = Zeroizing::new(Vec::with_capacity(HEAD_BYTES + size + 2 * DIGEST_BYTES));
         bytes.extend(MAGIC);
-        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(envelope.map_or(UNSEALED, |_| VERSION).to_le_bytes());
         bytes.extend((Kind::ALL.iter().position(|k| *k == kind).unwrap_or(0) as u16 + 1).to_le_bytes());
         bytes.extend((sections.len() as u32).to_le_bytes());
         for (name, contents) in sections {
@@ -194,6 +257,10 @@ impl Bundle {
         }
         let digest = blake3::hash(&bytes);
         bytes.extend(digest.as_bytes());
+        if let Some(envelope) = envelope {
+            let seal = envelope.seal(SEAL, &bytes);
+            bytes.extend(seal);
+        }
         Ok(bytes)
     }
 
@@ -205,7 +272,7 @@ impl Bundle {
         Self::decode(file::read(path, MAX_FILE_BYTES)?)
     }
 
-    /// Writes a file of these sections, whole or not at all.
+    /// Writes a file of these sections, whole or not at all, sealed if there is an envelope key.
     ///
     /// # Errors
     /// The file's, and as [`Self::encode`].
@@ -213,10 +280,10 @@ impl Bundle {
         path: &Path,
         kind: Kind,
         sections: &[(&str, &[u8])],
-        access: Access,
-        existing: Existing,
+        envelope: Option<&EnvelopeKey>,
+        (access, existing): (Access, Existing),
     ) -> Result<u64, BundleError> {
-        let bytes = Self::encode(kind, sections)?;
+        let bytes = Self::encode(kind, sections, envelope)?;
         file::write(path, &bytes, access, existing)?;
         Ok(bytes.len() as u64)
     }
@@ -232,10 +299,11 @@ impl Bundle {
         }
         let mut at = 8;
         let version = u16::from_le_bytes(take(&bytes, &mut at)?);
-        if version != VERSION {
+        if !(UNSEALED..=VERSION).contains(&version) {
             return Err(WireError::FutureVersion { found: version, known: VERSION }.into());
         }
-        let digest_at = bytes.len().saturating_sub(DIGEST_BYTES).max(HEAD_BYTES);
+        let codes = if version == UNSEALED { 1 } else { 2 };
+        let digest_at = bytes.len().saturating_sub(codes * DIGEST_BYTES).max(HEAD_BYTES);
         let stored: [u8; DIGEST_BYTES] = take(&bytes, &mut { digest_at })?;
         if blake3::Hash::from_bytes(stored) != blake3::hash(&bytes[..digest_at]) {
             return Err(WireError::BodyCorrupt.into());
@@ -255,7 +323,37 @@ impl Bundle {
             let extra = digest_at.saturating_sub(at) as u64;
             return Err(WireError::TrailingBytes { part: "last section", extra }.into());
         }
-        Ok(Self { kind, bytes, sections })
+        let sealed = digest_at + DIGEST_BYTES;
+        let seal = if version == UNSEALED { None } else { Some((sealed, take(&bytes, &mut { sealed })?)) };
+        Ok(Self { kind, bytes, sections, seal })
+    }
+
+    /// Whether the file carries an authentication code; says nothing of whose.
+    #[must_use]
+    pub const fn is_sealed(&self) -> bool {
+        self.seal.is_some()
+    }
+
+    /// Proof that the holder of `envelope` wrote the file as it is.
+    ///
+    /// # Errors
+    /// [`Unproven`].
+    pub fn authentic(&self, envelope: Option<&EnvelopeKey>) -> Result<Authentic, Unproven> {
+        let (sealed, code) = self.seal.ok_or(Unproven::NotSealed)?;
+        let envelope = envelope.ok_or(Unproven::NoEnvelopeKey)?;
+        envelope.check(SEAL, &self.bytes[..sealed], code).map_err(|_| Unproven::NotAuthentic)
+    }
+
+    /// Why the certificates in the file are believed: it is authentic under `envelope`, or else the user says so.
+    ///
+    /// # Errors
+    /// [`Unproven`] where neither is.
+    pub fn trust(&self, envelope: Option<&EnvelopeKey>, on_word: bool) -> Result<Trust<'static>, Unproven> {
+        match self.authentic(envelope) {
+            Ok(authentic) => Ok(Trust::Enclosed(authentic)),
+            Err(_) if on_word => Ok(Trust::Certificate),
+            Err(unproven) => Err(unproven),
+        }
     }
 
     /// What the file is for.
@@ -289,6 +387,7 @@ impl Bundle {
             Kind::PublicKey => (KEY, ObjectType::PublicKey),
             Kind::EvaluationKeys => (KEY, ObjectType::SwitchKeySet),
             Kind::Column => (CIPHERTEXT, ObjectType::Ciphertext),
+            Kind::EnvelopeKey => (KEY, ObjectType::EnvelopeKey),
         };
         let reader = Reader::open(self.one(name)?, &Expected::any(object, MAX_FILE_BYTES))?;
         Ok(reader.header().key)
@@ -343,7 +442,62 @@ mod tests {
     use super::*;
 
     fn sample() -> Vec<u8> {
-        Bundle::encode(Kind::Column, &[("plan", b"{}"), ("ct", b"one"), ("ct", b"")]).unwrap().to_vec()
+        encoded(None)
+    }
+
+    fn encoded(envelope: Option<&EnvelopeKey>) -> Vec<u8> {
+        Bundle::encode(Kind::Column, &[("plan", b"{}"), ("ct", b"one"), ("ct", b"")], envelope).unwrap().to_vec()
+    }
+
+    fn key(byte: u8) -> EnvelopeKey {
+        EnvelopeKey::from_bytes([byte; 32])
+    }
+
+    /// `bytes` with the byte at `at` changed and every checksum that needs no key made anew.
+    fn forged(mut bytes: Vec<u8>, at: usize, sealed: bool) -> Vec<u8> {
+        bytes[at] ^= 1;
+        let digest_at = bytes.len() - DIGEST_BYTES * if sealed { 2 } else { 1 };
+        let digest = blake3::hash(&bytes[..digest_at]);
+        bytes[digest_at..digest_at + DIGEST_BYTES].copy_from_slice(digest.as_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_file_is_believed_under_its_envelope_key_or_on_the_users_word() {
+        let (own, other) = (key(1), key(2));
+        let plain = Bundle::decode(encoded(None)).unwrap();
+        let sealed = Bundle::decode(encoded(Some(&own))).unwrap();
+        assert_eq!((plain.is_sealed(), sealed.is_sealed()), (false, true));
+        assert_eq!(plain.all("ct").collect::<Vec<_>>(), sealed.all("ct").collect::<Vec<_>>());
+        for (bundle, envelope, why) in [
+            (&plain, Some(&own), Unproven::NotSealed),
+            (&plain, None, Unproven::NotSealed),
+            (&sealed, None, Unproven::NoEnvelopeKey),
+            (&sealed, Some(&other), Unproven::NotAuthentic),
+        ] {
+            assert_eq!(bundle.trust(envelope, false).unwrap_err(), why);
+            assert!(matches!(bundle.trust(envelope, true).unwrap(), Trust::Certificate));
+        }
+        assert!(matches!(sealed.trust(Some(&own), true).unwrap(), Trust::Enclosed(_)));
+        sealed.authentic(Some(&own)).unwrap();
+    }
+
+    #[test]
+    fn every_forged_byte_of_a_sealed_file_is_found_by_its_key() {
+        let whole = encoded(Some(&key(1)));
+        let covered = whole.len() - 2 * DIGEST_BYTES;
+        for at in 0..covered {
+            let Ok(read) = Bundle::decode(forged(whole.clone(), at, true)) else { continue };
+            assert_eq!(read.authentic(Some(&key(1))), Err(Unproven::NotAuthentic), "byte {at}");
+        }
+        let mut altered = whole.clone();
+        altered[covered + DIGEST_BYTES] ^= 1;
+        assert_eq!(Bundle::decode(altered).unwrap().authentic(Some(&key(1))), Err(Unproven::NotAuthentic));
+        // Stripped of its seal it is a file that nobody vouches for.
+        let mut stripped = whole[..covered + DIGEST_BYTES].to_vec();
+        stripped[8] = 1;
+        let stripped = Bundle::decode(forged(forged(stripped, HEAD_BYTES, false), HEAD_BYTES, false)).unwrap();
+        assert_eq!(stripped.authentic(Some(&key(1))), Err(Unproven::NotSealed));
     }
 
     #[test]
@@ -373,8 +527,8 @@ mod tests {
     #[test]
     fn a_newer_version_and_a_lying_length_are_named() {
         let mut newer = sample();
-        newer[8] = 2;
-        assert!(Bundle::decode(newer).unwrap_err().to_string().contains("version 2"));
+        newer[8] = 3;
+        assert!(Bundle::decode(newer).unwrap_err().to_string().contains("version 3"));
         let mut lying = sample();
         let at = lying.len() - DIGEST_BYTES;
         lying[HEAD_BYTES + 5..HEAD_BYTES + 13].copy_from_slice(&u64::MAX.to_le_bytes());

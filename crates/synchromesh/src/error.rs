@@ -30,6 +30,16 @@ pub enum Error {
     /// The primes asked for do not exist.
     #[error(transparent)]
     Primes(#[from] PrimeError),
+    /// A field of a plan that its parameters do not bear out.
+    #[error("the plan says that its {field} is {says}; its parameters make that {makes}")]
+    PlanField {
+        /// The field.
+        field: &'static str,
+        /// What the plan says.
+        says: String,
+        /// What it must be.
+        makes: String,
+    },
     /// A plaintext belongs to another plaintext modulus.
     #[error("the plaintext is modulo {found}, the parameters are modulo {expected}")]
     PlainModulusDiffers {
@@ -187,6 +197,7 @@ impl Error {
             Self::SharedFactor { .. } => "shared_factor",
             Self::ScaleMismatch { .. } => "scale_mismatch",
             Self::Params { .. } => "params",
+            Self::PlanField { .. } => "plan_field",
             Self::Decryption { .. } => "decryption_method",
             Self::SecondBase { .. } => "second_base",
             Self::Header { .. } => "header",
@@ -207,6 +218,9 @@ impl Error {
             Self::PlainModulus(e) => e.remedy(),
             Self::Embedding(e) => e.remedy(),
             Self::Primes(_) => "use other widths or fewer primes, from 20 to 61 bits".to_owned(),
+            Self::PlanField { .. } => {
+                "use an unaltered plan file, or make the plan anew with `synchromesh plan`".to_owned()
+            }
             Self::PlainModulusDiffers { expected, .. } => format!("encode it in a context with t = {expected}"),
             Self::Degree { expected, .. } => format!("encode it in a context with N = {expected}"),
             Self::SharedFactor { .. } => {

@@ -4,6 +4,7 @@
 //! no data, and every certificate that real data would get decides. Nothing here repeats a noise formula.
 
 mod circuit;
+mod derived;
 mod exact;
 mod key_bytes;
 mod limit;
@@ -43,6 +44,9 @@ const PRECISION: u32 = 20;
 
 /// Widths of the widest prime that plans have.
 const WIDTHS: std::ops::RangeInclusive<u32> = 30..=60;
+
+/// Largest rotation that a plan is made for, either way: more than any row has slots.
+const MOST_ROTATION: u64 = 1 << 20;
 
 /// Most nodes of a circuit that a plan lists.
 pub const MOST_NODES: usize = 4096;
@@ -314,19 +318,14 @@ pub struct Plan {
 impl Plan {
     fn new(description: &Description, found: Found) -> Self {
         let Found { params, rlwe, switch, slots, routes, key_bytes, memory, traced, explain } = found;
-        let widths = |set: &synchromesh_rlwe::ring::IndexSet| -> Vec<u32> {
-            set.iter().map(|i| rlwe.ring().modulus(i).bits()).collect()
-        };
-        let n = rlwe.n();
-        let limbs = rlwe.q().len() + rlwe.p().len();
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
             scheme: description.scheme,
             log_n: rlwe.ring().log_n(),
             slots,
-            q_bits: widths(rlwe.q()),
-            p_bits: widths(rlwe.p()),
+            q_bits: derived::widths(&rlwe, rlwe.q()),
+            p_bits: derived::widths(&rlwe, rlwe.p()),
             log_qp: rlwe.log_qp(),
             security_bits: rlwe.security_bits(),
             depth: description.depth,
@@ -336,11 +335,11 @@ impl Plan {
             rotation_level: description.rotation_level,
             key_bytes,
             memory: Some(memory),
-            cost_model: description.security.level().map(|_| description.security.model().name().to_owned()),
-            scratch_bytes: (8 * n * ((switch.digits.len() + 2) * limbs + rlwe.q().len())) as u64,
+            cost_model: derived::cost_model(&rlwe),
+            scratch_bytes: derived::scratch_bytes(&rlwe, &switch),
             predicted_ms: None,
             circuit_ms: None,
-            log2_p_fail: -f64::from(synchromesh_rlwe::noise::DEFAULT_LOG2_FAILURE),
+            log2_p_fail: derived::log2_p_fail(),
             switch: switches::described(&rlwe, &switch.clone().into()),
             explain,
             nodes: traced.nodes.clone(),
@@ -412,10 +411,12 @@ impl Plan {
         serde_json::to_string_pretty(self).map_err(|e| Error::params(e.to_string()))
     }
 
-    /// Reads a plan and checks its parameters.
+    /// Reads a plan, checks its parameters, and holds everything else that it says against them; what older versions do
+    /// not say is computed.
     ///
     /// # Errors
-    /// [`Error::Params`] for text that is no plan or of a newer version, and as [`SchemeParams::check`].
+    /// [`Error::Params`] for text that is no plan or of a newer version, as [`SchemeParams::check`], and
+    /// [`Error::PlanField`] for a field that the parameters do not bear out.
     pub fn from_json(text: &str) -> Result<Self> {
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|e| Error::params(format!("the plan is no JSON: {e}")))?;
@@ -426,11 +427,12 @@ impl Plan {
         if !(1..=u64::from(VERSION)).contains(&version) {
             return Err(Error::params(format!("the plan has version {version}; this library reads 1 to {VERSION}")));
         }
-        let plan: Self =
+        let mut plan: Self =
             serde_json::from_value(value).map_err(|e| Error::params(format!("the plan breaks its schema: {e}")))?;
         let (params, plans) = plan.params.plans()?;
         plan.check_switches(&params, &plans)?;
         plan.rotation_part(&params, &plans)?;
+        plan.check_derived(&params, &plans)?;
         Ok(plan)
     }
 }

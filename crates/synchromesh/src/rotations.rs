@@ -4,7 +4,7 @@
 //! which keys there are; [`Routes::within`] looks for the set of a given size that makes the longest sum shortest:
 //! digits in several bases, signed bits, and what is left when steps are dropped one by one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -76,13 +76,9 @@ impl Routes {
     /// A key for each of `steps`, of which those that are the same modulo `row` have one.
     #[must_use]
     pub fn direct(steps: &[i64], row: usize) -> Self {
-        let mut keys: Vec<i64> = Vec::new();
-        for &step in steps {
-            let known = |&k: &i64| centred(k, row) == centred(step, row);
-            if centred(step, row) != 0 && !keys.iter().any(known) {
-                keys.push(step);
-            }
-        }
+        // A turn by nothing needs no key.
+        let mut known = BTreeSet::from([0]);
+        let mut keys: Vec<i64> = steps.iter().copied().filter(|&step| known.insert(centred(step, row))).collect();
         keys.sort_unstable();
         Self { row, keys, composed: BTreeMap::new() }
     }
@@ -139,6 +135,24 @@ impl Routes {
     pub fn route(&self, k: i64) -> Option<&[i64]> {
         let same = |step: &i64| centred(*step, self.row) == centred(k, self.row);
         self.composed.get(&k).or_else(|| self.composed.iter().find(|(step, _)| same(step)).map(|x| x.1)).map(|x| &x[..])
+    }
+
+    /// Whether these are routes for exactly `steps` in rows of `row` slots: known keys, and sums of them that come to each
+    /// other rotation in few switches.
+    pub(crate) fn make(&self, steps: &[i64], row: usize) -> bool {
+        let centre = |of: &[i64]| of.iter().map(|&k| centred(k, row)).collect::<BTreeSet<_>>();
+        let (keys, wanted) = (centre(&self.keys), centre(steps));
+        let composed = |(step, made): (&i64, &Vec<i64>)| {
+            let sum = made.iter().fold(0i64, |sum, &k| sum.wrapping_add(centred(k, row)));
+            let known = made.iter().all(|k| self.keys.binary_search(k).is_ok());
+            let short = (2..=MOST_SWITCHES).contains(&made.len());
+            known && short && wanted.contains(&centred(*step, row)) && centred(sum, row) == centred(*step, row)
+        };
+        let routed: BTreeSet<i64> = self.composed.keys().map(|&k| centred(k, row)).collect();
+        let made = |step: &i64| *step == 0 || keys.contains(step) || routed.contains(step);
+        let few = self.row == row && self.keys.len() <= steps.len();
+        let rising = self.keys.windows(2).all(|pair| pair[0] < pair[1]);
+        few && rising && self.composed.iter().all(composed) && wanted.iter().all(made)
     }
 
     /// Most key switches of a rotation.

@@ -7,7 +7,7 @@ use crate::expression::Graph;
 use crate::for_scheme;
 use crate::number::Number;
 use crate::output::{Report, progress};
-use crate::session::{self, Directory, decrypt, encrypt, evaluate, generate, plan_of, require_secure};
+use crate::session::{self, Directory, decrypt, encrypt, evaluate, generate, require_secure};
 use crate::table::Table;
 use clap::Args;
 use serde::Serialize;
@@ -20,7 +20,11 @@ use synchromesh_rlwe::file::{self, Access, Existing};
 /// The largest plan file that is read, in bytes.
 pub(super) const MAX_PLAN_BYTES: u64 = 1 << 24;
 
-/// Makes the keys of a plan: DIR/secret.key (mode 0600), DIR/public.key, DIR/eval.keys. Existing keys stay.
+/// Makes the keys of a plan: DIR/secret.key and DIR/envelope.key (mode 0600), DIR/public.key, DIR/eval.keys. Existing keys
+/// stay.
+///
+/// Whoever holds envelope.key is trusted to say how much noise a ciphertext has: give it to those who encrypt and compute
+/// for you if you trust them.
 #[derive(Args, Debug)]
 pub(super) struct Keygen {
     /// The plan, from `plan --out`.
@@ -79,7 +83,7 @@ pub(super) fn read_plan(path: &Path) -> Result<Plan, Error> {
     Ok(Plan::from_json(&text)?)
 }
 
-/// Encrypts a column of a CSV or NPY table with DIR/public.key.
+/// Encrypts a column of a CSV or NPY table with DIR/public.key. With DIR/envelope.key the file is authenticated.
 ///
 /// A column longer than the slots takes several ciphertexts, all in one file. In bfv and bgv every number must be an
 /// integer from -t/2 to t/2; in ckks none may exceed --bound, which is public.
@@ -139,9 +143,9 @@ impl Encrypt {
         let column = self.find(&table)?;
         let values: Vec<Number> = table.column(column)?.cloned().collect();
         let name = table.names().and_then(|names| names.get(column).cloned()).unwrap_or_else(|| stem(&self.out));
-        let (plan, keys) = Directory::new(&self.keys).read(Kind::PublicKey)?;
-        require_secure(&plan, self.insecure)?;
-        let exact = plan.scheme != SchemeName::Ckks;
+        let keys = Directory::new(&self.keys).read(Kind::PublicKey)?;
+        require_secure(&keys.plan, self.insecure)?;
+        let exact = keys.plan.scheme != SchemeName::Ckks;
         if exact {
             // Says row and column of a number that is no integer.
             table.integers(column)?;
@@ -150,7 +154,7 @@ impl Encrypt {
         }
         let bar = progress(json, 0);
         let out = &self.out;
-        let summary = for_scheme!(plan, encrypt(&plan, &keys, (&name, &values), self.bound, out, &bar))?;
+        let summary = for_scheme!(keys.plan, encrypt(&keys, (&name, &values), self.bound, out, &bar))?;
         bar.finish_and_clear();
         Written::report(out, summary)
     }
@@ -183,7 +187,7 @@ fn stem(path: &Path) -> String {
 ///
 /// EXPRESSION has names, numbers, + - * ^, parentheses, rotate(x, k) and conj(x). rotate moves slot i + k to slot i
 /// within a ciphertext: of all N/2 slots in ckks, of each half of the N slots in bfv and bgv, where conj swaps the
-/// halves. Certificates in the files are believed: use files of your own, or of someone you trust.
+/// halves. Files must be authenticated under DIR/envelope.key; then the result is too.
 #[derive(Args, Debug)]
 pub(super) struct Eval {
     /// What to compute, say 'x*y + 2*x'.
@@ -197,6 +201,9 @@ pub(super) struct Eval {
     /// The encrypted result.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Believe the noise certificates of files that are not authenticated. The result is not authenticated either.
+    #[arg(long)]
+    trust_certificate: bool,
     /// Accept less than 128 bits of security.
     #[arg(long)]
     insecure: bool,
@@ -227,13 +234,14 @@ impl Eval {
                 return Err(Error::Usage { message: format!("{name}=FILE is given twice") });
             }
         }
-        let (plan, keys) = Directory::new(&self.keys).read(Kind::EvaluationKeys)?;
-        require_secure(&plan, self.insecure)?;
+        let keys = Directory::new(&self.keys).read(Kind::EvaluationKeys)?;
+        require_secure(&keys.plan, self.insecure)?;
         let bar = progress(json, 0);
         let (name, out) = (stem(&self.out), &self.out);
+        let files = (&files, self.trust_certificate);
         let summary = on_device!(
             chosen,
-            Device => for_scheme!(plan, Device, evaluate(&plan, &keys, &graph, &files, (&name, out), &bar))
+            Device => for_scheme!(keys.plan, Device, evaluate(&keys, &graph, files, (&name, out), &bar))
         )?;
         bar.finish_and_clear();
         Report::new(&Evaluated { written: Written::new(out, summary), used: chosen.used() })
@@ -242,8 +250,8 @@ impl Eval {
 
 /// Decrypts a column with DIR/secret.key into a CSV file, or an NPY file if --out ends in .npy.
 ///
-/// Decrypted ckks values carry traces of the key: do not publish them as they are. With --publish they get noise that
-/// hides those.
+/// The file must be authenticated under DIR/envelope.key. Decrypted ckks values carry traces of the key: do not publish them
+/// as they are. With --publish they get noise that hides those.
 #[derive(Args, Debug)]
 pub(super) struct Decrypt {
     /// The directory of keys.
@@ -259,6 +267,10 @@ pub(super) struct Decrypt {
     /// ever be published under this key; S is the statistical security, 30 bits or more.
     #[arg(long, value_name = "PRECISION,SHARES,S", value_parser = release)]
     publish: Option<Release>,
+    /// Believe the noise certificates of a file that is not authenticated: a false one gives wrong results, and those who
+    /// see these can learn the key. Not for --publish.
+    #[arg(long)]
+    trust_certificate: bool,
     /// Accept less than 128 bits of security.
     #[arg(long)]
     insecure: bool,
@@ -279,11 +291,12 @@ impl Decrypt {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
         let column = Bundle::read(&self.r#in)?.require(Kind::Column)?;
-        let plan = plan_of(&column)?;
-        require_secure(&plan, self.insecure)?;
+        let keys = Directory::new(&self.keys).read(Kind::SecretKey)?;
+        require_secure(&keys.plan, self.insecure)?;
         let bar = progress(json, 0);
-        let (keys, release) = (Directory::new(&self.keys), self.publish.as_ref());
-        let (name, values, summary) = for_scheme!(plan, decrypt(&plan, &keys, &column, release, &bar))?;
+        let (column, release) = ((&column, &*self.r#in), self.publish.as_ref());
+        let (name, values, summary) =
+            for_scheme!(keys.plan, decrypt(&keys, column, self.trust_certificate, release, &bar))?;
         bar.finish_and_clear();
         let table = Table::from_columns(Some(vec![name]), &[values])?;
         let access = if release.is_some() { Access::Public } else { Access::Secret };

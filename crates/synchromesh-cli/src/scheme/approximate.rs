@@ -1,6 +1,6 @@
 //! CKKS: reals in N/2 slots.
 
-use super::{Flooding, KeyPair, Open, Scheme, require_scheme};
+use super::{Flooding, KeyPair, Open, Scheme};
 use crate::demo::Health;
 use crate::error::Error;
 use crate::number::Number;
@@ -41,7 +41,6 @@ impl<B: Open> Scheme for Approximate<B> {
     type Ciphertext = Ciphertext<B>;
 
     fn open(plan: &Plan) -> Result<Self, Error> {
-        require_scheme("ckks", plan)?;
         let params = plan.ckks()?;
         let backend = B::open(params.rlwe().ring())?;
         let context = Context::with_backend(params, backend)?;
@@ -106,11 +105,15 @@ impl<B: Open> Scheme for Approximate<B> {
     }
 
     fn write(&self, ciphertext: &Ciphertext<B>) -> Result<Vec<u8>, Error> {
-        Ok(ciphertext.to_bytes(&self.context)?)
+        Ok(ciphertext.to_bytes(&self.context, None)?)
     }
 
-    fn read(&self, bytes: &[u8], key: Option<KeyId>) -> Result<Ciphertext<B>, Error> {
-        Ok(Ciphertext::from_bytes(&self.context, bytes, key, Trust::Certificate)?)
+    fn read(&self, bytes: &[u8], key: Option<KeyId>, trust: Trust<'_>) -> Result<Ciphertext<B>, Error> {
+        Ok(Ciphertext::from_bytes(&self.context, bytes, key, trust)?)
+    }
+
+    fn is_on_word(&self, ciphertext: &Ciphertext<B>) -> bool {
+        ciphertext.inner().noise().is_on_word()
     }
 
     /// The noise is the certified error times the scale.

@@ -1,6 +1,6 @@
 //! BFV and BGV: integers modulo t in two rows of N/2 slots.
 
-use super::{Flooding, KeyPair, Open, Scheme, require_scheme};
+use super::{Flooding, KeyPair, Open, Scheme};
 use crate::demo::Health;
 use crate::error::Error;
 use crate::number::Number;
@@ -79,7 +79,6 @@ impl<S: Planned, B: Open> Scheme for Exact<S, B> {
     type Ciphertext = Ciphertext<S, B>;
 
     fn open(plan: &Plan) -> Result<Self, Error> {
-        require_scheme(S::NAME, plan)?;
         let params = S::params(plan)?;
         let backend = B::open(params.rlwe().ring())?;
         let context = Context::with_backend(params, backend)?;
@@ -139,11 +138,15 @@ impl<S: Planned, B: Open> Scheme for Exact<S, B> {
     }
 
     fn write(&self, ciphertext: &Ciphertext<S, B>) -> Result<Vec<u8>, Error> {
-        Ok(ciphertext.to_bytes(&self.context)?)
+        Ok(ciphertext.to_bytes(&self.context, None)?)
     }
 
-    fn read(&self, bytes: &[u8], key: Option<KeyId>) -> Result<Ciphertext<S, B>, Error> {
-        Ok(Ciphertext::from_bytes(&self.context, bytes, key, Trust::Certificate)?)
+    fn read(&self, bytes: &[u8], key: Option<KeyId>, trust: Trust<'_>) -> Result<Ciphertext<S, B>, Error> {
+        Ok(Ciphertext::from_bytes(&self.context, bytes, key, trust)?)
+    }
+
+    fn is_on_word(&self, ciphertext: &Ciphertext<S, B>) -> bool {
+        ciphertext.inner().noise().is_on_word()
     }
 
     fn health(&self, ciphertext: &Ciphertext<S, B>) -> Health {

@@ -1,6 +1,6 @@
 //! An encrypted column: as many ciphertexts as its rows take, and how many rows there are.
 
-use super::keys::{Directory, evaluation_keys, plan_section, public_key, secret_key};
+use super::keys::{KeyFile, evaluation_keys, plan_section, public_key, secret_key};
 use crate::bundle::{Bundle, CIPHERTEXT, COLUMN, ColumnHead, Kind};
 use crate::demo::Health;
 use crate::error::Error;
@@ -13,10 +13,13 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use synchromesh::bundle::Unproven;
 use synchromesh::ckks::Release;
 use synchromesh::plan::Plan;
-use synchromesh::rlwe::Randomness;
-use synchromesh::rlwe::wire::KeyId;
+use synchromesh::rlwe::codec::Trust;
+use synchromesh::rlwe::second_key::second_id;
+use synchromesh::rlwe::wire::{EnvelopeKey, KeyId, WireError};
+use synchromesh::rlwe::{self, Randomness};
 use synchromesh_rlwe::file::{Access, Existing};
 
 /// An encrypted column of a scheme.
@@ -30,33 +33,37 @@ pub struct Column<A: Scheme> {
 }
 
 impl<A: Scheme> Column<A> {
-    /// The column in a file, under the secret key `key` if one is named.
+    /// The column in a file, under the secret key `key` if one is named, its certificates believed as far as `trust` gives
+    /// a reason.
     ///
     /// # Errors
     /// [`Error::Session`] when the number of ciphertexts is not what the rows take; the containers'.
-    pub fn from_bundle(scheme: &A, bundle: &Bundle, key: Option<KeyId>) -> Result<Self, Error> {
+    pub fn from_bundle(scheme: &A, bundle: &Bundle, key: Option<KeyId>, trust: Trust<'_>) -> Result<Self, Error> {
         let head = ColumnHead::of(bundle)?;
         let (count, slots) = (bundle.all(CIPHERTEXT).count(), scheme.slots());
         if head.rows == 0 || head.rows > MAX_CELLS || count != head.rows.div_ceil(slots) {
             let what = format!("{count} ciphertexts of {slots} slots do not make a column of {} rows", head.rows);
             return Err(Error::Session { what });
         }
-        let read = |bytes| scheme.read(bytes, key);
+        let read = |bytes| scheme.read(bytes, key, trust);
         let ciphertexts = bundle.all(CIPHERTEXT).map(read).collect::<Result<_, _>>()?;
         Ok(Self { name: head.name, rows: head.rows, ciphertexts })
     }
 
-    /// Writes the column, in place of what is there; the size of the file in bytes.
+    /// Writes the column, in place of what is there, sealed under the envelope key if there is one and no certificate is
+    /// believed on the user's word; whether it was.
     ///
     /// # Errors
     /// The file's.
-    pub fn write(&self, scheme: &A, plan: &Plan, path: &Path) -> Result<u64, Error> {
+    pub fn write(&self, scheme: &A, plan: &Plan, path: &Path, envelope: Option<&EnvelopeKey>) -> Result<bool, Error> {
         let head = ColumnHead { name: self.name.clone(), rows: self.rows }.to_bytes()?;
         let (plan_name, plan) = plan_section(plan)?;
         let containers = self.ciphertexts.iter().map(|c| scheme.write(c)).collect::<Result<Vec<_>, _>>()?;
         let mut sections = vec![(plan_name, plan.as_bytes()), (COLUMN, &head[..])];
         sections.extend(containers.iter().map(|bytes| (CIPHERTEXT, &bytes[..])));
-        Ok(Bundle::write(path, Kind::Column, &sections, Access::Public, Existing::Replace)?)
+        let envelope = envelope.filter(|_| !self.ciphertexts.iter().any(|c| scheme.is_on_word(c)));
+        Bundle::write(path, Kind::Column, &sections, envelope, (Access::Public, Existing::Replace))?;
+        Ok(envelope.is_some())
     }
 
     /// The state of the first ciphertext; all of a column have the same.
@@ -94,6 +101,9 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     sigma_bits: Option<u32>,
     security_bits: f64,
+    /// Whether the file is authenticated under the envelope key of the directory; none where nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authenticated: Option<bool>,
 }
 
 impl Summary {
@@ -114,7 +124,12 @@ impl Summary {
             precision_bits: None,
             sigma_bits: None,
             security_bits: scheme.rlwe().params().security_bits(),
+            authenticated: None,
         }
+    }
+
+    fn authenticated(self, authenticated: bool) -> Self {
+        Self { authenticated: Some(authenticated), ..self }
     }
 }
 
@@ -123,13 +138,13 @@ impl Summary {
 /// # Errors
 /// The scheme's for a number it cannot hold; the file's.
 pub fn encrypt<A: Scheme>(
-    plan: &Plan,
-    keys: &Bundle,
+    keys: &KeyFile,
     (name, values): (&str, &[Number]),
     bound: f64,
     out: &Path,
     bar: &ProgressBar,
 ) -> Result<Summary, Error> {
+    let plan = &keys.plan;
     let scheme = A::open(plan)?;
     let key = public_key(&scheme, keys)?;
     let mut randomness = Randomness::from_os();
@@ -140,8 +155,8 @@ pub fn encrypt<A: Scheme>(
         bar.inc(1);
     }
     let column = Column { name: name.to_owned(), rows: values.len(), ciphertexts };
-    column.write(&scheme, plan, out)?;
-    Ok(Summary::new(&scheme, plan, &column))
+    let authenticated = column.write(&scheme, plan, out, keys.envelope.as_ref())?;
+    Ok(Summary::new(&scheme, plan, &column).authenticated(authenticated))
 }
 
 /// Ciphertexts as values of an expression.
@@ -196,27 +211,45 @@ fn unbound(name: &str) -> Error {
     Error::Usage { message: format!("the expression uses '{name}', and no {name}=FILE is given") }
 }
 
-/// Evaluates an expression over columns in files, ciphertext by ciphertext, and writes the result.
+/// Why the certificates in the file at `path` are believed: the envelope key beside the keys, or the user's word.
+fn trust(
+    (bundle, path): (&Bundle, &Path),
+    keys: &KeyFile,
+    owner: KeyId,
+    on_word: bool,
+) -> Result<Trust<'static>, Error> {
+    bundle.trust(keys.envelope.as_ref(), on_word).map_err(|why| match bundle.key_id() {
+        // Of other keys altogether: that says more than that it is not authentic.
+        Ok(found) if why == Unproven::NotAuthentic && found != owner && found != second_id(owner) => {
+            rlwe::Error::from(WireError::WrongKey { expected: owner, found }).into()
+        }
+        _ => Error::Unproven { path: path.display().to_string(), why },
+    })
+}
+
+/// Evaluates an expression over columns in files, ciphertext by ciphertext, and writes the result; with `on_word`,
+/// certificates that nothing vouches for are believed.
 ///
 /// # Errors
-/// [`Error::Rows`] for columns of different lengths, a name without a file, the scheme's, the files'.
+/// [`Error::Rows`] for columns of different lengths, [`Error::Unproven`], a name without a file, the scheme's, the files'.
 pub fn evaluate<A: Scheme>(
-    plan: &Plan,
-    keys: &Bundle,
+    keys: &KeyFile,
     graph: &Graph,
-    files: &HashMap<String, PathBuf>,
+    (files, on_word): (&HashMap<String, PathBuf>, bool),
     (name, out): (&str, &Path),
     bar: &ProgressBar,
 ) -> Result<Summary, Error> {
+    let plan = &keys.plan;
     let scheme = A::open(plan)?;
-    let keys = evaluation_keys(&scheme, keys)?;
-    let target = keys.target();
-    let scheme = scheme.with_keys(keys, plan.routes.as_ref());
+    let evaluation = evaluation_keys(&scheme, keys)?;
+    let target = evaluation.target();
+    let scheme = scheme.with_keys(evaluation, plan.routes.as_ref());
     let mut columns = HashMap::new();
     for input in graph.inputs() {
         let path = files.get(input).ok_or_else(|| unbound(input))?;
         let bundle = Bundle::read(path)?.require(Kind::Column)?;
-        columns.insert(input.clone(), Column::from_bundle(&scheme, &bundle, Some(target))?);
+        let trust = trust((&bundle, path), keys, target, on_word)?;
+        columns.insert(input.clone(), Column::from_bundle(&scheme, &bundle, Some(target), trust)?);
     }
     let rows = equal_rows(graph, &columns)?;
     let mut ciphertexts = Vec::new();
@@ -233,8 +266,8 @@ pub fn evaluate<A: Scheme>(
         bar.inc(1);
     }
     let column = Column { name: name.to_owned(), rows, ciphertexts };
-    column.write(&scheme, plan, out)?;
-    Ok(Summary::new(&scheme, plan, &column))
+    let authenticated = column.write(&scheme, plan, out, keys.envelope.as_ref())?;
+    Ok(Summary::new(&scheme, plan, &column).authenticated(authenticated))
 }
 
 /// The rows that all inputs have.
@@ -247,21 +280,25 @@ fn equal_rows<A: Scheme>(graph: &Graph, columns: &HashMap<String, Column<A>>) ->
     }
 }
 
-/// Decrypts the column in a file: its name and its numbers, with noise that hides their error if `release` asks for it.
+/// Decrypts the column in the file at `path`: its name and its numbers, with noise that hides their error if `release` asks
+/// for it; with `on_word`, certificates that nothing vouches for are believed, though never for a release.
 ///
 /// # Errors
-/// The scheme's for another key, a certificate that leaves no room or a release that it does not allow; the file's.
+/// [`Error::Unproven`]; the scheme's for another key, a certificate that leaves no room or a release that it does not allow; the file's.
 pub fn decrypt<A: Scheme>(
-    plan: &Plan,
-    keys: &Directory,
-    column: &Bundle,
+    keys: &KeyFile,
+    (bundle, path): (&Bundle, &Path),
+    on_word: bool,
     release: Option<&Release>,
     bar: &ProgressBar,
 ) -> Result<(String, Vec<Number>, Summary), Error> {
+    let plan = &keys.plan;
     let scheme = A::open(plan)?;
-    let secret = secret_key(&scheme, &keys.read(Kind::SecretKey)?.1)?;
-    let column = Column::from_bundle(&scheme, column, Some(secret.id()))?;
-    let (mut values, mut summary) = (Vec::new(), Summary::new(&scheme, plan, &column));
+    let secret = secret_key(&scheme, keys)?;
+    let trust = trust((bundle, path), keys, secret.id(), on_word)?;
+    let column = Column::from_bundle(&scheme, bundle, Some(secret.id()), trust)?;
+    let (mut values, summary) = (Vec::new(), Summary::new(&scheme, plan, &column));
+    let mut summary = summary.authenticated(matches!(trust, Trust::Enclosed(_)));
     bar.set_length(column.ciphertexts.len() as u64);
     let count = column.ciphertexts.len() as u64;
     if let Some(&Release { shares, .. }) = release.filter(|release| release.shares < count) {

@@ -1,17 +1,30 @@
-//! The directory of keys: `secret.key` (mode 0600), `public.key`, `eval.keys`, each with the plan inside.
+//! The directory of keys: `secret.key` and `envelope.key` (mode 0600), `public.key`, `eval.keys`, each with the plan inside
+//! and sealed under the envelope key.
 
 use crate::bundle::{Bundle, KEY, Kind, PLAN};
 use crate::error::Error;
 use crate::scheme::Scheme;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use synchromesh::bundle::BundleError;
 use synchromesh::plan::Plan;
+use synchromesh::rlwe::wire::EnvelopeKey;
 use synchromesh::rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
-use synchromesh_rlwe::file::{Access, Existing};
+use synchromesh_rlwe::file::{Access, Existing, FileError};
 
 /// A directory of keys.
 #[derive(Clone, Debug)]
 pub struct Directory(PathBuf);
+
+/// A file of keys as a command uses it.
+#[derive(Debug)]
+pub struct KeyFile {
+    /// The plan in it.
+    pub plan: Plan,
+    /// The envelope key beside it, if this directory has one: then the file was found authentic under it.
+    pub envelope: Option<EnvelopeKey>,
+    pub(super) bundle: Bundle,
+}
 
 /// What key generation wrote.
 #[derive(Clone, Debug)]
@@ -36,22 +49,44 @@ impl Directory {
             Kind::SecretKey => "secret.key",
             Kind::PublicKey => "public.key",
             Kind::EvaluationKeys | Kind::Column => "eval.keys",
+            Kind::EnvelopeKey => "envelope.key",
         })
     }
 
-    /// Reads a file of keys and its plan.
+    /// Reads a file of keys and its plan, and the envelope key if there is one.
     ///
     /// # Errors
-    /// The file's, or the plan's.
-    pub fn read(&self, kind: Kind) -> Result<(Plan, Bundle), Error> {
-        let bundle = Bundle::read(&self.path(kind))?.require(kind)?;
-        Ok((plan_of(&bundle)?, bundle))
+    /// The files', or the plan's; [`Error::ForeignKey`] for a file that the holder of the envelope key did not write.
+    pub fn read(&self, kind: Kind) -> Result<KeyFile, Error> {
+        let path = self.path(kind);
+        let bundle = Bundle::read(&path)?.require(kind)?;
+        let envelope = self.envelope()?;
+        if envelope.is_some() && bundle.authentic(envelope.as_ref()).is_err() {
+            return Err(Error::ForeignKey { path: path.display().to_string() });
+        }
+        Ok(KeyFile { plan: plan_of(&bundle)?, envelope, bundle })
     }
 
-    fn write(&self, kind: Kind, plan: &str, key: &[u8], access: Access) -> Result<(PathBuf, u64), Error> {
+    /// The envelope key, if the directory has one.
+    fn envelope(&self) -> Result<Option<EnvelopeKey>, Error> {
+        let bundle = match Bundle::read(&self.path(Kind::EnvelopeKey)) {
+            Err(BundleError::File(FileError::NotFound { .. })) => return Ok(None),
+            read => read?.require(Kind::EnvelopeKey)?,
+        };
+        let (params, _) = plan_of(&bundle)?.params.check()?;
+        Ok(Some(EnvelopeKey::from_container(&params, bundle.one(KEY)?)?.0))
+    }
+
+    fn write(
+        &self,
+        kind: Kind,
+        (plan, key): (&str, &[u8]),
+        envelope: &EnvelopeKey,
+        access: Access,
+    ) -> Result<(PathBuf, u64), Error> {
         let path = self.path(kind);
         let sections = [(PLAN, plan.as_bytes()), (KEY, key)];
-        let bytes = Bundle::write(&path, kind, &sections, access, Existing::Keep)?;
+        let bytes = Bundle::write(&path, kind, &sections, Some(envelope), (access, Existing::Keep))?;
         Ok((path, bytes))
     }
 }
@@ -87,31 +122,31 @@ pub fn generate<A: Scheme>(plan: &Plan, directory: &Directory) -> Result<Generat
     let (context, plan) = (scheme.rlwe(), plan.to_json()?);
     let io = |source| Error::Io { path: directory.0.display().to_string(), source };
     std::fs::create_dir_all(&directory.0).map_err(io)?;
+    let envelope = EnvelopeKey::random().map_err(synchromesh_rlwe::Error::from)?;
+    let write = |kind, key: &[u8], access| directory.write(kind, (&plan, key), &envelope, access);
     let files = vec![
-        directory.write(Kind::SecretKey, &plan, &secret.to_bytes(context, None)?, Access::Secret)?,
-        directory.write(Kind::PublicKey, &plan, &public.to_bytes(context, None)?, Access::Public)?,
-        directory.write(Kind::EvaluationKeys, &plan, &keys.to_bytes(context, None)?, Access::Public)?,
+        write(Kind::SecretKey, &secret.to_bytes(context, None)?, Access::Secret)?,
+        write(Kind::EnvelopeKey, &envelope.to_container(context.params(), secret.id())?, Access::Secret)?,
+        write(Kind::PublicKey, &public.to_bytes(context, None)?, Access::Public)?,
+        write(Kind::EvaluationKeys, &keys.to_bytes(context, None)?, Access::Public)?,
     ];
     Ok(Generated { key_id: secret.id().to_string(), files })
 }
 
 /// The secret key in a file.
-pub(super) fn secret_key<A: Scheme>(scheme: &A, bundle: &Bundle) -> Result<SecretKey<A::Backend>, Error> {
-    Ok(SecretKey::from_bytes(scheme.rlwe(), bundle.one(KEY)?, None)?)
+pub(super) fn secret_key<A: Scheme>(scheme: &A, file: &KeyFile) -> Result<SecretKey<A::Backend>, Error> {
+    Ok(SecretKey::from_bytes(scheme.rlwe(), file.bundle.one(KEY)?, None)?)
 }
 
 /// The public key in a file.
-pub(super) fn public_key<A: Scheme>(scheme: &A, bundle: &Bundle) -> Result<PublicKey<A::Backend>, Error> {
-    Ok(PublicKey::from_bytes(scheme.rlwe(), bundle.one(KEY)?, None, None)?)
+pub(super) fn public_key<A: Scheme>(scheme: &A, file: &KeyFile) -> Result<PublicKey<A::Backend>, Error> {
+    Ok(PublicKey::from_bytes(scheme.rlwe(), file.bundle.one(KEY)?, None, None)?)
 }
 
 /// The evaluation keys in a file.
 ///
 /// # Errors
 /// The container's.
-pub(super) fn evaluation_keys<A: Scheme>(
-    scheme: &A,
-    bundle: &Bundle,
-) -> Result<Arc<EvaluationKeys<A::Backend>>, Error> {
-    Ok(Arc::new(EvaluationKeys::from_bytes(scheme.rlwe(), bundle.one(KEY)?, None, None)?))
+pub(super) fn evaluation_keys<A: Scheme>(scheme: &A, file: &KeyFile) -> Result<Arc<EvaluationKeys<A::Backend>>, Error> {
+    Ok(Arc::new(EvaluationKeys::from_bytes(scheme.rlwe(), file.bundle.one(KEY)?, None, None)?))
 }

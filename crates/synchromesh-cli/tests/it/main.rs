@@ -3,7 +3,10 @@
 mod command;
 mod demo;
 mod device;
+mod forgery;
 mod matmul;
+mod plan_fields;
+mod plan_options;
 mod profile;
 mod session;
 mod shell;

@@ -29,8 +29,15 @@ impl Shell {
     }
 
     fn run(&self, arguments: &[&str]) -> (Output, Value) {
+        self.run_with(arguments, None)
+    }
+
+    fn run_with(&self, arguments: &[&str], data: Option<&str>) -> (Output, Value) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_synchromesh"));
         command.current_dir(self.0.path()).arg("--json").args(arguments).env_remove("SYNCHROMESH_ISA");
+        if let Some(data) = data {
+            command.env("XDG_DATA_HOME", self.path(data));
+        }
         let output = command.output().unwrap();
         let text = String::from_utf8(output.stdout.clone()).unwrap();
         let messages = String::from_utf8_lossy(&output.stderr);
@@ -49,6 +56,13 @@ impl Shell {
     /// The object of a command that ends in a typed error.
     pub(crate) fn fail(&self, arguments: &[&str]) -> Value {
         let (output, object) = self.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {object}");
+        object
+    }
+
+    /// As [`Self::fail`], with `data` as the user's data directory.
+    pub(crate) fn fail_in(&self, data: &str, arguments: &[&str]) -> Value {
+        let (output, object) = self.run_with(arguments, Some(data));
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {object}");
         object
     }

@@ -17,7 +17,7 @@ from __future__ import annotations
 from . import errors, linear_model, ray, triples
 from ._native import info as _info
 from ._native import set_threads, threads
-from .context import Context, EvaluationKeys, Keys, PublicKey, SecretKey
+from .context import Context, EnvelopeKey, EvaluationKeys, Keys, PublicKey, SecretKey
 from .errors import SynchromeshError
 from .matrix import PublicMatrix
 from .planning import Plan, plan
@@ -25,6 +25,7 @@ from .tensor import Tensor, concatenate
 
 __all__ = [
     "Context",
+    "EnvelopeKey",
     "EvaluationKeys",
     "Keys",
     "Plan",

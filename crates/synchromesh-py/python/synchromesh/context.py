@@ -17,7 +17,7 @@ from .errors import DTypeError, FileError, InsecureError, MismatchError, Missing
 from .planning import Plan
 from .tensor import Tensor
 
-__all__ = ["Context", "EvaluationKeys", "Keys", "PublicKey", "SecretKey"]
+__all__ = ["Context", "EnvelopeKey", "EvaluationKeys", "Keys", "PublicKey", "SecretKey"]
 
 Path = Union[str, "os.PathLike[str]"]
 _live: weakref.WeakValueDictionary[str, Context] = weakref.WeakValueDictionary()
@@ -114,23 +114,30 @@ class Context:
         return self._native.top_level
 
     def keygen(self, rotations: ArrayLike | None = None, swap: bool | None = None) -> Keys:
-        """New keys; the evaluation keys and the public key are given to this context, the secret key is not.
+        """New keys; this context is given all of them but the secret key.
 
         Rotations and ``swap`` (conjugation in CKKS, the rows in BFV and BGV) are those of the plan unless given.
         """
         steps = self.plan.rotations if rotations is None else _steps(rotations)
         swap = self.plan.swap if swap is None else bool(swap)
-        secret, public = self._native.generate_keys()
+        secret, public, envelope = self._native.generate_keys()
         evaluation = self._native.generate_evaluation_keys(secret, steps, swap)
-        keys = Keys(SecretKey(self, secret), PublicKey(self, public), EvaluationKeys(self, evaluation))
+        keys = Keys(
+            SecretKey(self, secret),
+            PublicKey(self, public),
+            EvaluationKeys(self, evaluation),
+            EnvelopeKey(self, envelope),
+        )
         self.add_keys(keys.public, keys.evaluation)
         return keys
 
-    def add_keys(self, *keys: PublicKey | EvaluationKeys) -> Context:
-        """Gives the context keys: to encrypt with unless another is named, and to multiply and rotate with."""
+    def add_keys(self, *keys: PublicKey | EvaluationKeys | EnvelopeKey) -> Context:
+        """Gives the context keys: to encrypt with unless another is named, to multiply and rotate with, to authenticate with."""
         for key in keys:
             if isinstance(key, EvaluationKeys):
                 self._native.add_keys(key._native)
+            elif isinstance(key, EnvelopeKey):
+                self._native.add_envelope(key._native)
             elif isinstance(key, PublicKey):
                 self._require_own(key.context)
                 self._public = key
@@ -138,7 +145,7 @@ class Context:
                 raise DTypeError(
                     f"{type(key).__name__} is no key that a context holds",
                     kind="dtype",
-                    remedy="pass public and evaluation keys; keep the secret key by yourself",
+                    remedy="pass public, evaluation and envelope keys; keep the secret key by yourself",
                 )
         return self
 
@@ -223,11 +230,42 @@ class _Key:
         return f"{type(self).__name__}({self.context.scheme}, id {self.key_id[:8]})"
 
 
-class SecretKey(_Key):
-    """Decrypts. It is written to files that only their owner may read, cannot be pickled, and is never shown."""
+class _KeptKey(_Key):
+    """A key that is written to files that only their owner may read, cannot be pickled, and is never shown."""
+
+    _class: ClassVar[Any]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise pickle.PicklingError("a secret key is not pickled. Remedy: use SecretKey.save, which writes mode 0600")
+        name = type(self).__name__
+        raise pickle.PicklingError(f"a {name} is not pickled. Remedy: use {name}.save, which writes mode 0600")
+
+    def save(self, path: Path, *, replace: bool = False) -> None:
+        """Writes the key to a file of mode 0600; one that exists is kept unless ``replace``."""
+        self._native.save(_path(path), replace)
+
+    @classmethod
+    def load(cls: type[Kept], path: Path, context: Context | None = None) -> Kept:
+        """The key in a file that :meth:`save` or ``synchromesh keygen`` wrote."""
+        native = cls._class.load(_path(path), _held(context))
+        return cls(context if context is not None else Context._of(native.context), native)
+
+
+Kept = TypeVar("Kept", bound=_KeptKey)
+
+
+class EnvelopeKey(_KeptKey):
+    """Authenticates tensors in files: whoever holds it is trusted to say how much noise they have.
+
+    A context that was given it (:meth:`Context.add_keys`) authenticates what it writes and believes what is authenticated.
+    """
+
+    _class = _native.EnvelopeKey
+
+
+class SecretKey(_KeptKey):
+    """Decrypts."""
+
+    _class = _native.SecretKey
 
     def decrypt(
         self, tensor: Tensor, out: NDArray[Any] | None = None, *, progress: Progress = None
@@ -255,16 +293,6 @@ class SecretKey(_Key):
         except (TypeError, ValueError) as error:
             raise DTypeError(str(error), kind="dtype", remedy=f"pass out of dtype {values.dtype}") from None
         return out
-
-    def save(self, path: Path, *, replace: bool = False) -> None:
-        """Writes the key to a file of mode 0600; one that exists is kept unless ``replace``."""
-        self._native.save(_path(path), replace)
-
-    @classmethod
-    def load(cls, path: Path, context: Context | None = None) -> SecretKey:
-        """The key in a file that :meth:`save` or ``synchromesh keygen`` wrote."""
-        native = _native.SecretKey.load(_path(path), _held(context))
-        return cls(context if context is not None else Context._of(native.context), native)
 
 
 class _SharedKey(_Key):
@@ -329,15 +357,17 @@ class Keys(NamedTuple):
     secret: SecretKey
     public: PublicKey
     evaluation: EvaluationKeys
+    envelope: EnvelopeKey
 
     def save(self, directory: Path, *, replace: bool = False) -> None:
-        """Writes ``secret.key`` (mode 0600), ``public.key`` and ``eval.keys``, the files of the command line."""
+        """Writes ``secret.key`` and ``envelope.key`` (mode 0600), ``public.key`` and ``eval.keys``, as the command line."""
         folder = _path(directory)
         try:
             os.makedirs(folder, exist_ok=True)
         except OSError as error:
             raise FileError(str(error), kind="file_system", remedy="check the path and its permissions") from None
         self.secret.save(os.path.join(folder, "secret.key"), replace=replace)
+        self.envelope.save(os.path.join(folder, "envelope.key"), replace=replace)
         self.public.save(os.path.join(folder, "public.key"), replace=replace)
         self.evaluation.save(os.path.join(folder, "eval.keys"), replace=replace)
 

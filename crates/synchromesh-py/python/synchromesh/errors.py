@@ -124,6 +124,7 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
     ),
     ParamsError: (
         "params",
+        "plan_field",
         "primes",
         "shared_factor",
         "no_slots",
@@ -190,6 +191,8 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "body_corrupt",
         "not_authentic",
         "envelope_mismatch",
+        "unproven_certificate",
+        "certificate_on_word",
         "unknown_type",
         "wrong_type",
         "wrong_params",

@@ -206,6 +206,11 @@ def plan(
     max_key_bytes: int | None = None,
     width: int | None = None,
     max_digits: int | None = None,
+    max_memory_bytes: int | None = None,
+    prime_switching: tuple[int, int] | None = None,
+    static_levels: bool = False,
+    leading_levels: int = 0,
+    rotation_level: int | None = None,
 ) -> Plan:
     """The smallest parameters for a description, or for an ordinary function of tensors.
 
@@ -213,6 +218,10 @@ def plan(
     at which every noise certificate holds and, in CKKS, the results are within ``2**-precision``; its rotations are
     found on the way. ``bounds`` say how large its inputs may be. Without a function ``depth`` and ``rotations`` say
     what shall be computed.
+
+    ``prime_switching`` is ``(mu, kappa)``: mostly large primes, mu of which leave where kappa levels are used up.
+    ``leading_levels`` from the top are under the first secret key, the others under a second one. ``rotation_level`` is
+    the highest level at which slots are rotated. ``static_levels`` are those of BGV's static rule.
     """
     level = str(security)
     if level not in ("128", "192", "256", "insecure"):
@@ -232,6 +241,11 @@ def plan(
         "max_key_bytes": _optional(max_key_bytes, "max_key_bytes", 1 << 60),
         "width": _optional(width, "width", 1 << 20),
         "max_digits": _optional(max_digits, "max_digits", 1 << 20),
+        "max_memory_bytes": _optional(max_memory_bytes, "max_memory_bytes", 1 << 60),
+        "prime_switching": _switching(prime_switching),
+        "static_levels": bool(static_levels),
+        "leading_levels": _numbers.whole(leading_levels, "leading_levels", 0, 1 << 20),
+        "rotation_level": _optional(rotation_level, "rotation_level", 1 << 20),
     }
     text = json.dumps(description)
     if function is None:
@@ -350,6 +364,15 @@ def _listed(values: Any, what: str) -> list[Any]:
         return list(values)
     except TypeError:
         raise DTypeError(f"{what} is {values!r}, no list", kind="dtype", remedy="pass a list") from None
+
+
+def _switching(value: Any) -> dict[str, int] | None:
+    if value is None:
+        return None
+    numbers = [_numbers.whole(x, "prime_switching", 0, 1 << 20) for x in _listed(value, "prime_switching")]
+    if len(numbers) != 2:
+        raise ParamsError("prime_switching takes two numbers", kind="params", remedy="pass (mu, kappa), say (1, 2)")
+    return {"mu": numbers[0], "kappa": numbers[1]}
 
 
 def _optional(value: Any, what: str, high: int) -> int | None:

@@ -505,7 +505,11 @@ class Tensor:
     # Files and bytes.
 
     def to_bytes(self, name: str = "tensor") -> bytes:
-        """The tensor with its plan, as the command line writes columns."""
+        """The tensor with its plan, as the command line writes columns.
+
+        Authenticated under the envelope key of its keys if the context has it (``keygen`` makes it, ``add_keys`` takes it),
+        unless its certificate is itself believed on somebody's word.
+        """
         if self.context._native.dry:
             raise MismatchError("a dry run has no data", kind="dry_run", remedy="write tensors of a Context")
         plain = self._at is canonical(self.shape) or np.array_equal(self._at, canonical(self.shape))
@@ -513,9 +517,7 @@ class Tensor:
         if not plain:
             head["slots"] = self._at.reshape(-1).tolist()
         rows = self.size if plain else len(self._parts) * self.context.slots
-        containers = [part.to_bytes() for part in self._parts]
-        plan = self.context.plan.to_json()
-        return _native.encode_column(plan, str(name), rows, json.dumps(head).encode(), containers)
+        return self.context._native.encode_column(str(name), rows, json.dumps(head).encode(), self._parts)
 
     @classmethod
     def from_bytes(
@@ -523,19 +525,20 @@ class Tensor:
     ) -> Tensor:
         """The tensor in bytes that :meth:`to_bytes` or the command line wrote.
 
-        Its noise certificate is a claim of who wrote it, and believed only if ``trust_certificate`` says so: for one's
-        own files, and makers trusted by other means. Without it, operations that need it are refused.
+        Its noise certificate is a claim of who wrote it. It is believed if the bytes are authenticated under an envelope key
+        that the context holds, or else if ``trust_certificate`` says so, for makers trusted by other means: what is computed
+        from it is then not authenticated. If neither is, operations that need the certificate are refused.
         """
         from .context import Context as Contexts
         from .context import _held
 
         _held(context)
         trusted = trust_certificate is True
-        plan, _, rows, tensor, containers = _native.decode_column(_numbers.buffer(data))
-        held = Contexts._restore(plan) if context is None else context
-        head = Head.read(tensor, rows, len(containers), held.slots, held.exact)
-        parts = [held._native.read_ciphertext(_numbers.buffer(c), trusted) for c in containers]
-        return cls._made(held, "read", parts, head.at, head.dtype, head.rest if trusted else FREE)
+        column = _native.Column.decode(_numbers.buffer(data))
+        held = Contexts._restore(column.plan) if context is None else context
+        head = Head.read(column.tensor, column.rows, column.parts, held.slots, held.exact)
+        parts, believed = held._native.read_column(column, trusted)
+        return cls._made(held, "read", parts, head.at, head.dtype, head.rest if believed else FREE)
 
     def save(self, path: Any, *, replace: bool = True) -> None:
         """Writes the tensor to a file."""
@@ -580,7 +583,7 @@ def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 def _restore(
     context: Context, parts: list[Any], shape: tuple[int, ...], at: Slots | None, dtype: np.dtype[Any], rest: int
 ) -> Tensor:
-    native = [context._native.read_ciphertext(_numbers.buffer(part), True) for part in parts]
+    native = [context._native.read_ciphertext(_numbers.buffer(part)) for part in parts]
     return Tensor._made(context, "read", native, canonical(shape) if at is None else at, dtype, rest)
 
 

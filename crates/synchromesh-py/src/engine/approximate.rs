@@ -58,6 +58,7 @@ impl<B: Backend> Scheme for Approximate<B> {
             noise_budget: context.noise_budget(x),
             error_bound: context.error_bound(x),
             bound: x.bound(),
+            on_word: x.inner().noise().is_on_word(),
         })
     }
 
@@ -105,18 +106,17 @@ impl<B: Backend> Scheme for Approximate<B> {
     }
 
     fn write(e: &Evaluator<B>, x: &Ciphertext<B>) -> Result<Vec<u8>, Fault> {
-        Ok(x.to_bytes(e.context())?)
+        Ok(x.to_bytes(e.context(), None)?)
     }
 
-    fn read(e: &Evaluator<B>, bytes: &[u8], trusted: bool) -> Result<Ciphertext<B>, Fault> {
-        let trust = if trusted { Trust::Certificate } else { Trust::Nothing };
+    fn read(e: &Evaluator<B>, bytes: &[u8], trust: Trust<'_>) -> Result<Ciphertext<B>, Fault> {
         Ok(Ciphertext::from_bytes(e.context(), bytes, None, trust)?)
     }
 }
 
 impl OnCpu for Approximate<Cpu> {
     fn with_keys(evaluator: &Evaluator, keys: &Arc<EvaluationKeys>) -> Evaluator {
-        Evaluator::new(evaluator.context(), Some(Arc::clone(keys)))
+        evaluator.with_keys(Arc::clone(keys))
     }
 
     fn rlwe(evaluator: &Evaluator) -> &Arc<rlwe::Context> {

@@ -67,6 +67,7 @@ impl<S: exact::Scheme, B: Backend> Scheme for Exact<S, B> {
             noise_budget: evaluator.context().noise_budget(x)?,
             error_bound: 0.0,
             bound: f64::INFINITY,
+            on_word: x.noise().is_on_word(),
         })
     }
 
@@ -114,18 +115,17 @@ impl<S: exact::Scheme, B: Backend> Scheme for Exact<S, B> {
     }
 
     fn write(e: &Self::Evaluator, x: &Self::Ciphertext) -> Result<Vec<u8>, Fault> {
-        Ok(x.to_bytes(e.context())?)
+        Ok(x.to_bytes(e.context(), None)?)
     }
 
-    fn read(e: &Self::Evaluator, bytes: &[u8], trusted: bool) -> Result<Self::Ciphertext, Fault> {
-        let trust = if trusted { Trust::Certificate } else { Trust::Nothing };
+    fn read(e: &Self::Evaluator, bytes: &[u8], trust: Trust<'_>) -> Result<Self::Ciphertext, Fault> {
         Ok(Ciphertext::from_bytes(e.context(), bytes, None, trust)?)
     }
 }
 
 impl<S: exact::Scheme> OnCpu for Exact<S, Cpu> {
     fn with_keys(evaluator: &Self::Evaluator, keys: &Arc<EvaluationKeys>) -> Self::Evaluator {
-        Evaluator::new(evaluator.context(), Some(Arc::clone(keys)))
+        evaluator.with_keys(Arc::clone(keys))
     }
 
     fn rlwe(evaluator: &Self::Evaluator) -> &Arc<rlwe::Context> {

@@ -13,8 +13,9 @@ use crate::domain::SwitchDomain;
 use crate::error::Error;
 use crate::noise::Noise;
 use crate::params::Params;
+use crate::second_key::second_id;
 use crate::secret_key::uniform;
-use crate::wire::{EnvelopeKey, Header, KeyId, ObjectType, Reader, WireError, Writer};
+use crate::wire::{EnvelopeKey, Header, KeyId, ObjectType, Reader, WireError, Writer, peek};
 
 /// Bytes of the head, the scheme's header with its count included.
 const HEAD_BYTES: usize = 2 + 1 + 1 + 8 + SCHEME_BYTES;
@@ -99,8 +100,9 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
     /// believe the certificate.
     ///
     /// # Errors
-    /// [`Error::ParamsDiffer`] under other parameters; [`Error::Wire`] for a scheme header above 1024 bytes, or a seed
-    /// that c_1 does not expand from; or when the device fails.
+    /// [`Error::ParamsDiffer`] under other parameters; [`Error::OnWord`] for a certificate that the holder of an envelope key
+    /// has only been told; [`Error::Wire`] for a scheme header above 1024 bytes, or a seed that c_1 does not expand from; or
+    /// when the device fails.
     pub fn to_bytes(
         &self,
         context: &Context<B>,
@@ -110,6 +112,9 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
         require_named(self.key())?;
         let params = context.params();
         params.require_digest(self.params_digest())?;
+        if envelope.is_some() {
+            self.noise().require_proven("an authenticated file")?;
+        }
         let mut header = Header::new(ObjectType::Ciphertext, digest(params), self.key());
         if let Some(seed) = attached.seed {
             self.require_expanded(context, seed)?;
@@ -130,7 +135,8 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
         Ok(writer.finish(envelope))
     }
 
-    /// The ciphertext in a container; under the secret key `key` if one is named.
+    /// The ciphertext in a container; under the secret key `key` if one is named, or under the second one that belongs to
+    /// it.
     ///
     /// # Errors
     /// [`Error::Wire`] for bytes that are not such a ciphertext of these parameters or rest in the other domain,
@@ -142,6 +148,7 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
         trust: Trust<'_>,
     ) -> Result<Received<B, D>, Error> {
         let params = context.params();
+        let key = key.map(|key| of_owner(params, bytes, key));
         let mut reader = open(params, bytes, ObjectType::Ciphertext, key, trust.envelope())?;
         let head = CiphertextHead::read(&mut reader, params)?;
         if head.ntt != D::NTT {
@@ -156,8 +163,7 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
             parts.push(expand(context, head.level, seed)?);
         }
         reader.finish()?;
-        let noise = if trust.believes() { head.claimed } else { Noise::UNKNOWN };
-        let ciphertext = Self::new(params, parts, head.level, head.key, noise)?;
+        let ciphertext = Self::new(params, parts, head.level, head.key, trust.judge(head.claimed))?;
         Ok(Received { ciphertext, seed, head })
     }
 
@@ -170,6 +176,13 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
         }
         Err(WireError::NonCanonical { what: "c_1 does not expand from the seed given", offset: 0 }.into())
     }
+}
+
+/// Of the two names that objects under the secret key `key` may carry, the one that the container should.
+fn of_owner(params: &Params, bytes: &[u8], key: KeyId) -> KeyId {
+    let second = params.second().map(|_| second_id(key));
+    let found = peek(bytes).ok().map(|found| found.header.key);
+    second.filter(|second| found == Some(*second)).unwrap_or(key)
 }
 
 /// The polynomial that stands for `seed` as c_1.

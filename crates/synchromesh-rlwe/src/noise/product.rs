@@ -40,6 +40,7 @@ impl Noise {
         let mut out = Self {
             origins: self.origins.union(&other.origins),
             detached: apart && self.detached && other.detached,
+            on_word: self.on_word || other.on_word,
             average: self.average.error().product(&other.average.error(), log_n, same),
             reference: self.reference.product(&other.reference, log_n),
             ..Self::ZERO

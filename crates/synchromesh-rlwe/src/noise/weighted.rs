@@ -80,6 +80,7 @@ impl Noise {
             norm: remainder,
             origins: self.origins,
             detached: self.detached,
+            on_word: self.on_word,
             average: self.average.error().times_random(log_n, log2_variance),
             reference: self.reference.product(&poly, log_n),
             ..Self::ZERO

@@ -82,7 +82,7 @@ fn wrong(what: &str) -> Error {
 
 /// Appends a ciphertext after its length.
 fn put(setup: &Setup, x: &Ciphertext, bytes: &mut Vec<u8>) -> Result<()> {
-    let container = x.to_bytes(setup.context())?;
+    let container = x.to_bytes(setup.context(), None)?;
     bytes.extend_from_slice(&(container.len() as u64).to_le_bytes());
     bytes.extend_from_slice(&container);
     Ok(())

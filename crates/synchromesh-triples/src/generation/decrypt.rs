@@ -40,7 +40,7 @@ impl Pending {
             });
         }
         let hash = *blake3::Hasher::new_derive_key("synchromesh 1 triples, ciphertext")
-            .update(&ciphertext.to_bytes(setup.context())?)
+            .update(&ciphertext.to_bytes(setup.context(), None)?)
             .finalize()
             .as_bytes();
         Ok(Self { ciphertext, hash })

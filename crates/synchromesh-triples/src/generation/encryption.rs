@@ -132,7 +132,7 @@ impl Encryptions<'_, synchromesh::rlwe::ring::Cpu> {
                 }
                 None => self.context.encrypt(self.public, &plaintext, &mut randomness)?,
             };
-            message.extend_from_slice(&ciphertext.to_bytes(self.context)?);
+            message.extend_from_slice(&ciphertext.to_bytes(self.context, None)?);
             made.push(ciphertext);
         }
         if let Some(proofs) = &self.proofs {

@@ -97,7 +97,7 @@ pub fn deal(plan: GenerationPlan) -> Result<(Setup, Vec<PartyKey>)> {
         parties.push(PartyKey::with_share(&plan, party, secret.id(), share)?);
     }
     let alpha = match plan.keys() {
-        Keys::Dealt => Some(encrypted_mac_key(&plan, &context, &public, &parties)?.to_bytes(&context)?),
+        Keys::Dealt => Some(encrypted_mac_key(&plan, &context, &public, &parties)?.to_bytes(&context, None)?),
         Keys::Generated => None,
     };
     Ok((Setup::new(plan, context, public, keys, alpha)?, parties))
@@ -158,7 +158,7 @@ impl Setup {
             keys.to_bytes(context.rlwe(), None)?,
         ];
         if let Some(alpha) = &alpha {
-            parts.push(alpha.to_bytes(&context)?);
+            parts.push(alpha.to_bytes(&context, None)?);
         }
         for part in parts {
             hasher.update(&(part.len() as u64).to_le_bytes());
@@ -170,7 +170,7 @@ impl Setup {
         let layout = Layout::new(plan.matrices())?;
         let zero = context.encode_coefficients(&[0i64][..])?;
         let sample = context.encrypt(&public, &zero, &mut Randomness::from_os())?;
-        let ciphertext_bytes = sample.to_bytes(&context)?.len();
+        let ciphertext_bytes = sample.to_bytes(&context, None)?.len();
         let digest = *hasher.finalize().as_bytes();
         Ok(Self { plan, context, public, keys, evaluator, layout, digest, fresh, ciphertext_bytes, alpha })
     }
@@ -238,7 +238,7 @@ impl Setup {
         let rlwe = self.context.rlwe();
         let put = |name: &str, bytes: &[u8]| file::write(&directory.join(name), bytes, Access::Public, Existing::Keep);
         if let Some(alpha) = &self.alpha {
-            put("mac.ct", &alpha.to_bytes(&self.context)?)?;
+            put("mac.ct", &alpha.to_bytes(&self.context, None)?)?;
         }
         put("eval.keys", &self.keys.to_bytes(rlwe, None)?)?;
         Ok(put("public.key", &self.public.to_bytes(rlwe, None)?)?)

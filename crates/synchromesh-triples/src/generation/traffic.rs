@@ -49,7 +49,7 @@ impl GenerationPlan {
         let mut randomness = Randomness::from_os();
         let (_, public) = context.generate_keys(&mut randomness)?;
         let zero = context.encode_coefficients(&[0i64][..])?;
-        let ciphertext = context.encrypt(&public, &zero, &mut randomness)?.to_bytes(&context)?.len();
+        let ciphertext = context.encrypt(&public, &zero, &mut randomness)?.to_bytes(&context, None)?.len();
         let encryptions =
             |content, count| Encryptions::new(self.proofs(), &context, &public, content)?.bytes(ciphertext, count);
         let groups = count.max(1).div_ceil(self.batch());

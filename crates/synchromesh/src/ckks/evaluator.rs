@@ -78,6 +78,13 @@ impl<B: Backend> Evaluator<B> {
         Self { context: Arc::clone(context), switching, routes: None }
     }
 
+    /// An evaluator like this one, with these keys.
+    #[must_use]
+    pub fn with_keys(&self, keys: Arc<EvaluationKeys<B>>) -> Self {
+        let Self { switching, .. } = Self::new(&self.context, Some(keys));
+        Self { switching, ..self.clone() }
+    }
+
     /// The same evaluator with rotations composed from fewer keys, as a plan says.
     #[must_use]
     pub fn with_routes(self, routes: Option<Arc<Routes>>) -> Self {

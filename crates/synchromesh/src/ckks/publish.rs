@@ -5,6 +5,12 @@
 //! square of the |e(zeta)|. A Gaussian of width sigma = sqrt(12 shares) 2^(s/2) C on every coefficient then makes the
 //! released values as good as those of the exact result with the same noise: `shares` releases under one key together
 //! cost less than s bits count. C is the certificate's, for any messages within their bounds, and needs no second run.
+//!
+//! A ciphertext has one noise for each width sigma = 2^k, whatever was asked for to come to it: that of the width below
+//! plus noise of the variance that is missing, 3 4^(k-1), all parts independent and pseudo-random functions of the key, the
+//! ciphertext's components and k ([`flood::nested`]). So a release of width 2^k' > 2^k is what anyone can compute from the
+//! release of width 2^k by adding noise of his own: several of them together say what the narrowest says, and no average
+//! of theirs has less noise than that.
 
 use synchromesh_rlwe::ring::{Backend, IndexSet};
 use synchromesh_rlwe::{SecretKey, flood};
@@ -45,22 +51,24 @@ impl<B: Backend> Context<B> {
     /// Decrypts for others: the values with noise that is wide enough to hide the error.
     ///
     /// The noise is a function of the secret key, the ciphertext and the width, so that asking twice gives the same
-    /// output and no average can be taken. Ciphertexts that differ, though of one message, count as releases of
-    /// their own; whoever releases keeps count.
+    /// output; asking for another width gives the same noise with more added, or with less of it. No average can be taken.
+    /// Ciphertexts that differ, though of one message, count as releases of their own; whoever releases keeps count.
     ///
     /// # Errors
+    /// [`synchromesh_rlwe::Error::OnWord`] for a certificate that was read from a file and is believed on the user's word.
     /// [`Error::Release`] when the request allows no release: less than 30 bits, no share, or a precision that noise of
     /// the width needed does not leave; and as [`Context::decrypt`].
     pub fn publish(&self, key: &SecretKey<B>, ct: &Ciphertext<B>, release: &Release) -> Result<Published> {
         let params = self.params();
         params.rlwe().require_digest(ct.inner().params_digest())?;
         noise::check(params, ct.level(), ct.factor().log2_message, ct.inner().noise())?;
+        ct.inner().noise().require_proven("a release")?;
         let (sigma_bits, precision) = self.released(ct, release)?;
         let primes = self.primes_for(ct, f64::from(sigma_bits))?;
         let phase = key.phase_on(self.rlwe(), ct.inner(), &primes)?;
-        let subject = self.subject(ct, sigma_bits)?;
+        let subject = self.subject(ct)?;
         let seed = key.named(ct.inner().key())?.seed_for("ckks publish", &subject);
-        let noise = flood::gaussian(&seed, sigma_bits, params.n());
+        let noise = flood::nested(&seed, sigma_bits, params.n());
         let backend = self.rlwe().backend();
         let mut sum = Zeroizing::new(self.signed_polynomial(&primes, &noise)?);
         sum.add_assign(backend, phase.poly())?;
@@ -84,7 +92,7 @@ impl<B: Backend> Context<B> {
         let params = self.params();
         let error = noise::canonical(params, ct.inner().noise());
         let hidden = (12.0 * release.shares as f64).log2() / 2.0 + f64::from(release.security) / 2.0;
-        let bits = (error + hidden).ceil().max(0.0);
+        let bits = (error + hidden).ceil().max(f64::from(flood::MIN_BITS));
         if bits > f64::from(flood::MAX_BITS) {
             return Err(refuse(format!("noise of width 2^{bits} is wider than the 2^{} there is", flood::MAX_BITS)));
         }
@@ -113,14 +121,13 @@ impl<B: Backend> Context<B> {
         Ok(all.iter().take(count).collect())
     }
 
-    /// Everything that the noise is a function of, beside the key: the ciphertext and the width.
-    fn subject(&self, ct: &Ciphertext<B>, sigma_bits: u32) -> Result<Vec<u8>> {
+    /// Everything that the noise is a function of, beside the key and the width: what the phase is a function of, so that
+    /// one phase has one noise, whatever a file says of its scale, its bound or its error.
+    fn subject(&self, ct: &Ciphertext<B>) -> Result<Vec<u8>> {
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh v1 ciphertext to publish");
         hasher.update(ct.inner().params_digest());
         hasher.update(&(ct.level() as u64).to_le_bytes());
         hasher.update(&(ct.components() as u64).to_le_bytes());
-        hasher.update(format!("{:?}", ct.scale()).as_bytes());
-        hasher.update(&sigma_bits.to_le_bytes());
         for part in ct.inner().parts() {
             for word in part.to_words(self.rlwe().backend())? {
                 hasher.update(&word.to_le_bytes());

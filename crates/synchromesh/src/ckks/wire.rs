@@ -7,7 +7,7 @@
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::codec::{Attached, Trust};
 use synchromesh_rlwe::ring::Backend;
-use synchromesh_rlwe::wire::KeyId;
+use synchromesh_rlwe::wire::{EnvelopeKey, KeyId};
 
 use super::ciphertext::{Ciphertext, Header};
 use super::context::Context;
@@ -98,14 +98,16 @@ fn refusal(reason: String) -> Error {
 }
 
 impl<B: Backend> Ciphertext<B> {
-    /// The ciphertext as a container, without envelope key.
+    /// The ciphertext as a container; with an envelope key, authenticated under it, so that its holders may believe the
+    /// certificate.
     ///
     /// # Errors
-    /// [`rlwe::Error::ParamsDiffer`] in another context, or when the device fails.
-    pub fn to_bytes(&self, context: &Context<B>) -> Result<Vec<u8>> {
+    /// [`rlwe::Error::ParamsDiffer`] in another context, [`rlwe::Error::OnWord`] for a certificate that was itself believed
+    /// on the user's word where it shall be authenticated, or when the device fails.
+    pub fn to_bytes(&self, context: &Context<B>, envelope: Option<&EnvelopeKey>) -> Result<Vec<u8>> {
         let scheme_header = self.header().to_bytes(context.params(), self.level())?;
         let attached = Attached { scheme_header: &scheme_header, seed: None };
-        Ok(self.inner().to_bytes(context.rlwe(), attached, None)?)
+        Ok(self.inner().to_bytes(context.rlwe(), attached, envelope)?)
     }
 
     /// The ciphertext in a container; under the secret key `key` if one is named.

@@ -3,20 +3,22 @@
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::codec::{Attached, Trust};
 use synchromesh_rlwe::ring::Backend;
-use synchromesh_rlwe::wire::KeyId;
+use synchromesh_rlwe::wire::{EnvelopeKey, KeyId};
 
 use super::{Ciphertext, Context, Scheme};
 use crate::error::Result;
 
 impl<S: Scheme, B: Backend> Ciphertext<S, B> {
-    /// The ciphertext as a container, without envelope key.
+    /// The ciphertext as a container; with an envelope key, authenticated under it, so that its holders may believe the
+    /// certificate.
     ///
     /// # Errors
-    /// [`rlwe::Error::ParamsDiffer`] in another context, or when the device fails.
-    pub fn to_bytes(&self, context: &Context<S, B>) -> Result<Vec<u8>> {
+    /// [`rlwe::Error::ParamsDiffer`] in another context, [`rlwe::Error::OnWord`] for a certificate that was itself believed
+    /// on the user's word where it shall be authenticated, or when the device fails.
+    pub fn to_bytes(&self, context: &Context<S, B>, envelope: Option<&EnvelopeKey>) -> Result<Vec<u8>> {
         let scheme_header = S::header_to_bytes(self.header());
         let attached = Attached { scheme_header: &scheme_header, seed: None };
-        Ok(self.inner().to_bytes(context.rlwe(), attached, None)?)
+        Ok(self.inner().to_bytes(context.rlwe(), attached, envelope)?)
     }
 
     /// The ciphertext in a container; under the secret key `key` if one is named. Unless `trust` gives a reason to

@@ -5,17 +5,17 @@ use synchromesh_rlwe::ring::Backend;
 use synchromesh_rlwe::wire::{HEADER_BYTES, KeyId, TRAILER_BYTES};
 use synchromesh_rlwe::{Context, EvaluationKeys, KeyPart, LevelPlans, Params, Source, SwitchPlan};
 
-use super::{Description, Plan};
+use super::Plan;
 use crate::error::{Error, Result};
 
 /// Bytes of an object of `keys` evaluation keys on the wire, under both secret keys where there are two; all but the first
-/// are for rotations, trimmed to the level that the description names.
-pub(super) fn key_bytes(description: &Description, rlwe: &Params, plans: &LevelPlans, keys: usize) -> Result<u64> {
+/// are for rotations, trimmed to `rotation_level`.
+pub(super) fn key_bytes(rotation_level: Option<usize>, rlwe: &Params, plans: &LevelPlans, keys: usize) -> Result<u64> {
     let rotations = keys.saturating_sub(1) as u64;
     let one = |source, part: &KeyPart| switch_key_bytes(rlwe, source, part);
     let shape = plans.at(rlwe.top_level()).shape();
     let whole = KeyPart::whole(rlwe, shape)?;
-    let trimmed = part(description.rotation_level, rlwe, plans)?;
+    let trimmed = part(rotation_level, rlwe, plans)?;
     let first = one(Source::Square, &whole) + rotations * one(Source::Galois(3), trimmed.as_ref().unwrap_or(&whole));
     // One key more brings ciphertexts under the second secret key; their number is counted again.
     let second = SwitchPlan::second(rlwe)?.map_or(Ok(0), |plan| {

@@ -175,6 +175,10 @@ impl Description {
                 self.leading_levels
             )));
         }
+        if let Some(step) = self.rotations.iter().find(|k| k.unsigned_abs() > super::MOST_ROTATION) {
+            let most = super::MOST_ROTATION;
+            return Err(Error::params(format!("a rotation by {step}: plans are made for steps of at most {most}")));
+        }
         let precision = self.precision.unwrap_or(PRECISION);
         if self.scheme == SchemeName::Ckks && !(1..=80).contains(&precision) {
             return Err(Error::params(format!("a precision of {precision} bits is outside 1 to 80")));

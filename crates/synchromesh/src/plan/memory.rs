@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::ring::IndexSet;
 use synchromesh_rlwe::{Params, SwitchPlan};
 
+use super::SchemeParams;
 use super::prediction::peak_bytes;
-use super::{Description, SchemeParams};
 use crate::error::Result;
 
 /// Bytes of the twiddle factors of one prime and coefficient, both directions with their companions.
@@ -30,16 +30,16 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// For these parameters with `keys` evaluation keys.
-    pub(super) fn new(description: &Description, params: &SchemeParams, rlwe: &Params, keys: usize) -> Result<Self> {
-        let peak = peak_bytes(params, description.depth > 0)?;
+    /// For these parameters with `keys` evaluation keys, to multiply or not.
+    pub(super) fn new(multiplies: bool, params: &SchemeParams, rlwe: &Params, keys: usize) -> Result<Self> {
+        let peak = peak_bytes(params, multiplies)?;
         let plan = params.check()?.1;
         let n = rlwe.n() as u64;
         let primes = (rlwe.keyed().len() + rlwe.aux().len()) as u64;
         let (held, prepared) = (held_bytes(rlwe, &plan), plan.prepared_bytes(rlwe));
         let table_bytes = TABLE_BYTES * primes * n;
         // The record has one key, and that prepared once.
-        let working_bytes = (peak as u64).saturating_sub(held + if description.depth > 0 { prepared } else { 0 });
+        let working_bytes = (peak as u64).saturating_sub(held + if multiplies { prepared } else { 0 });
         let (key_bytes, prepared_key_bytes) = (keys as u64 * held, keys as u64 * prepared);
         let total_bytes = table_bytes + key_bytes + prepared_key_bytes + working_bytes;
         Ok(Self { table_bytes, key_bytes, prepared_key_bytes, working_bytes, total_bytes })

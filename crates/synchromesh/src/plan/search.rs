@@ -179,7 +179,7 @@ impl<F: Family> Search<'_, F> {
             return self.lacks(Limit::Security, format!("at N = 2^{log_n} the noise of {omega} digit(s) is too much"));
         };
         let literal = F::literal(&params);
-        let memory = Forecast::new(self.description, &literal, rlwe, keys)?;
+        let memory = Forecast::new(self.description.depth > 0, &literal, rlwe, keys)?;
         if self.description.max_memory_bytes.is_some_and(|most| memory.total_bytes > most) {
             self.least.memory(memory.total_bytes);
             let reason = format!("N = 2^{log_n} with {omega} digit(s) takes {} bytes of memory", memory.total_bytes);
@@ -275,7 +275,7 @@ impl<F: Family> Search<'_, F> {
     }
 
     fn key_bytes(&self, rlwe: &Params, switch: &SwitchPlan, keys: usize) -> Result<u64> {
-        super::key_bytes::key_bytes(self.description, rlwe, &switch.clone().into(), keys)
+        super::key_bytes::key_bytes(self.description.rotation_level, rlwe, &switch.clone().into(), keys)
     }
 
     fn family_row(&self, rlwe: &Params) -> usize {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::{LevelChoice, LevelPlans, Params, SwitchPlan};
 
+use super::derived::scratch_bytes;
 use super::key_bytes::key_bytes;
 use super::memory::Forecast;
 use super::search::Family;
@@ -88,6 +89,11 @@ impl LevelSwitch {
         }
     }
 
+    /// Whether the level makes a choice.
+    pub(super) fn chooses(&self, stored: &SwitchPlan) -> bool {
+        self.choice(stored).is_some()
+    }
+
     /// The choice, if the level makes one.
     fn choice(&self, stored: &SwitchPlan) -> Option<LevelChoice> {
         let plain = LevelChoice::plain(stored);
@@ -154,7 +160,7 @@ impl Plan {
     pub(super) fn check_switches(&self, params: &Params, plans: &LevelPlans) -> Result<()> {
         let Some(all) = self.level_plans(params, plans)? else { return Ok(()) };
         let stored = plans.at(params.top_level());
-        for switch in self.switch.iter().filter(|switch| switch.choice(stored).is_some()) {
+        for switch in self.switch.iter().filter(|switch| switch.chooses(stored)) {
             // As far as this level goes: levels of one choice share a plan, which may have more digits.
             let active = params.level(switch.level)?;
             let candidate = Candidate::new(params, all.at(switch.level).clone().up_to(active), active);
@@ -218,13 +224,14 @@ impl Plan {
         let stored = plans.at(params.top_level()).clone();
         let (keys, Description { max_key_bytes, max_memory_bytes, .. }) = (plan.key_count(), request.description);
         let over = |budget: &Option<u64>, bytes: u64| budget.is_some_and(|most| bytes > most);
-        plan.key_bytes = key_bytes(request.description, &params, &plans, keys)?;
-        let memory = Forecast::new(request.description, &plan.params, &params, keys)?;
+        plan.key_bytes = key_bytes(request.description.rotation_level, &params, &plans, keys)?;
+        let memory = Forecast::new(request.description.depth > 0, &plan.params, &params, keys)?;
         if over(max_key_bytes, plan.key_bytes) || over(max_memory_bytes, memory.total_bytes) {
             return Ok(None);
         }
         plan.memory = Some(memory);
         plan.switch = described(&params, &plans);
+        plan.scratch_bytes = scratch_bytes(&params, &stored);
         // What the prepared keys of one source may take.
         let prepared =
             max_memory_bytes.map(|most| (most - memory.total_bytes + memory.prepared_key_bytes) / keys as u64);
@@ -239,11 +246,6 @@ impl Plan {
             }
         }
         Ok(None)
-    }
-
-    /// Keys there are: one for products, the rotations', and the swap's.
-    pub(super) fn key_count(&self) -> usize {
-        1 + self.rotation_keys().len() + usize::from(self.swap)
     }
 
     /// Takes the fastest choice of each level whose noise is within `slack` bits of the reference's, with at most so many
@@ -297,7 +299,7 @@ impl Plan {
     fn count_keys(&mut self, description: &Description, params: &Params, plans: &LevelPlans) -> Result<()> {
         let Some(chosen) = self.level_plans(params, plans)? else { return Ok(()) };
         let keys = self.key_count();
-        self.key_bytes = key_bytes(description, params, &chosen, keys)?;
+        self.key_bytes = key_bytes(description.rotation_level, params, &chosen, keys)?;
         if let Some(memory) = &mut self.memory {
             memory.prepared(keys as u64 * chosen.prepared_bytes(params));
             let line = memory.explain();

@@ -2,7 +2,9 @@
 
 use crate::ckks_fixture::{Fixture, Slots, fixture, literal, minus, values};
 use synchromesh::ckks::{Ciphertext, Complex64, Release};
+use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::noise::FailureLimit;
+use synchromesh::rlwe::wire::EnvelopeKey;
 
 const REQUEST: Release = Release { precision: 8.0, shares: 16, security: 30 };
 
@@ -55,6 +57,57 @@ fn asking_twice_gives_the_same_and_another_ciphertext_other_noise() {
     let wider = f.context.publish(&f.secret, &ct, &shared).unwrap();
     assert_eq!(wider.sigma_bits, first.sigma_bits + 5);
     assert_ne!(wider.values, first.values);
+}
+
+#[test]
+fn several_widths_of_one_ciphertext_say_no_more_than_the_narrowest() {
+    let (f, _, ct) = setup();
+    let own = f.context.decode_complex(&f.context.decrypt(&f.secret, &ct).unwrap()).unwrap();
+    // Four times the shares, twice the width.
+    let noises: Vec<Slots> = (0..4)
+        .map(|i| {
+            let request = Release { precision: 3.0, shares: 16 << (2 * i), ..REQUEST };
+            let published = f.context.publish(&f.secret, &ct, &request).unwrap();
+            published.values.iter().zip(&own).map(|(p, q)| minus(*p, *q)).collect()
+        })
+        .collect();
+    let power =
+        |noise: &dyn Fn(usize) -> Complex64| (0..own.len()).map(noise).map(|z| z.re * z.re + z.im * z.im).sum::<f64>();
+    let narrowest = power(&|i| noises[0][i]);
+    for (k, wider) in noises.iter().enumerate().skip(1) {
+        let ratio = power(&|i| wider[i]) / narrowest / 4f64.powi(k as i32);
+        assert!((ratio - 1.0).abs() < 0.2, "width {k}: {ratio}");
+    }
+    // The best average of independent noises has 3/4 of the variance of the narrowest.
+    let weights: Vec<f64> = (0..4).map(|k| 0.25f64.powi(k) / (1.0 + 0.25 + 0.0625 + 0.015625)).collect();
+    let part = |i: usize, of: fn(&Complex64) -> f64| noises.iter().zip(&weights).map(|(n, w)| w * of(&n[i])).sum();
+    let average = power(&|i| Complex64 { re: part(i, |z| z.re), im: part(i, |z| z.im) }) / narrowest;
+    assert!(average > 0.95, "an average of four widths has {average:.3} of the narrowest one's variance");
+    // And what a wider one adds is nothing of it.
+    let product = |i: usize| {
+        let (x, y) = (noises[0][i], minus(noises[1][i], noises[0][i]));
+        x.re * y.re + x.im * y.im
+    };
+    let common = (0..own.len()).map(product).sum::<f64>() / narrowest;
+    assert!(common.abs() < 0.15, "{common}");
+}
+
+#[test]
+fn what_is_believed_on_the_users_word_is_not_released() {
+    let (f, _, ct) = setup();
+    let bytes = ct.to_bytes(&f.context, None).unwrap();
+    let told = Ciphertext::from_bytes(&f.context, &bytes, None, Trust::Certificate).unwrap();
+    f.context.decrypt(&f.secret, &told).unwrap();
+    let error = f.context.publish(&f.secret, &told, &REQUEST).unwrap_err();
+    assert_eq!(error.kind(), "certificate_on_word");
+    assert!(!error.remedy().is_empty());
+    // Neither is it vouched for.
+    let key = EnvelopeKey::random().unwrap();
+    assert_eq!(told.to_bytes(&f.context, Some(&key)).unwrap_err().kind(), "certificate_on_word");
+    let sealed = ct.to_bytes(&f.context, Some(&key)).unwrap();
+    let read = Ciphertext::from_bytes(&f.context, &sealed, None, Trust::Envelope(&key)).unwrap();
+    let released = f.context.publish(&f.secret, &read, &REQUEST).unwrap();
+    assert_eq!(released.values, f.context.publish(&f.secret, &ct, &REQUEST).unwrap().values);
 }
 
 #[test]

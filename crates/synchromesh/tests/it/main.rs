@@ -1,6 +1,7 @@
 //! The integration tests of the schemes, one program: what they share is compiled once.
 
 mod bad_input;
+mod belief;
 mod bfv;
 mod bfv_variants;
 mod bgv;

@@ -35,13 +35,13 @@ fn exact_round_trip<S: Scheme>() {
     let square = evaluator.mul(&x, &x).unwrap();
     let lower = evaluator.mod_switch_to(&square, 0).unwrap();
     for ct in [&x, &square, &lower] {
-        let bytes = ct.to_bytes(&context).unwrap();
+        let bytes = ct.to_bytes(&context, None).unwrap();
         let read = exact::Ciphertext::<S>::from_bytes(&context, &bytes, Some(secret.id()), Trust::Certificate).unwrap();
         assert_eq!((read.header(), read.level()), (ct.header(), ct.level()));
         let growth = read.noise().sigma - ct.noise().sigma;
         assert!((0.0..0.01).contains(&growth), "certificates are rounded up: {growth}");
         assert_eq!(context.decrypt(&secret, &read).unwrap(), context.decrypt(&secret, ct).unwrap());
-        assert_eq!(read.to_bytes(&context).unwrap(), bytes);
+        assert_eq!(read.to_bytes(&context, None).unwrap(), bytes);
         let untrusted = exact::Ciphertext::<S>::from_bytes(&context, &bytes, None, Trust::Nothing).unwrap();
         assert_eq!(context.decrypt(&secret, &untrusted).unwrap_err().kind(), "unknown_noise");
     }
@@ -88,10 +88,10 @@ fn ckks_ciphertexts_come_back_with_scale_and_bound() {
         let product = evaluator.mul(&x, &x).unwrap();
         let cube = evaluator.mul(&evaluator.rescale(&product).unwrap_or(product), &x);
         for ct in [x, tensor].into_iter().chain(cube) {
-            let bytes = ct.to_bytes(&context).unwrap();
+            let bytes = ct.to_bytes(&context, None).unwrap();
             let read = ckks::Ciphertext::from_bytes(&context, &bytes, Some(secret.id()), Trust::Certificate).unwrap();
             assert_eq!((read.header(), read.level()), (ct.header(), ct.level()));
-            assert_eq!(read.to_bytes(&context).unwrap(), bytes);
+            assert_eq!(read.to_bytes(&context, None).unwrap(), bytes);
             let header = ct.header().to_bytes(context.params(), ct.level()).unwrap();
             for cut in 0..header.len().min(9) {
                 assert!(ckks::Header::from_bytes(context.params(), ct.level(), &header[..cut]).is_err(), "{cut}");

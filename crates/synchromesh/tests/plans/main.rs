@@ -6,4 +6,5 @@ mod plan;
 mod plan_budgets;
 mod plan_circuits;
 mod plan_functions;
+mod plan_options;
 mod plan_switches;

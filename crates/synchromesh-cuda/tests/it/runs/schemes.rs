@@ -87,7 +87,7 @@ fn exact_circuit<S: Scheme, B: Backend>(params: &exact::Params<S>, backend: B) -
         let from = i / row * row + (i + 3) % row;
         assert_eq!((got - (x[from] * y[from] + x[from])).rem_euclid(t), 0, "{}: slot {i}", S::NAME);
     }
-    rotated.to_bytes(&context).expect("bytes")
+    rotated.to_bytes(&context, None).expect("bytes")
 }
 
 /// As [`exact_circuit`], in reals.
@@ -116,7 +116,7 @@ fn ckks_circuit<B: Backend>(params: &ckks::Params, backend: B) -> Vec<u8> {
         let from = (i + 3) % slots;
         assert!((got - (x[from] * y[from] + x[from])).abs() <= bound, "ckks: slot {i}");
     }
-    rotated.to_bytes(&context).expect("bytes")
+    rotated.to_bytes(&context, None).expect("bytes")
 }
 
 /// That a ciphertext of one device is refused by another of the same parameters, and by name.
