@@ -246,8 +246,8 @@ mod tests {
         let lines: Vec<usize> = (0..bytes.len()).filter(|&i| bytes[i] == b'\n').map(|i| i + 1).collect();
         for length in lines[0]..bytes.len() {
             fs::write(&path, &bytes[..length]).unwrap();
-            let whole = lines.iter().filter(|&&line| line <= length).count() - 1;
-            let begun = whole + usize::from(!lines.contains(&length));
+            let complete = lines.iter().filter(|&&line| line <= length).count() - 1;
+            let begun = complete + usize::from(!lines.contains(&length));
             let (mut journal, records) = Journal::open(&path, TITLE, Lock::Now).unwrap();
             assert_eq!(records.len(), begun, "{length}");
             journal.append(&["next"]).unwrap();
