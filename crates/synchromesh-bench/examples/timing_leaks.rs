@@ -6,9 +6,12 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use synchromesh::rlwe::ring::sampler::{Purpose, Seed, cbd21, gaussian, ternary};
+use synchromesh::rlwe::ring::sampler::{Purpose, Seed, SmallPoly, cbd21, gaussian, ternary};
 use synchromesh::rlwe::{Randomness, SecretKey, Security};
 use synchromesh::{bfv, exact};
+
+/// A polynomial of a seed.
+type Sampler = fn(&Seed, Purpose, u32, usize) -> SmallPoly;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -66,7 +69,8 @@ fn main() -> Outcome<()> {
     let samples: usize = std::env::args().nth(1).map_or(Ok(20_000), |x| x.parse())?;
     let seeds = seeds();
     let mut results = Vec::new();
-    for (name, sample) in [("ternary", ternary as fn(&Seed, Purpose, u32, usize) -> _), ("cbd21", cbd21), ("gaussian", gaussian)] {
+    let samplers: [(&str, Sampler); 3] = [("ternary", ternary), ("cbd21", cbd21), ("gaussian", gaussian)];
+    for (name, sample) in samplers {
         results.push(judge(name, samples, |i| drop(black_box(sample(&seeds[i], Purpose::SecretKey, 0, N)))));
     }
     let literal = exact::ParamsLiteral {
