@@ -204,6 +204,7 @@ impl Error {
             Self::Isa(_) => "unset SYNCHROMESH_ISA, or set it to one of the isas that `synchromesh info` lists".into(),
             Self::Scheme(error) => error.remedy(),
             Self::Device(error) => error.remedy().to_owned(),
+            Self::File(FileError::Key { .. }) => "choose another path, or say --force to lose the key".into(),
             Self::File(error) => error.remedy().to_owned(),
             Self::Plan { .. } => "make the plan anew with `synchromesh plan`".into(),
             Self::Session { .. } => "give the file that was meant; each is written by one command".into(),

@@ -7,7 +7,6 @@ pub mod error;
 pub mod expression;
 pub mod logistic;
 pub mod matrices;
-pub mod memory;
 pub mod number;
 pub mod output;
 pub mod page;

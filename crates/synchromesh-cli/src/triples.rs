@@ -1,6 +1,7 @@
 //! The command `triples`: dealing keys, one party's run over TLS, and all parties as processes of this machine.
 
 use crate::error::Error;
+use crate::output::say;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
@@ -220,7 +221,7 @@ impl Watch {
                 0 => String::new(),
                 done => format!(", about {:.0} s left", spent / done as f64 * (of - done.min(of)) as f64),
             };
-            eprintln!("{phase} {done}/{of}: {:.1} MB sent, {rounds} rounds{left}", bytes_sent as f64 / 1e6);
+            say(&format!("{phase} {done}/{of}: {:.1} MB sent, {rounds} rounds{left}\n", bytes_sent as f64 / 1e6));
         }
     }
 

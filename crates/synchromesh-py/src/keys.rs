@@ -164,7 +164,7 @@ key_class! {
         fn save(&self, py: Python<'_>, path: PathBuf, replace: bool) -> PyResult<()> {
             let (context, key) = (self.context.clone(), Arc::clone(&self.key));
             interruptible(py, move || {
-                let existing = if replace { Existing::Replace } else { Existing::Keep };
+                let existing = if replace { Existing::Force } else { Existing::Keep };
                 Ok(file::write(&path, &filed(&context, &*key)?, Access::Secret, existing)?)
             })
         }

@@ -19,6 +19,15 @@ use synchromesh::rlwe::Randomness;
 use synchromesh::rlwe::wire::KeyId;
 use synchromesh_rlwe::file::{Access, Existing};
 
+/// A file to be written, and what of it may be replaced.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// Its path.
+    pub path: &'a Path,
+    /// What is done with a file that is there.
+    pub existing: Existing,
+}
+
 /// An encrypted column of a scheme.
 pub struct Column<A: Scheme> {
     /// Its name in tables.
@@ -46,17 +55,17 @@ impl<A: Scheme> Column<A> {
         Ok(Self { name: head.name, rows: head.rows, ciphertexts })
     }
 
-    /// Writes the column, in place of what is there; the size of the file in bytes.
+    /// Writes the column; the size of the file in bytes.
     ///
     /// # Errors
     /// The file's.
-    pub fn write(&self, scheme: &A, plan: &Plan, path: &Path) -> Result<u64, Error> {
+    pub fn write(&self, scheme: &A, plan: &Plan, target: Target<'_>) -> Result<u64, Error> {
         let head = ColumnHead { name: self.name.clone(), rows: self.rows }.to_bytes()?;
         let (plan_name, plan) = plan_section(plan)?;
         let containers = self.ciphertexts.iter().map(|c| scheme.write(c)).collect::<Result<Vec<_>, _>>()?;
         let mut sections = vec![(plan_name, plan.as_bytes()), (COLUMN, &head[..])];
         sections.extend(containers.iter().map(|bytes| (CIPHERTEXT, &bytes[..])));
-        Ok(Bundle::write(path, Kind::Column, &sections, Access::Public, Existing::Replace)?)
+        Ok(Bundle::write(target.path, Kind::Column, &sections, Access::Public, target.existing)?)
     }
 
     /// The state of the first ciphertext; all of a column have the same.
@@ -127,7 +136,7 @@ pub fn encrypt<A: Scheme>(
     keys: &Bundle,
     (name, values): (&str, &[Number]),
     bound: f64,
-    out: &Path,
+    out: Target<'_>,
     bar: &ProgressBar,
 ) -> Result<Summary, Error> {
     let scheme = A::open(plan)?;
@@ -205,7 +214,7 @@ pub fn evaluate<A: Scheme>(
     keys: &Bundle,
     graph: &Graph,
     files: &HashMap<String, PathBuf>,
-    (name, out): (&str, &Path),
+    (name, out): (&str, Target<'_>),
     bar: &ProgressBar,
 ) -> Result<Summary, Error> {
     let scheme = A::open(plan)?;

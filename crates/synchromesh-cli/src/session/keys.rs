@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
-use synchromesh_rlwe::file::{Access, Existing};
+use synchromesh_rlwe::file::{Access, Part, Set};
 
 /// A directory of keys.
 #[derive(Clone, Debug)]
@@ -32,11 +32,7 @@ impl Directory {
     /// The path of a file of keys.
     #[must_use]
     pub fn path(&self, kind: Kind) -> PathBuf {
-        self.0.join(match kind {
-            Kind::SecretKey => "secret.key",
-            Kind::PublicKey => "public.key",
-            Kind::EvaluationKeys | Kind::Column => "eval.keys",
-        })
+        self.0.join(file_name(kind))
     }
 
     /// Reads a file of keys and its plan.
@@ -47,14 +43,19 @@ impl Directory {
         let bundle = Bundle::read(&self.path(kind))?.require(kind)?;
         Ok((plan_of(&bundle)?, bundle))
     }
+}
 
-    fn write(&self, kind: Kind, plan: &str, key: &[u8], access: Access) -> Result<(PathBuf, u64), Error> {
-        let path = self.path(kind);
-        let sections = [(PLAN, plan.as_bytes()), (KEY, key)];
-        let bytes = Bundle::write(&path, kind, &sections, access, Existing::Keep)?;
-        Ok((path, bytes))
+const fn file_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::SecretKey => "secret.key",
+        Kind::PublicKey => "public.key",
+        Kind::EvaluationKeys | Kind::Column => "eval.keys",
     }
 }
+
+/// The files of keys in the order in which they get their names. The public key is the last: nothing is encrypted under
+/// keys that are not all there.
+const KINDS: [Kind; 3] = [Kind::SecretKey, Kind::EvaluationKeys, Kind::PublicKey];
 
 /// The plan in a file, checked.
 ///
@@ -69,7 +70,14 @@ pub(super) fn plan_section(plan: &Plan) -> Result<(&'static str, String), Error>
     Ok((PLAN, plan.to_json()?))
 }
 
-/// Makes keys for a plan and writes them; existing keys are kept and are an error.
+const fn access(kind: Kind) -> Access {
+    match kind {
+        Kind::SecretKey => Access::Secret,
+        Kind::PublicKey | Kind::EvaluationKeys | Kind::Column => Access::Public,
+    }
+}
+
+/// Makes keys for a plan and writes them, all or none; existing keys are kept and are an error.
 ///
 /// # Errors
 /// The file's; without randomness.
@@ -80,18 +88,22 @@ pub fn generate<A: Scheme>(plan: &Plan, directory: &Directory) -> Result<Generat
         let what = format!("it asks for {} rotations, and there are at most {most}", plan.rotations.len());
         return Err(Error::Plan { what });
     }
+    let set = Set::begin(&directory.0, &KINDS.map(file_name))?;
     let mut randomness = Randomness::from_os();
     let (secret, public) = scheme.generate_keys(&mut randomness)?;
     let keys = scheme.generate_evaluation_keys(&secret, plan.rotation_keys(), plan.swap, &mut randomness)?;
     let keys = plan.trim(scheme.rlwe(), keys)?;
     let (context, plan) = (scheme.rlwe(), plan.to_json()?);
-    let io = |source| Error::Io { path: directory.0.display().to_string(), source };
-    std::fs::create_dir_all(&directory.0).map_err(io)?;
-    let files = vec![
-        directory.write(Kind::SecretKey, &plan, &secret.to_bytes(context, None)?, Access::Secret)?,
-        directory.write(Kind::PublicKey, &plan, &public.to_bytes(context, None)?, Access::Public)?,
-        directory.write(Kind::EvaluationKeys, &plan, &keys.to_bytes(context, None)?, Access::Public)?,
+    let file = |kind, key: &[u8]| Bundle::encode(kind, &[(PLAN, plan.as_bytes()), (KEY, key)]);
+    let files = [
+        file(Kind::SecretKey, &secret.to_bytes(context, None)?)?,
+        file(Kind::EvaluationKeys, &keys.to_bytes(context, None)?)?,
+        file(Kind::PublicKey, &public.to_bytes(context, None)?)?,
     ];
+    let part = |(kind, bytes)| Part { name: file_name(kind), bytes, access: access(kind) };
+    let parts: Vec<Part<'_>> = KINDS.into_iter().zip(files.iter().map(|bytes| &bytes[..])).map(part).collect();
+    let paths = set.write(&parts)?;
+    let files = paths.into_iter().zip(files.iter().map(|bytes| bytes.len() as u64)).collect();
     Ok(Generated { key_id: secret.id().to_string(), files })
 }
 

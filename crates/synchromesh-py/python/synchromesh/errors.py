@@ -162,7 +162,17 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "workers",
         "tls",
     ),
-    FileError: ("file_not_found", "file_exists", "not_a_file", "file_too_large", "file_system"),
+    FileError: (
+        "file_not_found",
+        "file_exists",
+        "file_is_a_key",
+        "not_a_file",
+        "file_too_large",
+        "file_exceeds_memory",
+        "file_changed",
+        "file_busy",
+        "file_system",
+    ),
     DecodeError: (
         "header",
         "session",

@@ -212,9 +212,16 @@ impl<'a, A: MatrixArithmetic> Run<'a, A> {
         let each = steps.div_ceil(threads);
         let parts: Vec<Result<Sums<A::Ciphertext>>> = std::thread::scope(|scope| {
             let ranges = (0..steps).step_by(each).map(|from| from..(from + each).min(steps));
-            let running: Vec<_> = ranges.map(|range| scope.spawn(move || self.steps(base, range))).collect();
+            let spawn = |range: std::ops::Range<usize>| {
+                let own = range.clone();
+                std::thread::Builder::new().spawn_scoped(scope, move || self.steps(base, own)).map_err(|_| range)
+            };
+            let running: Vec<_> = ranges.map(spawn).collect();
             let stopped = || Err(Error::params("a thread of a matrix product stopped"));
-            running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| stopped())).collect()
+            // Where no more threads are to be had, this one does it.
+            let here = |range| self.steps(base, range);
+            let ended = running.into_iter().map(|part| part.map(std::thread::ScopedJoinHandle::join));
+            ended.map(|part| part.map_or_else(here, |sums| sums.unwrap_or_else(|_| stopped()))).collect()
         });
         let mut parts = parts.into_iter();
         let first = parts.next().unwrap_or_else(|| Ok(Vec::new()))?;
