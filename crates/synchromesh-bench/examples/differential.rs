@@ -68,7 +68,8 @@ fn make(scheme: &str, log_n: u32, count: usize, seed: u64) -> Batch {
     let real = scheme == "ckks";
     let slots = 1usize << (log_n - u32::from(real));
     let vector = |random: &mut Random| -> Vec<i64> {
-        let value = |random: &mut Random| if real { random.below(2001) as i64 - 1000 } else { random.below(T as usize) as i64 };
+        let value =
+            |random: &mut Random| if real { random.below(2001) as i64 - 1000 } else { random.below(T as usize) as i64 };
         (0..slots).map(|_| value(random)).collect()
     };
     let inputs = (0..INPUTS).map(|_| vector(&mut random)).collect();

@@ -91,11 +91,15 @@ fn main() -> Outcome<()> {
     let keys = seeds.iter().map(key).collect::<Outcome<Vec<_>>>()?;
     let zero = context.encode_coefficients(&[0u64; N][..])?;
     // One message for all keys: its ciphertexts differ as the keys do.
-    let encrypt = |key: &SecretKey| Ok(context.encrypt_with_secret(key, &zero, &mut Randomness::insecure_from_number(3))?.0);
+    let encrypt =
+        |key: &SecretKey| Ok(context.encrypt_with_secret(key, &zero, &mut Randomness::insecure_from_number(3))?.0);
     let ciphertexts = keys.iter().map(encrypt).collect::<Outcome<Vec<_>>>()?;
     results.push(judge("decrypt, by key", samples, |i| drop(black_box(context.decrypt(&keys[i], &ciphertexts[i])))));
-    let message = |i: usize| -> Vec<u64> { (0..N as u64).map(|j| if i < SECRETS { 0 } else { (j * 7919 + i as u64) % 65537 }).collect() };
-    let messages = (0..2 * SECRETS).map(|i| Ok(context.encode_coefficients(&message(i)[..])?)).collect::<Outcome<Vec<_>>>()?;
+    let message = |i: usize| -> Vec<u64> {
+        (0..N as u64).map(|j| if i < SECRETS { 0 } else { (j * 7919 + i as u64) % 65537 }).collect()
+    };
+    let messages =
+        (0..2 * SECRETS).map(|i| Ok(context.encode_coefficients(&message(i)[..])?)).collect::<Outcome<Vec<_>>>()?;
     let encrypt = |m| Ok(context.encrypt_with_secret(&keys[0], m, &mut Randomness::insecure_from_number(3))?.0);
     let encrypted = messages.iter().map(encrypt).collect::<Outcome<Vec<_>>>()?;
     results.push(judge("decrypt, by message", samples, |i| drop(black_box(context.decrypt(&keys[0], &encrypted[i])))));

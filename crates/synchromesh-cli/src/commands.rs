@@ -5,6 +5,7 @@ mod demo;
 mod info;
 mod inspect;
 mod matmul;
+mod overwrite;
 mod place;
 mod plan;
 mod reproduce;
@@ -13,7 +14,7 @@ mod triples;
 mod tune;
 
 use crate::error::Error;
-use crate::output::{Report, finish};
+use crate::output::{Report, finish, prepare, told};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -77,13 +78,14 @@ impl Command {
 #[must_use]
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let json = arguments.iter().any(|a| a == "--json");
+    prepare(json);
     match Arguments::try_parse_from(&arguments) {
         Ok(parsed) => finish(parsed.json, parsed.command.run(parsed.json)),
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
-            let _ = error.print();
-            ExitCode::SUCCESS
+            told(error.print(), ExitCode::SUCCESS)
         }
-        Err(error) if arguments.iter().any(|a| a == "--json") => {
+        Err(error) if json => {
             let text = error.to_string();
             let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").trim();
             finish(true, Err(Error::Usage { message: message.to_owned() }))

@@ -256,6 +256,7 @@ impl Error {
             Self::Threads(error) => error.remedy().to_owned(),
             Self::Scheme(error) => error.remedy(),
             Self::Device(error) => error.remedy().to_owned(),
+            Self::File(FileError::Key { .. }) => "choose another path, or say --force to lose the key".into(),
             Self::File(error) => error.remedy().to_owned(),
             Self::Profile { own: true, .. } => "remove the file, or measure anew with `synchromesh tune`".into(),
             Self::Profile { .. } => "give a file that `synchromesh tune` wrote".into(),

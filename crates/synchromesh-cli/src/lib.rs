@@ -8,7 +8,6 @@ pub mod expression;
 pub mod interrupt;
 pub mod logistic;
 pub mod matrices;
-pub mod memory;
 pub mod number;
 pub mod output;
 pub mod page;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The result of a command: an object, and which of its checks failed.
@@ -46,14 +47,56 @@ impl Report {
     }
 }
 
-/// Prints the result of a command and gives its exit code.
+/// Prints the result of a command and gives its exit code: 2 also where the result cannot be printed.
 #[must_use]
 pub fn finish(json: bool, result: Result<Report, Error>) -> ExitCode {
     let (stdout, stderr, code) = render(json, result);
-    // A reader that closed its end has all it wants.
-    let _ = std::io::stdout().write_all(stdout.as_bytes());
-    let _ = std::io::stderr().write_all(stderr.as_bytes());
-    ExitCode::from(code)
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(stdout.as_bytes()).and_then(|()| out.flush());
+    say(&stderr);
+    told(written, ExitCode::from(code))
+}
+
+/// The exit code of a command that has said what it had to say; whose words are lost, has failed.
+pub(crate) fn told(written: std::io::Result<()>, code: ExitCode) -> ExitCode {
+    let Err(error) = written else { return code };
+    say(&format!(
+        "error: the result could not be printed: {error}\nremedy: see that standard output is read to its end\n"
+    ));
+    ExitCode::from(2)
+}
+
+/// Writes to standard error, as far as anyone listens.
+pub fn say(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Whether the command was asked for JSON, for when there is no memory to pass that on.
+static JSON: AtomicBool = AtomicBool::new(false);
+
+/// To be called before the work: how the command ends if memory runs out.
+pub(crate) fn prepare(json: bool) {
+    JSON.store(json, Ordering::Relaxed);
+    // Makes its buffer now.
+    let _ = std::io::stdout().flush();
+}
+
+/// Ends the command because memory that it needs cannot be had. Takes none itself.
+pub fn out_of_memory(bytes: usize) -> ! {
+    let mut text = [0; 256];
+    let mut rest = &mut text[..];
+    let (message, remedy) = ("bytes of memory cannot be had", "free memory, or raise the limit of this process");
+    let json = JSON.load(Ordering::Relaxed);
+    let _ = if json {
+        let head = r#"{"error":{"kind":"memory","message":""#;
+        writeln!(rest, r#"{head}{bytes} {message}","remedy":"{remedy}"}}}}"#)
+    } else {
+        writeln!(rest, "error: {bytes} {message}\nremedy: {remedy}")
+    };
+    let left = rest.len();
+    let text = &text[..text.len() - left];
+    let _ = if json { std::io::stdout().write_all(text) } else { std::io::stderr().write_all(text) };
+    std::process::exit(2)
 }
 
 /// Standard output, standard error, exit code.
@@ -188,7 +231,10 @@ pub fn progress(json: bool, steps: usize) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{bar:32.cyan/dim} {pos}/{len}  {msg}  {elapsed}") {
         bar.set_style(style);
     }
-    bar.enable_steady_tick(Duration::from_millis(200));
+    // The bar's clock is a thread, which not every process may have.
+    if shown && std::thread::Builder::new().spawn(|| ()).is_ok() {
+        bar.enable_steady_tick(Duration::from_millis(200));
+    }
     bar
 }
 

@@ -42,10 +42,10 @@ pub fn load_for(path: Option<&Path>, name: &str) -> Result<Option<Profile>, Erro
 ///
 /// # Errors
 /// When the directory cannot be made or the file not be written.
-pub fn store(path: &Path, profile: &Profile) -> Result<(), Error> {
+pub fn store(path: &Path, profile: &Profile, existing: Existing) -> Result<(), Error> {
     if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
         std::fs::create_dir_all(directory)
             .map_err(|source| Error::Io { path: directory.display().to_string(), source })?;
     }
-    Ok(file::write(path, (profile.to_json()? + "\n").as_bytes(), Access::Public, Existing::Replace)?)
+    Ok(file::write(path, (profile.to_json()? + "\n").as_bytes(), Access::Public, existing)?)
 }

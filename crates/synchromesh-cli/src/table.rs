@@ -6,6 +6,7 @@ mod npy;
 use crate::number::{Number, NumberError};
 use num_bigint::BigInt;
 use std::path::Path;
+use synchromesh_rlwe::file::{self, FileError};
 
 /// The most cells a table may have, 2^24: 128 columns of 2^17 values.
 pub const MAX_CELLS: usize = 1 << 24;
@@ -17,14 +18,9 @@ pub const MAX_FILE_BYTES: u64 = 1 << 30;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// The file could not be read or written.
-    #[error("{path}: {source}")]
-    Io {
-        /// The file.
-        path: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    /// The file could not be read.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// No values at all.
     #[error("the table has no values")]
     Empty,
@@ -58,11 +54,9 @@ pub enum TableError {
         /// Cells in this one.
         found: usize,
     },
-    /// More than [`MAX_CELLS`] cells or [`MAX_FILE_BYTES`] bytes.
-    #[error("the table has {found} {unit}, the limit is {limit}")]
+    /// More than [`MAX_CELLS`] cells.
+    #[error("the table has {found} cells, the limit is {limit}")]
     TooLarge {
-        /// What was counted: `cells` or `bytes`.
-        unit: &'static str,
         /// How many there are.
         found: u64,
         /// How many there may be.
@@ -131,7 +125,7 @@ impl TableError {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Io { .. } => "io",
+            Self::File(error) => error.kind(),
             Self::Empty => "table_empty",
             Self::Text { .. } => "table_text",
             Self::NotFinite { .. } => "table_not_finite",
@@ -150,7 +144,7 @@ impl TableError {
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::Io { .. } => "check the path and its permissions",
+            Self::File(error) => error.remedy(),
             Self::Empty => "give at least one row of numbers",
             Self::Text { .. } => {
                 "write numbers with a decimal point, separated by commas; only line 1 may hold names, and then only names"
@@ -207,18 +201,13 @@ impl Table {
     /// # Errors
     /// Any [`TableError`] of reading.
     pub fn read(path: &Path) -> Result<Self, TableError> {
-        let io = |source| TableError::Io { path: path.display().to_string(), source };
-        let found = std::fs::metadata(path).map_err(io)?.len();
-        if found > MAX_FILE_BYTES {
-            return Err(TableError::TooLarge { unit: "bytes", found, limit: MAX_FILE_BYTES });
-        }
-        Self::from_bytes(&std::fs::read(path).map_err(io)?)
+        Self::from_bytes(&file::read(path, MAX_FILE_BYTES)?)
     }
 
     /// What [`Self::read`] does, on bytes.
     ///
     /// # Errors
-    /// Any [`TableError`] of reading but `Io`.
+    /// Any [`TableError`] of reading but `File`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TableError> {
         if bytes.starts_with(npy::MAGIC) { npy::decode(bytes) } else { csv_format::decode(bytes) }
     }
@@ -309,11 +298,7 @@ impl Table {
 fn check_size(rows: usize, columns: usize) -> Result<(), TableError> {
     match rows.checked_mul(columns) {
         Some(cells) if cells <= MAX_CELLS => Ok(()),
-        cells => Err(TableError::TooLarge {
-            unit: "cells",
-            found: cells.map_or(u64::MAX, |c| c as u64),
-            limit: MAX_CELLS as u64,
-        }),
+        cells => Err(TableError::TooLarge { found: cells.map_or(u64::MAX, |c| c as u64), limit: MAX_CELLS as u64 }),
     }
 }
 
@@ -372,7 +357,7 @@ mod tests {
     #[test]
     fn a_missing_file_names_its_path() {
         let error = Table::read(Path::new("/nonexistent/x.csv")).unwrap_err();
-        assert_eq!(error.kind(), "io");
+        assert_eq!(error.kind(), "file_not_found");
         assert!(error.to_string().contains("/nonexistent/x.csv"));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::interrupt::Children;
+use crate::output::say;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
@@ -266,12 +267,7 @@ impl Watch {
                 0 => String::new(),
                 done => format!(", about {:.0} s left", spent / done as f64 * (of - done.min(of)) as f64),
             };
-            // Whoever closed standard error does not want to know.
-            let _ = writeln!(
-                std::io::stderr(),
-                "{phase} {done}/{of}: {:.1} MB sent, {rounds} rounds{left}",
-                bytes_sent as f64 / 1e6
-            );
+            say(&format!("{phase} {done}/{of}: {:.1} MB sent, {rounds} rounds{left}\n", bytes_sent as f64 / 1e6));
         }
     }
 

@@ -57,11 +57,15 @@ impl Column {
     }
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file whole or not at all. Where one may be replaced, a key may only be by another.
 #[pyfunction]
 pub(crate) fn write_file(py: Python<'_>, path: PathBuf, bytes: &Bound<'_, PyBytes>, replace: bool) -> PyResult<()> {
     let bytes = bytes.as_bytes();
-    let existing = if replace { Existing::Replace } else { Existing::Keep };
+    let existing = match (replace, file::key_in(bytes)) {
+        (false, _) => Existing::Keep,
+        (true, None) => Existing::Replace,
+        (true, Some(_)) => Existing::Force,
+    };
     detached(py, || Ok(file::write(&path, bytes, Access::Public, existing)?))
 }
 

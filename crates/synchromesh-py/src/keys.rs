@@ -189,7 +189,7 @@ macro_rules! kept_key_class {
             fn save(&self, py: Python<'_>, path: PathBuf, replace: bool) -> PyResult<()> {
                 let (context, key) = (self.context.clone(), Arc::clone(&self.key));
                 interruptible(py, move || {
-                    let existing = if replace { Existing::Replace } else { Existing::Keep };
+                    let existing = if replace { Existing::Force } else { Existing::Keep };
                     Ok(file::write(&path, &filed(&context, &*key)?, Access::Secret, existing)?)
                 })
             }

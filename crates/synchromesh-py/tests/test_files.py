@@ -14,7 +14,7 @@ import pytest
 from blake3 import blake3
 
 import synchromesh as sm
-from synchromesh import errors
+from synchromesh import _wire, errors
 
 
 def test_a_session_through_files(each, tmp_path):
@@ -202,3 +202,20 @@ def test_the_command_line_reads_and_writes_the_same_files(tmp_path):
     run("decrypt", "--keys", "keys", "--in", "z.ct", "--out", "z.csv")
     lines = (tmp_path / "z.csv").read_text().split()
     assert [int(v) for v in lines[1:]] == (x * x + 4).tolist()
+
+
+def test_a_description_nested_too_deep_is_unreadable():
+    for data in (b"[" * 200_000, b'{"shape": ' + b"[" * 200_000, b'{"a":' * 200_000):
+        with pytest.raises(errors.DecodeError):
+            _wire.Head.read(data, 3, 1, 16, True)
+
+
+def test_a_key_is_replaced_by_a_key_only(each, tmp_path):
+    each.keys.save(tmp_path)
+    before = (tmp_path / "secret.key").read_bytes()
+    for name in ("secret.key", "public.key", "eval.keys"):
+        with pytest.raises(errors.FileError) as caught:
+            each.encrypt(each.numbers(3)).save(tmp_path / name)
+        assert caught.value.kind == "file_is_a_key"
+    assert (tmp_path / "secret.key").read_bytes() == before
+    each.keys.save(tmp_path, replace=True)

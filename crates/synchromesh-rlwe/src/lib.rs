@@ -18,6 +18,7 @@ pub mod key_part;
 pub mod key_switch;
 pub mod level_choice;
 pub mod level_plans;
+pub mod memory;
 pub mod noise;
 pub mod operations;
 pub mod params;

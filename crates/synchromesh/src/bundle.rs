@@ -7,11 +7,12 @@
 //! sealed has version 1.
 //! Keys and ciphertexts in sections are containers of their own, with their own checks.
 
+use std::ops::Range;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::codec::Trust;
-use synchromesh_rlwe::file::{self, Access, Existing, FileError};
+use synchromesh_rlwe::file::{self, Access, Existing, FileError, Opened};
 use synchromesh_rlwe::wire::{Authentic, EnvelopeKey, Expected, KeyId, ObjectType, Reader, WireError};
 use zeroize::Zeroizing;
 
@@ -222,7 +223,7 @@ pub struct Bundle {
     kind: Kind,
     bytes: Zeroizing<Vec<u8>>,
     /// Name and contents of each section, as places in `bytes`.
-    sections: Vec<(std::ops::Range<usize>, std::ops::Range<usize>)>,
+    sections: Vec<Section>,
     /// Bytes that the seal covers, and the seal, where there is one.
     seal: Option<(usize, [u8; DIGEST_BYTES])>,
 }
@@ -264,12 +265,14 @@ impl Bundle {
         Ok(bytes)
     }
 
-    /// Reads the file at `path`.
+    /// Reads the file at `path`: its mark and the lengths of its sections before anything else of it.
     ///
     /// # Errors
     /// The file's, and as [`Self::decode`].
     pub fn read(path: &Path) -> Result<Self, BundleError> {
-        Self::decode(file::read(path, MAX_FILE_BYTES)?)
+        let file = Opened::open(path, MAX_FILE_BYTES)?;
+        let _ = Layout::of(file.size(), |at, buffer| Ok(file.read_at(at, buffer)?))?;
+        Self::decode(file.read()?)
     }
 
     /// Writes a file of these sections, whole or not at all, sealed if there is an envelope key.
@@ -294,37 +297,18 @@ impl Bundle {
     /// A [`WireError`] for a wrong mark, a newer version, a length that does not fit, or a digest that does not match.
     pub fn decode(bytes: Vec<u8>) -> Result<Self, BundleError> {
         let bytes = Zeroizing::new(bytes);
-        if bytes.get(..8) != Some(&MAGIC) {
-            return Err(WireError::BadMagic.into());
-        }
-        let mut at = 8;
-        let version = u16::from_le_bytes(take(&bytes, &mut at)?);
-        if !(UNSEALED..=VERSION).contains(&version) {
-            return Err(WireError::FutureVersion { found: version, known: VERSION }.into());
-        }
-        let codes = if version == UNSEALED { 1 } else { 2 };
-        let digest_at = bytes.len().saturating_sub(codes * DIGEST_BYTES).max(HEAD_BYTES);
-        let stored: [u8; DIGEST_BYTES] = take(&bytes, &mut { digest_at })?;
-        if blake3::Hash::from_bytes(stored) != blake3::hash(&bytes[..digest_at]) {
+        let Layout { kind, sections, end, sealed } = Layout::of(bytes.len() as u64, |at, buffer| {
+            let rest = &bytes[usize::try_from(at).map_or(bytes.len(), |at| at.min(bytes.len()))..];
+            let length = rest.len().min(buffer.len());
+            buffer[..length].copy_from_slice(&rest[..length]);
+            Ok(length)
+        })?;
+        let stored = code(&bytes, end)?;
+        if blake3::Hash::from_bytes(stored) != blake3::hash(&bytes[..end]) {
             return Err(WireError::BodyCorrupt.into());
         }
-        let kind = u16::from_le_bytes(take(&bytes, &mut at)?);
-        let kind = usize::from(kind).checked_sub(1).and_then(|k| Kind::ALL.get(k)).copied();
-        let kind = kind.ok_or_else(|| WireError::UnknownType { found: bytes[10].into() })?;
-        let count = u32::from_le_bytes(take(&bytes, &mut at)?) as usize;
-        let mut sections = Vec::new();
-        for _ in 0..count {
-            let [length] = take(&bytes, &mut at)?;
-            let name = range(&bytes, &mut at, u64::from(length))?;
-            let length = u64::from_le_bytes(take(&bytes, &mut at)?);
-            sections.push((name, range(&bytes, &mut at, length)?));
-        }
-        if at != digest_at {
-            let extra = digest_at.saturating_sub(at) as u64;
-            return Err(WireError::TrailingBytes { part: "last section", extra }.into());
-        }
-        let sealed = digest_at + DIGEST_BYTES;
-        let seal = if version == UNSEALED { None } else { Some((sealed, take(&bytes, &mut { sealed })?)) };
+        let covered = end + DIGEST_BYTES;
+        let seal = if sealed { Some((covered, code(&bytes, covered)?)) } else { None };
         Ok(Self { kind, bytes, sections, seal })
     }
 
@@ -364,7 +348,7 @@ impl Bundle {
 
     /// The contents of every section of that name, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + 'a {
-        let named = move |section: &&(std::ops::Range<usize>, _)| &self.bytes[section.0.clone()] == name.as_bytes();
+        let named = move |section: &&Section| &self.bytes[section.0.clone()] == name.as_bytes();
         self.sections.iter().filter(named).map(|(_, contents)| &self.bytes[contents.clone()])
     }
 
@@ -419,22 +403,89 @@ fn too_large(what: &'static str, declared: u64, limit: u64) -> BundleError {
     WireError::TooLarge { what, declared, limit }.into()
 }
 
-/// The next K bytes.
-fn take<const K: usize>(bytes: &[u8], at: &mut usize) -> Result<[u8; K], BundleError> {
-    let range = range(bytes, at, K as u64)?;
-    bytes[range].try_into().map_err(|_| WireError::Truncated { need: K as u64, have: 0 }.into())
+/// The digest or seal at `at`.
+fn code(bytes: &[u8], at: usize) -> Result<[u8; DIGEST_BYTES], WireError> {
+    bytes.get(at..at + DIGEST_BYTES).and_then(|code| code.try_into().ok()).ok_or(WireError::BodyCorrupt)
 }
 
-/// The place of the next `length` bytes.
-fn range(bytes: &[u8], at: &mut usize, length: u64) -> Result<std::ops::Range<usize>, BundleError> {
-    let start = *at;
-    let end = usize::try_from(length).ok().and_then(|length| start.checked_add(length));
-    let Some(end) = end.filter(|end| *end <= bytes.len()) else {
-        let need = (start as u64).saturating_add(length);
-        return Err(WireError::Truncated { need, have: bytes.len() as u64 }.into());
-    };
-    *at = end;
-    Ok(start..end)
+/// Where the parts of a file are.
+struct Layout {
+    kind: Kind,
+    /// Name and contents of each section.
+    sections: Vec<Section>,
+    /// Where the digest begins.
+    end: usize,
+    /// Whether a seal follows the digest.
+    sealed: bool,
+}
+
+type Section = (Range<usize>, Range<usize>);
+
+impl Layout {
+    /// Of a file of `size` bytes, of which `fetch` copies those from a place on into a buffer, as many as there are.
+    fn of(size: u64, fetch: impl Fn(u64, &mut [u8]) -> Result<usize, BundleError>) -> Result<Self, BundleError> {
+        let mut head = [0; HEAD_BYTES];
+        let have = fetch(0, &mut head)?;
+        if have < MAGIC.len() || head[..8] != MAGIC {
+            return Err(WireError::BadMagic.into());
+        }
+        let version = u16::from_le_bytes([head[8], head[9]]);
+        let sealed = version == VERSION;
+        // The digest, and the seal where there is one.
+        let codes = (DIGEST_BYTES * (1 + usize::from(sealed))) as u64;
+        let (end, short) = (size.checked_sub(codes), |need| WireError::Truncated { need, have: size });
+        let end = end.filter(|end| *end >= HEAD_BYTES as u64).ok_or_else(|| short(HEAD_BYTES as u64 + codes))?;
+        if !(UNSEALED..=VERSION).contains(&version) {
+            return Err(WireError::FutureVersion { found: version, known: VERSION }.into());
+        }
+        let kind = u16::from_le_bytes([head[10], head[11]]);
+        let known = usize::from(kind).checked_sub(1).and_then(|k| Kind::ALL.get(k)).copied();
+        let kind = known.ok_or(WireError::UnknownType { found: kind })?;
+        let mut walk = Walk { at: HEAD_BYTES as u64, end, codes, size };
+        let mut sections = Vec::new();
+        let count = u32::from_le_bytes([head[12], head[13], head[14], head[15]]);
+        if count as usize > MAX_SECTIONS {
+            return Err(too_large("sections", count.into(), MAX_SECTIONS as u64));
+        }
+        for _ in 0..count {
+            let mut number = [0; 8];
+            fetch(walk.next(1)?.start as u64, &mut number[..1])?;
+            let name = walk.next(u64::from(number[0]))?;
+            fetch(walk.next(8)?.start as u64, &mut number)?;
+            sections.push((name, walk.next(u64::from_le_bytes(number))?));
+        }
+        if walk.at != end {
+            return Err(WireError::TrailingBytes { part: "last section", extra: end - walk.at }.into());
+        }
+        let end = usize::try_from(end).map_err(|_| too_large("file", size, usize::MAX as u64))?;
+        Ok(Self { kind, sections, end, sealed })
+    }
+}
+
+/// A place in a file before its digest.
+struct Walk {
+    at: u64,
+    end: u64,
+    /// Bytes of what follows.
+    codes: u64,
+    size: u64,
+}
+
+impl Walk {
+    /// The place of the next `length` bytes.
+    fn next(&mut self, length: u64) -> Result<Range<usize>, BundleError> {
+        let start = self.at;
+        let end = start.saturating_add(length);
+        if end > self.end {
+            let need = end.saturating_add(self.codes);
+            return Err(WireError::Truncated { need, have: self.size }.into());
+        }
+        self.at = end;
+        match (usize::try_from(start), usize::try_from(end)) {
+            (Ok(start), Ok(end)) => Ok(start..end),
+            _ => Err(too_large("file", self.size, usize::MAX as u64)),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -522,6 +573,32 @@ mod tests {
             }
         }
         assert!(Bundle::decode([&whole[..], b"x"].concat()).is_err());
+    }
+
+    #[test]
+    fn keys_are_told_by_their_first_bytes_and_columns_are_none() {
+        for kind in Kind::ALL {
+            let head = &Bundle::encode(kind, &[]).unwrap()[..HEAD_BYTES];
+            assert_eq!(file::key_in(head).is_some(), kind != Kind::Column, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_bundle_is_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sparse");
+        let sparse = |head: &[u8]| {
+            std::fs::write(&path, head).unwrap();
+            let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+            file.set_len(MAX_FILE_BYTES).unwrap();
+            Bundle::read(&path).unwrap_err().kind()
+        };
+        let mut lying = sample();
+        lying[HEAD_BYTES + 5..HEAD_BYTES + 13].copy_from_slice(&(1u64 << 33).to_le_bytes());
+        assert_eq!(sparse(b""), "not_a_container");
+        assert_eq!(sparse(&MAGIC), "future_version");
+        assert_eq!(sparse(&sample()), "trailing_bytes");
+        assert_eq!(sparse(&lying), "truncated");
     }
 
     #[test]

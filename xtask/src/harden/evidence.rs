@@ -35,7 +35,11 @@ fn works(program: &str, args: &str) -> bool {
 
 /// Runs a command; its standard output, with its errors shown as they come.
 fn output(root: &Path, invocation: &Invocation) -> Result<(bool, String)> {
-    let out = invocation.command(root).stderr(Stdio::inherit()).output().with_context(|| format!("cannot start `{invocation}`"))?;
+    let out = invocation
+        .command(root)
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start `{invocation}`"))?;
     Ok((out.status.success(), String::from_utf8_lossy(&out.stdout).into_owned()))
 }
 

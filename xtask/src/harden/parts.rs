@@ -13,6 +13,13 @@ pub(super) const PARTS: &[Part] = &[
         full: Work::Cargo("run --quiet -p synchromesh-harden --no-default-features -- soak --operations 1000000"),
     },
     Part {
+        name: "crashes",
+        shows: "commands that are killed, run out of disk, file size, memory or permissions, or run twice at once leave \
+                the old file or the new one, lose nothing they reported, end in typed errors, and can be run again",
+        quick: Work::Cargo("run --quiet -p synchromesh-cli --example crashes -- 420"),
+        full: Work::Cargo("run --quiet -p synchromesh-cli --example crashes -- 42000"),
+    },
+    Part {
         name: "supply-chain",
         shows: "every dependency has a licence that this project may be given out with, comes from the registry or from this \
             repository, and stands in the bill of materials; what is published says what it is and under which licence. \

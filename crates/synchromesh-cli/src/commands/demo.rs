@@ -1,10 +1,10 @@
 //! `demo`: three computations on an encrypted table, one in each scheme.
 
+use super::overwrite::Overwrite;
 use super::place::{Chosen, Place};
 use crate::dataset::{Dataset, PATIENTS};
 use crate::demo::{Digests, Machine, Plans, Slot, Step, Trace, covariance, group_by, scores};
 use crate::error::Error;
-use crate::memory;
 use crate::output::{Report, progress};
 use crate::plot::{Panel, noise_plot};
 use crate::scheme::{Approximate, Exact, Open, Scheme};
@@ -30,6 +30,8 @@ pub(super) struct Demo {
     /// Where the noise-and-level plot goes.
     #[arg(long, value_name = "FILE.svg", default_value = "out/demo.svg")]
     plot: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
     #[command(flatten)]
     place: Place,
 }
@@ -161,6 +163,7 @@ impl Demo {
     }
 
     fn run_on<B: Open>(&self, device: &'static str, why_not_cuda: Option<String>, json: bool) -> Result<Report, Error> {
+        let existing = self.overwrite.permit([self.plot.as_path()])?;
         let start = Instant::now();
         let bar = progress(json, scores::STEPS + covariance::STEPS + group_by::STEPS + 4);
         bar.set_message("parameters");
@@ -173,14 +176,14 @@ impl Demo {
         let (bfv, third, bfv_digests) = run_group_by::<B>(&part(&plans.bfv, "BFV"), &data)?;
         bar.finish_and_clear();
         let svg = noise_plot("Noise and level in the three encrypted computations", &[first, second, third]);
-        self.write_plot(&svg)?;
+        self.write_plot(&svg, existing)?;
         let digests = AllDigests { ckks: ckks_digests, bgv: bgv_digests, bfv: bfv_digests };
         let outcome = Outcome {
             ckks,
             bgv,
             bfv,
             seconds: start.elapsed().as_secs_f64(),
-            peak_bytes: memory::peak_bytes(),
+            peak_bytes: synchromesh_bench::memory::peak_bytes(),
             plot: self.plot.display().to_string(),
             device,
             why_not_cuda,
@@ -189,12 +192,12 @@ impl Demo {
         judge(&outcome)
     }
 
-    fn write_plot(&self, svg: &str) -> Result<(), Error> {
+    fn write_plot(&self, svg: &str, existing: Existing) -> Result<(), Error> {
         if let Some(directory) = self.plot.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             let io = |source| Error::Io { path: directory.display().to_string(), source };
             std::fs::create_dir_all(directory).map_err(io)?;
         }
-        Ok(file::write(&self.plot, svg.as_bytes(), Access::Public, Existing::Replace)?)
+        Ok(file::write(&self.plot, svg.as_bytes(), Access::Public, existing)?)
     }
 }
 

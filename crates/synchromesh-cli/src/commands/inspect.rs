@@ -1,8 +1,9 @@
 //! `inspect`: what a file is, without its secrets.
 
+use super::overwrite::Overwrite;
 use super::plan::bars;
-use super::session::{MAX_PLAN_BYTES, read_plan};
-use crate::bundle::{self, Bundle, Kind};
+use super::session::read_plan;
+use crate::bundle::{self, Bundle, Kind, MAX_FILE_BYTES};
 use crate::error::Error;
 use crate::for_scheme;
 use crate::output::Report;
@@ -11,11 +12,10 @@ use crate::scheme::Scheme;
 use crate::session::{self, Column, plan_of};
 use clap::Args;
 use serde::Serialize;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::codec::Trust;
-use synchromesh_rlwe::file::{self, Access, Existing, FileError};
+use synchromesh_rlwe::file::{self, Access, FileError, Opened};
 
 /// Says what a plan, key or ciphertext file is; secrets are neither printed nor looked at.
 #[derive(Args, Debug)]
@@ -25,6 +25,8 @@ pub(super) struct Inspect {
     /// Of a plan: draw levels, noise, and what a key switch takes at each level.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 /// What every file of a session has.
@@ -71,9 +73,10 @@ impl Inspect {
     /// Runs the command.
     pub(super) fn run(&self) -> Result<Report, Error> {
         let path = &self.file;
+        let existing = self.overwrite.permit(self.plot.as_deref())?;
         let mut mark = [0; bundle::MAGIC.len()];
-        let is_bundle =
-            std::fs::File::open(path).and_then(|mut f| f.read_exact(&mut mark)).is_ok() && mark == bundle::MAGIC;
+        Opened::open(path, MAX_FILE_BYTES)?.read_at(0, &mut mark)?;
+        let is_bundle = mark == bundle::MAGIC;
         if is_bundle && self.plot.is_some() {
             return Err(Error::Usage { message: "--plot is for plans".to_owned() });
         }
@@ -88,13 +91,9 @@ impl Inspect {
                 _ => Report::new(&common),
             };
         }
-        let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-        if size > MAX_PLAN_BYTES {
-            return Err(FileError::TooLarge { path: path.clone(), limit: MAX_PLAN_BYTES }.into());
-        }
         let plan = read_plan(path)?;
         if let Some(plot) = &self.plot {
-            file::write(plot, plan_plot(&plan, &bars(&plan, None)).as_bytes(), Access::Public, Existing::Replace)?;
+            file::write(plot, plan_plot(&plan, &bars(&plan, None)).as_bytes(), Access::Public, existing)?;
         }
         Report::new(&InspectedPlan {
             common: common(path, "plan", &plan)?,

@@ -1,5 +1,6 @@
 //! `matmul`: the product of two or three encrypted matrices, checked against the plain one.
 
+use super::overwrite::Overwrite;
 use super::place::{Cores, Device, Used, on_device};
 use super::plan::Scheme;
 use crate::error::Error;
@@ -9,7 +10,7 @@ use crate::table::Table;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use synchromesh_rlwe::file::{self, Access, Existing};
+use synchromesh_rlwe::file::{self, Access};
 
 /// Encrypt two matrices, multiply, decrypt, and compare with the plain product.
 #[derive(Args, Debug)]
@@ -44,6 +45,8 @@ pub(super) struct Matmul {
     /// Where to write the product.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// The device.
     #[arg(long, value_enum, default_value = "auto")]
     device: Device,
@@ -61,6 +64,7 @@ impl Matmul {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
         let (chosen, threads) = (self.device.choose()?, self.threads.settle()?.count());
+        let existing = self.overwrite.permit(self.out.as_deref())?;
         let tables: Vec<Table> = [Some(&self.left), Some(&self.right), self.chain.as_ref()]
             .into_iter()
             .flatten()
@@ -80,7 +84,7 @@ impl Matmul {
         let Product { report, table, exact } = on_device!(chosen, Backend => job.run::<Backend>(&tables, &say))?;
         bar.finish_and_clear();
         if let Some(out) = &self.out {
-            file::write(out, &table.to_bytes(out)?, Access::Public, Existing::Replace)?;
+            file::write(out, &table.to_bytes(out)?, Access::Public, existing)?;
         }
         Ok(Report::new(&Multiplied { report, used: chosen.used() })?
             .check(exact, "the decrypted product is the plain one"))

@@ -1,5 +1,6 @@
 //! `plan`: parameters from a description.
 
+use super::overwrite::Overwrite;
 use crate::error::Error;
 use crate::output::Report;
 use crate::plot::plan::{Bar, plan_plot};
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 use synchromesh::cost::{IndexMap, Profile};
 use synchromesh::plan::{Description, LevelSwitch, Plan, SchemeName};
 use synchromesh::rlwe::{PrimeSwitching, Security};
-use synchromesh_rlwe::file::{self, Access, Existing};
+use synchromesh_rlwe::file::{self, Access};
 
 /// Depth of ckks plans up to which sums before each multiplication are planned for unasked.
 const DEEPEST_CKKS_SUMS: u32 = 3;
@@ -107,11 +108,14 @@ pub(super) struct Planning {
     /// Write the plan for `keygen`.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 impl Planning {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
+        let existing = self.overwrite.permit(self.out.as_deref().into_iter().chain(self.plot.as_deref()))?;
         let description = self.description()?;
         let mut plan = match &self.profile {
             Some(path) => description.plan_for(profile::load(Some(path))?.as_ref())?,
@@ -127,11 +131,11 @@ impl Planning {
             }
         }
         if let Some(out) = &self.out {
-            file::write(out, (plan.to_json()? + "\n").as_bytes(), Access::Public, Existing::Replace)?;
+            file::write(out, (plan.to_json()? + "\n").as_bytes(), Access::Public, existing)?;
         }
         if let Some(plot) = &self.plot {
             let svg = plan_plot(&plan, &bars(&plan, map.as_ref()));
-            file::write(plot, svg.as_bytes(), Access::Public, Existing::Replace)?;
+            file::write(plot, svg.as_bytes(), Access::Public, existing)?;
         }
         let report = Report::new(&plan)?;
         if json {

@@ -1,5 +1,6 @@
 //! `reproduce`: tables and figures of the papers, measured again.
 
+use super::overwrite::Overwrite;
 use super::place::{Chosen, Place, Used, unavailable};
 use crate::error::Error;
 use crate::output::{Report, progress};
@@ -34,6 +35,8 @@ pub(super) struct Reproduce {
     /// A machine profile [default: the one `tune` made].
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     #[command(flatten)]
     place: Place,
 }
@@ -111,9 +114,10 @@ impl Reproduce {
             id => match Item::find(id) {
                 Some(item) if item.on_devices() || self.place.may_be_cpu() => {
                     let chosen = place_of(item, &chosen);
+                    let out = self.destination(std::slice::from_ref(item), self.out.as_deref())?;
                     let profile = profile::load_for(self.profile.as_deref(), chosen.profile_name()?)?;
                     let settings = Settings { quick: self.quick, profile, device: chosen.measured() };
-                    Report::new(&one(item, (&settings, &chosen), self.out.as_deref(), json)?)
+                    Report::new(&one(item, (&settings, &chosen), out, json)?)
                 }
                 Some(item) => Err(unavailable("--device", &self.place.asked(), &format!("auto, cpu for {}", item.id))),
                 None => usage(format!("there is no item {id}; `synchromesh reproduce list` names them")),
@@ -124,7 +128,7 @@ impl Reproduce {
     /// Every item, those that cannot run with the reason; with `--report` the page of them.
     fn all(&self, chosen: &Chosen, json: bool) -> Result<Report, Error> {
         let start = Instant::now();
-        let out = self.report.as_deref().or(self.out.as_deref());
+        let out = self.destination(ITEMS, self.report.as_deref().or(self.out.as_deref()))?;
         let quick = self.quick;
         let settings = Settings { quick, profile: Some(self.profile_or_measure(json)?), device: Device::Cpu };
         // Predictions are of items that are measured on the CPU.
@@ -138,11 +142,11 @@ impl Reproduce {
         }
         let seconds = rounded(start.elapsed().as_secs_f64());
         let mut report = None;
-        if let Some(directory) = &self.report {
-            let path = directory.join("index.html");
+        if let (Some(_), Some(Destination { directory, existing })) = (&self.report, out) {
+            let path = directory.join(PAGE);
             let sections: Vec<Section<'_>> = items.iter().map(Reproduced::section).collect();
             let text = page(&head(&settings, seconds)?, &sections);
-            file::write(&path, text.as_bytes(), Access::Public, Existing::Replace)?;
+            file::write(&path, text.as_bytes(), Access::Public, existing)?;
             report = Some(path.display().to_string());
         }
         let failed: Vec<&str> = items.iter().filter(|item| item.failure.is_some()).map(|item| item.id).collect();
@@ -153,6 +157,15 @@ impl Reproduce {
             Report::new(&Overview { items: items.iter().map(Reproduced::line).collect(), seconds, report })?
         };
         Ok(found.check(passed, &what))
+    }
+
+    /// Where the files of these items go, if anywhere: what is there may be replaced.
+    fn destination<'a>(&self, items: &[Item], out: Option<&'a Path>) -> Result<Option<Destination<'a>>, Error> {
+        let Some(directory) = out else { return Ok(None) };
+        let files = items.iter().flat_map(|item| SUFFIXES.map(|suffix| file_of(item, directory, suffix)));
+        let files: Vec<PathBuf> = files.chain([directory.join(PAGE)]).collect();
+        let existing = self.overwrite.permit(files.iter().map(PathBuf::as_path))?;
+        Ok(Some(Destination { directory, existing }))
     }
 
     /// This machine's profile; a coarse one measured now where there is none.
@@ -204,7 +217,7 @@ fn place_of(item: &Item, chosen: &Chosen) -> Chosen {
 fn one(
     item: &'static Item,
     (settings, chosen): (&Settings, &Chosen),
-    out: Option<&Path>,
+    out: Option<Destination<'_>>,
     json: bool,
 ) -> Result<Reproduced, Error> {
     let start = Instant::now();
@@ -266,15 +279,33 @@ fn head(settings: &Settings, seconds: f64) -> Result<Vec<(&'static str, String)>
     Ok(head)
 }
 
+/// A directory for results, and what of it may be replaced.
+#[derive(Clone, Copy)]
+struct Destination<'a> {
+    directory: &'a Path,
+    existing: Existing,
+}
+
+/// The page of all items.
+const PAGE: &str = "index.html";
+
+/// An item's table and figure.
+const SUFFIXES: [&str; 2] = ["csv", "svg"];
+
+fn file_of(item: &Item, directory: &Path, suffix: &str) -> PathBuf {
+    directory.join(format!("{}.{suffix}", item.id))
+}
+
 /// Writes an item's CSV and, if it has one, its figure; the paths.
-fn write(item: &Item, outcome: &Outcome, out: &Path) -> Result<Vec<String>, Error> {
-    std::fs::create_dir_all(out).map_err(|source| Error::Io { path: out.display().to_string(), source })?;
-    let mut texts = vec![("csv", csv(&outcome.rows))];
-    texts.extend(outcome.figure.as_ref().map(|figure| ("svg", chart(figure))));
+fn write(item: &Item, outcome: &Outcome, out: Destination<'_>) -> Result<Vec<String>, Error> {
+    let Destination { directory, existing } = out;
+    std::fs::create_dir_all(directory).map_err(|source| Error::Io { path: directory.display().to_string(), source })?;
+    let texts = [Some(csv(&outcome.rows)), outcome.figure.as_ref().map(chart)];
+    let texts: Vec<(&str, String)> = SUFFIXES.into_iter().zip(texts).filter_map(|(s, text)| Some((s, text?))).collect();
     let mut files = Vec::with_capacity(texts.len());
     for (suffix, text) in texts {
-        let path = out.join(format!("{}.{suffix}", item.id));
-        file::write(&path, text.as_bytes(), Access::Public, Existing::Replace)?;
+        let path = file_of(item, directory, suffix);
+        file::write(&path, text.as_bytes(), Access::Public, existing)?;
         files.push(path.display().to_string());
     }
     Ok(files)

@@ -1,5 +1,6 @@
 //! `keygen`, `encrypt`, `eval`, `decrypt`: a session through files.
 
+use super::overwrite::Overwrite;
 use super::place::{Place, Used, on_device};
 use crate::bundle::{Bundle, Kind};
 use crate::error::Error;
@@ -7,7 +8,7 @@ use crate::expression::Graph;
 use crate::for_scheme;
 use crate::number::Number;
 use crate::output::{Report, progress};
-use crate::session::{self, Directory, decrypt, encrypt, evaluate, generate, require_secure};
+use crate::session::{self, Directory, Target, decrypt, encrypt, evaluate, generate, require_secure};
 use crate::table::Table;
 use clap::Args;
 use serde::Serialize;
@@ -15,16 +16,16 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use synchromesh::ckks::Release;
 use synchromesh::plan::{Plan, SchemeName};
-use synchromesh_rlwe::file::{self, Access, Existing};
+use synchromesh_rlwe::file::{self, Access};
 
 /// The largest plan file that is read, in bytes.
-pub(super) const MAX_PLAN_BYTES: u64 = 1 << 24;
+const MAX_PLAN_BYTES: u64 = 1 << 24;
 
-/// Makes the keys of a plan: DIR/secret.key and DIR/envelope.key (mode 0600), DIR/public.key, DIR/eval.keys. Existing keys
-/// stay.
+/// Makes the keys of a plan: DIR/secret.key and DIR/envelope.key (mode 0600), DIR/public.key, DIR/eval.keys, all or none.
+/// Existing keys stay.
 ///
-/// Whoever holds envelope.key is trusted to say how much noise a ciphertext has: give it to those who encrypt and compute
-/// for you if you trust them.
+/// A directory that is made is its owner's alone (mode 0700). Whoever holds envelope.key is trusted to say how much noise a
+/// ciphertext has: give it to those who encrypt and compute for you if you trust them.
 #[derive(Args, Debug)]
 pub(super) struct Keygen {
     /// The plan, from `plan --out`.
@@ -58,11 +59,7 @@ impl Keygen {
     pub(super) fn run(&self) -> Result<Report, Error> {
         let plan = read_plan(&self.plan)?;
         require_secure(&plan, self.insecure)?;
-        if let (Some(memory), Some(free)) = (plan.memory, synchromesh_bench::memory::available_bytes())
-            && memory.total_bytes > free
-        {
-            return Err(Error::Memory { needed: memory.total_bytes, free });
-        }
+        require_memory(&plan)?;
         let directory = Directory::new(&self.out);
         let generated = for_scheme!(plan, generate(&plan, &directory))?;
         let file = |(path, bytes): (PathBuf, u64)| KeyFile { path: path.display().to_string(), bytes };
@@ -73,6 +70,16 @@ impl Keygen {
             rotations: plan.rotations,
             files: generated.files.into_iter().map(file).collect(),
         })
+    }
+}
+
+/// Fails for a plan whose keys and circuit take more memory than there is.
+fn require_memory(plan: &Plan) -> Result<(), Error> {
+    match (plan.memory, synchromesh_bench::memory::available_bytes()) {
+        (Some(memory), Some(free)) if memory.total_bytes > free => {
+            Err(Error::Memory { needed: memory.total_bytes, free })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -104,6 +111,8 @@ pub(super) struct Encrypt {
     /// ckks: no number of the column has a larger magnitude.
     #[arg(long, default_value_t = 1.0)]
     bound: f64,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Accept less than 128 bits of security.
     #[arg(long)]
     insecure: bool,
@@ -139,6 +148,7 @@ impl Written {
 impl Encrypt {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
+        let target = Target { path: &self.out, existing: self.overwrite.permit([self.out.as_path()])? };
         let table = Table::read(&self.r#in)?;
         let column = self.find(&table)?;
         let values: Vec<Number> = table.column(column)?.cloned().collect();
@@ -153,10 +163,9 @@ impl Encrypt {
             table.reals(column)?;
         }
         let bar = progress(json, 0);
-        let out = &self.out;
-        let summary = for_scheme!(keys.plan, encrypt(&keys, (&name, &values), self.bound, out, &bar))?;
+        let summary = for_scheme!(keys.plan, encrypt(&keys, (&name, &values), self.bound, target, &bar))?;
         bar.finish_and_clear();
-        Written::report(out, summary)
+        Written::report(&self.out, summary)
     }
 
     fn find(&self, table: &Table) -> Result<usize, Error> {
@@ -168,8 +177,17 @@ impl Encrypt {
             let message = format!("the table has {} columns: name one with --column", table.columns());
             return refuse(message);
         };
-        if let Some(index) = table.names().and_then(|names| names.iter().position(|name| name == wanted)) {
-            return Ok(index);
+        let named = |name: &(usize, &String)| name.1 == wanted;
+        let mut named = table.names().unwrap_or_default().iter().enumerate().filter(named);
+        match (named.next(), named.count()) {
+            (Some((index, _)), 0) => return Ok(index),
+            (Some((first, _)), more) => {
+                let (first, count) = (first + 1, more + 1);
+                return refuse(format!(
+                    "{count} columns of the table are named '{wanted}': give the number of one, say --column {first}"
+                ));
+            }
+            (None, _) => {}
         }
         match wanted.parse::<usize>() {
             Ok(number) if (1..=table.columns()).contains(&number) => Ok(number - 1),
@@ -204,6 +222,8 @@ pub(super) struct Eval {
     /// Believe the noise certificates of files that are not authenticated. The result is not authenticated either.
     #[arg(long)]
     trust_certificate: bool,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Accept less than 128 bits of security.
     #[arg(long)]
     insecure: bool,
@@ -221,6 +241,7 @@ fn binding(text: &str) -> Result<(String, PathBuf), String> {
 impl Eval {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
+        let target = Target { path: &self.out, existing: self.overwrite.permit([self.out.as_path()])? };
         let chosen = self.place.choose()?;
         let graph = Graph::parse(&self.expression)?;
         let mut files = HashMap::new();
@@ -236,15 +257,16 @@ impl Eval {
         }
         let keys = Directory::new(&self.keys).read(Kind::EvaluationKeys)?;
         require_secure(&keys.plan, self.insecure)?;
+        require_memory(&keys.plan)?;
         let bar = progress(json, 0);
-        let (name, out) = (stem(&self.out), &self.out);
+        let name = stem(&self.out);
         let files = (&files, self.trust_certificate);
         let summary = on_device!(
             chosen,
-            Device => for_scheme!(keys.plan, Device, evaluate(&keys, &graph, files, (&name, out), &bar))
+            Device => for_scheme!(keys.plan, Device, evaluate(&keys, &graph, files, (&name, target), &bar))
         )?;
         bar.finish_and_clear();
-        Report::new(&Evaluated { written: Written::new(out, summary), used: chosen.used() })
+        Report::new(&Evaluated { written: Written::new(&self.out, summary), used: chosen.used() })
     }
 }
 
@@ -271,6 +293,8 @@ pub(super) struct Decrypt {
     /// see these can learn the key. Not for --publish.
     #[arg(long)]
     trust_certificate: bool,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Accept less than 128 bits of security.
     #[arg(long)]
     insecure: bool,
@@ -290,6 +314,7 @@ fn release(text: &str) -> Result<Release, String> {
 impl Decrypt {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
+        let existing = self.overwrite.permit([self.out.as_path()])?;
         let column = Bundle::read(&self.r#in)?.require(Kind::Column)?;
         let keys = Directory::new(&self.keys).read(Kind::SecretKey)?;
         require_secure(&keys.plan, self.insecure)?;
@@ -300,7 +325,7 @@ impl Decrypt {
         bar.finish_and_clear();
         let table = Table::from_columns(Some(vec![name]), &[values])?;
         let access = if release.is_some() { Access::Public } else { Access::Secret };
-        file::write(&self.out, &table.to_bytes(&self.out)?, access, Existing::Replace)?;
+        file::write(&self.out, &table.to_bytes(&self.out)?, access, existing)?;
         Written::report(&self.out, summary)
     }
 }

@@ -1,5 +1,6 @@
 //! `tune`: measures this machine and stores its profile.
 
+use super::overwrite::Overwrite;
 use super::place::Place;
 use crate::error::Error;
 use crate::output::{Report, progress};
@@ -17,6 +18,8 @@ pub(super) struct Tune {
     /// directory].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Fewer degrees and shorter measurements: under a minute, and coarser.
     #[arg(long)]
     quick: bool,
@@ -51,6 +54,7 @@ impl Tune {
             Some(path) => path.clone(),
             None => profile::default_path(name).ok_or_else(no_home)?,
         };
+        let existing = self.overwrite.permit([path.as_path()])?;
         let mut plan = if self.quick { Plan::quick() } else { Plan::full() };
         let mut before = None;
         if let Some(degrees) = &self.log_n {
@@ -78,7 +82,7 @@ impl Tune {
             measured.entries.append(&mut before.entries);
             measured.entries.sort_by_key(|entry| (entry.log_n, entry.prime_bits));
         }
-        profile::store(&path, &measured)?;
+        profile::store(&path, &measured, existing)?;
         Report::new(&Tuned {
             profile: path.display().to_string(),
             entries: measured.entries.len(),

@@ -399,27 +399,71 @@ impl Builder {
         ExpressionError::new(problem, self.span.clone())
     }
 
-    /// The graph of what `output` needs, without the nodes that folding left unused.
+    /// The graph of what `output` needs, without the nodes that folding left unused: what a node needs just before it, so
+    /// that few values are held at a time.
     fn finish(self, output: usize) -> Graph {
-        let mut needed = vec![false; self.operations.len()];
-        needed[output] = true;
-        for (node, operation) in self.operations.iter().enumerate().rev() {
-            if needed[node] {
-                operation.operands().for_each(|operand| needed[operand] = true);
-            }
-        }
+        let order = self.order(output);
         let mut place = vec![0; self.operations.len()];
-        let (mut operations, mut inputs) = (Vec::new(), Vec::new());
-        for (node, operation) in self.operations.iter().enumerate().filter(|(node, _)| needed[*node]) {
-            place[node] = operations.len();
-            operations.push(if let Operation::Input(index) = operation {
-                inputs.push(self.inputs[*index].clone());
-                Operation::Input(inputs.len() - 1)
-            } else {
-                operation.moved(&place)
+        order.iter().enumerate().for_each(|(new, &old)| place[old] = new);
+        // Names keep the order in which they were met.
+        let mut used: Vec<usize> = order.iter().copied().filter(|&node| self.is_input(node)).collect();
+        used.sort_unstable();
+        let moved = |&node: &usize| match &self.operations[node] {
+            Operation::Input(_) => Operation::Input(used.partition_point(|&other| other < node)),
+            operation => operation.moved(&place),
+        };
+        let name = |&node: &usize| match self.operations[node] {
+            Operation::Input(index) => self.inputs[index].clone(),
+            _ => String::new(),
+        };
+        Graph {
+            output: place[output],
+            depth: self.depths[output],
+            operations: order.iter().map(moved).collect(),
+            inputs: used.iter().map(name).collect(),
+        }
+    }
+
+    fn is_input(&self, node: usize) -> bool {
+        matches!(self.operations[node], Operation::Input(_))
+    }
+
+    /// The nodes that `output` needs, operands before results; of two operands the one that takes more values first.
+    fn order(&self, output: usize) -> Vec<usize> {
+        let held = self.values_held();
+        let (mut order, mut done) = (Vec::new(), vec![false; self.operations.len()]);
+        let mut stack = vec![(output, false)];
+        while let Some((node, operands_done)) = stack.pop() {
+            if done[node] {
+                continue;
+            }
+            if operands_done {
+                done[node] = true;
+                order.push(node);
+                continue;
+            }
+            stack.push((node, true));
+            let mut operands: Vec<usize> = self.operations[node].operands().collect();
+            operands.sort_by_key(|&operand| held[operand]);
+            stack.extend(operands.into_iter().map(|operand| (operand, false)));
+        }
+        order
+    }
+
+    /// For each node, how many values are held at once while it is computed, inputs not counted.
+    fn values_held(&self) -> Vec<usize> {
+        let mut held: Vec<usize> = Vec::with_capacity(self.operations.len());
+        for operation in &self.operations {
+            let kept = |node: usize| usize::from(!self.is_input(node));
+            let mut operands: Vec<usize> = operation.operands().collect();
+            operands.sort_by_key(|&operand| Reverse(held[operand]));
+            held.push(match operands[..] {
+                [] => 0,
+                [one] => held[one].max(kept(one) + 1),
+                [first, second, ..] => held[first].max(kept(first) + held[second]).max(kept(first) + kept(second) + 1),
             });
         }
-        Graph { output: place[output], depth: self.depths[output], operations, inputs }
+        held
     }
 }
 

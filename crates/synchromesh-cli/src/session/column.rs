@@ -22,6 +22,15 @@ use synchromesh::rlwe::wire::{EnvelopeKey, KeyId, WireError};
 use synchromesh::rlwe::{self, Randomness};
 use synchromesh_rlwe::file::{Access, Existing};
 
+/// A file to be written, and what of it may be replaced.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// Its path.
+    pub path: &'a Path,
+    /// What is done with a file that is there.
+    pub existing: Existing,
+}
+
 /// An encrypted column of a scheme.
 pub struct Column<A: Scheme> {
     /// Its name in tables.
@@ -50,19 +59,19 @@ impl<A: Scheme> Column<A> {
         Ok(Self { name: head.name, rows: head.rows, ciphertexts })
     }
 
-    /// Writes the column, in place of what is there, sealed under the envelope key if there is one and no certificate is
+    /// Writes the column, sealed under the envelope key if there is one and no certificate is
     /// believed on the user's word; whether it was.
     ///
     /// # Errors
     /// The file's.
-    pub fn write(&self, scheme: &A, plan: &Plan, path: &Path, envelope: Option<&EnvelopeKey>) -> Result<bool, Error> {
+    pub fn write(&self, scheme: &A, plan: &Plan, target: Target<'_>, envelope: Option<&EnvelopeKey>) -> Result<bool, Error> {
         let head = ColumnHead { name: self.name.clone(), rows: self.rows }.to_bytes()?;
         let (plan_name, plan) = plan_section(plan)?;
         let containers = self.ciphertexts.iter().map(|c| scheme.write(c)).collect::<Result<Vec<_>, _>>()?;
         let mut sections = vec![(plan_name, plan.as_bytes()), (COLUMN, &head[..])];
         sections.extend(containers.iter().map(|bytes| (CIPHERTEXT, &bytes[..])));
         let envelope = envelope.filter(|_| !self.ciphertexts.iter().any(|c| scheme.is_on_word(c)));
-        Bundle::write(path, Kind::Column, &sections, envelope, (Access::Public, Existing::Replace))?;
+        Bundle::write(target.path, Kind::Column, &sections, envelope, (Access::Public, target.existing))?;
         Ok(envelope.is_some())
     }
 
@@ -141,7 +150,7 @@ pub fn encrypt<A: Scheme>(
     keys: &KeyFile,
     (name, values): (&str, &[Number]),
     bound: f64,
-    out: &Path,
+    out: Target<'_>,
     bar: &ProgressBar,
 ) -> Result<Summary, Error> {
     let plan = &keys.plan;
@@ -236,7 +245,7 @@ pub fn evaluate<A: Scheme>(
     keys: &KeyFile,
     graph: &Graph,
     (files, on_word): (&HashMap<String, PathBuf>, bool),
-    (name, out): (&str, &Path),
+    (name, out): (&str, Target<'_>),
     bar: &ProgressBar,
 ) -> Result<Summary, Error> {
     let plan = &keys.plan;

@@ -10,7 +10,7 @@ use synchromesh::bundle::BundleError;
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::wire::EnvelopeKey;
 use synchromesh::rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
-use synchromesh_rlwe::file::{Access, Existing, FileError};
+use synchromesh_rlwe::file::{Access, FileError, Part, Set};
 
 /// A directory of keys.
 #[derive(Clone, Debug)]
@@ -45,12 +45,7 @@ impl Directory {
     /// The path of a file of keys.
     #[must_use]
     pub fn path(&self, kind: Kind) -> PathBuf {
-        self.0.join(match kind {
-            Kind::SecretKey => "secret.key",
-            Kind::PublicKey => "public.key",
-            Kind::EvaluationKeys | Kind::Column => "eval.keys",
-            Kind::EnvelopeKey => "envelope.key",
-        })
+        self.0.join(file_name(kind))
     }
 
     /// Reads a file of keys and its plan, and the envelope key if there is one.
@@ -76,20 +71,20 @@ impl Directory {
         let (params, _) = plan_of(&bundle)?.params.check()?;
         Ok(Some(EnvelopeKey::from_container(&params, bundle.one(KEY)?)?.0))
     }
+}
 
-    fn write(
-        &self,
-        kind: Kind,
-        (plan, key): (&str, &[u8]),
-        envelope: &EnvelopeKey,
-        access: Access,
-    ) -> Result<(PathBuf, u64), Error> {
-        let path = self.path(kind);
-        let sections = [(PLAN, plan.as_bytes()), (KEY, key)];
-        let bytes = Bundle::write(&path, kind, &sections, Some(envelope), (access, Existing::Keep))?;
-        Ok((path, bytes))
+const fn file_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::SecretKey => "secret.key",
+        Kind::PublicKey => "public.key",
+        Kind::EvaluationKeys | Kind::Column => "eval.keys",
+        Kind::EnvelopeKey => "envelope.key",
     }
 }
+
+/// The files of keys in the order in which they get their names. The public key is the last: nothing is encrypted under
+/// keys that are not all there.
+const KINDS: [Kind; 4] = [Kind::SecretKey, Kind::EnvelopeKey, Kind::EvaluationKeys, Kind::PublicKey];
 
 /// The plan in a file, checked.
 ///
@@ -104,7 +99,14 @@ pub(super) fn plan_section(plan: &Plan) -> Result<(&'static str, String), Error>
     Ok((PLAN, plan.to_json()?))
 }
 
-/// Makes keys for a plan and writes them; existing keys are kept and are an error.
+const fn access(kind: Kind) -> Access {
+    match kind {
+        Kind::SecretKey | Kind::EnvelopeKey => Access::Secret,
+        Kind::PublicKey | Kind::EvaluationKeys | Kind::Column => Access::Public,
+    }
+}
+
+/// Makes keys for a plan and writes them, all or none; existing keys are kept and are an error.
 ///
 /// # Errors
 /// The file's; without randomness.
@@ -115,21 +117,24 @@ pub fn generate<A: Scheme>(plan: &Plan, directory: &Directory) -> Result<Generat
         let what = format!("it asks for {} rotations, and there are at most {most}", plan.rotations.len());
         return Err(Error::Plan { what });
     }
+    let set = Set::begin(&directory.0, &KINDS.map(file_name))?;
     let mut randomness = Randomness::from_os();
     let (secret, public) = scheme.generate_keys(&mut randomness)?;
     let keys = scheme.generate_evaluation_keys(&secret, plan.rotation_keys(), plan.swap, &mut randomness)?;
     let keys = plan.trim(scheme.rlwe(), keys)?;
     let (context, plan) = (scheme.rlwe(), plan.to_json()?);
-    let io = |source| Error::Io { path: directory.0.display().to_string(), source };
-    std::fs::create_dir_all(&directory.0).map_err(io)?;
     let envelope = EnvelopeKey::random().map_err(synchromesh_rlwe::Error::from)?;
-    let write = |kind, key: &[u8], access| directory.write(kind, (&plan, key), &envelope, access);
-    let files = vec![
-        write(Kind::SecretKey, &secret.to_bytes(context, None)?, Access::Secret)?,
-        write(Kind::EnvelopeKey, &envelope.to_container(context.params(), secret.id())?, Access::Secret)?,
-        write(Kind::PublicKey, &public.to_bytes(context, None)?, Access::Public)?,
-        write(Kind::EvaluationKeys, &keys.to_bytes(context, None)?, Access::Public)?,
+    let file = |kind, key: &[u8]| Bundle::encode(kind, &[(PLAN, plan.as_bytes()), (KEY, key)], Some(&envelope));
+    let files = [
+        file(Kind::SecretKey, &secret.to_bytes(context, None)?)?,
+        file(Kind::EnvelopeKey, &envelope.to_container(context.params(), secret.id())?)?,
+        file(Kind::EvaluationKeys, &keys.to_bytes(context, None)?)?,
+        file(Kind::PublicKey, &public.to_bytes(context, None)?)?,
     ];
+    let part = |(kind, bytes)| Part { name: file_name(kind), bytes, access: access(kind) };
+    let parts: Vec<Part<'_>> = KINDS.into_iter().zip(files.iter().map(|bytes| &bytes[..])).map(part).collect();
+    let paths = set.write(&parts)?;
+    let files = paths.into_iter().zip(files.iter().map(|bytes| bytes.len() as u64)).collect();
     Ok(Generated { key_id: secret.id().to_string(), files })
 }
 

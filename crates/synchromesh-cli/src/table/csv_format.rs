@@ -38,7 +38,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Table, TableError> {
 pub(super) fn encode(table: &Table) -> Result<Vec<u8>, TableError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     if let Some(names) = table.names() {
-        writer.write_record(names).map_err(|e| bad_csv(&e))?;
+        writer.write_record(names.iter().map(|name| header(name))).map_err(|e| bad_csv(&e))?;
     }
     for row in table.cells.chunks(table.columns) {
         writer.write_record(row.iter().map(Number::to_string)).map_err(|e| bad_csv(&e))?;
@@ -58,6 +58,13 @@ fn fields(record: &csv::ByteRecord, line: u64) -> Result<Vec<&str>, TableError> 
 fn is_name(field: &str) -> bool {
     let number_like = field.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
     !field.is_empty() && !number_like && Number::parse(field) == Err(NumberError::Text)
+}
+
+/// A name as it is written: one that would not read back as a name, say `2024`, `nan` or none at all, becomes
+/// `column 2024`, so that a line of names is never taken for numbers.
+fn header(name: &str) -> String {
+    let name = name.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    if is_name(name) { name.to_owned() } else { format!("column {name}").trim_end().to_owned() }
 }
 
 fn bad_csv(error: &csv::Error) -> TableError {
@@ -95,6 +102,36 @@ mod tests {
         assert!(matches!(read("1,2\n3\n"), Err(TableError::Ragged { line: 2, expected: 2, found: 1 })));
         assert!(matches!(read("a,b\n1,2,3\n"), Err(TableError::Ragged { line: 2, expected: 2, found: 3 })));
         assert!(matches!(decode(b"1\n\xff\n"), Err(TableError::BadCsv { line: 2, .. })));
+    }
+
+    #[test]
+    fn a_line_of_names_is_never_read_as_numbers() {
+        let cells = [1, 2, 3].map(Number::from).to_vec();
+        for (name, read) in [
+            ("2024", "column 2024"),
+            (" 7 ", "column 7"),
+            ("-.5e3", "column -.5e3"),
+            ("nan", "column nan"),
+            ("-inf", "column -inf"),
+            ("infinity", "column infinity"),
+            ("0x10", "column 0x10"),
+            ("", "column"),
+            (" \t", "column"),
+            ("\u{feff}", "column"),
+            ("\u{feff}3", "column 3"),
+            ("\u{a0}5", "column 5"),
+            ("a\r\nb", "a\r\nb"),
+            ("\"12\"", "\"12\""),
+            ("x,y", "x,y"),
+            ("\u{5217}\u{1f600}", "\u{5217}\u{1f600}"),
+            ("age", "age"),
+        ] {
+            let table = Table::from_columns(Some(vec![name.to_owned()]), std::slice::from_ref(&cells)).unwrap();
+            let back = decode(&encode(&table).unwrap()).unwrap();
+            assert_eq!((back.rows(), back.names().unwrap()), (3, &[read.to_owned()][..]), "{name:?}");
+        }
+        let two = Table::from_columns(Some(vec!["1".into(), "b".into()]), &[cells.clone(), cells]).unwrap();
+        assert_eq!(decode(&encode(&two).unwrap()).unwrap().rows(), 3);
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! The integration tests of the command line, one program.
 
 mod command;
+mod crashes;
 mod demo;
 mod device;
+mod files;
 mod forgery;
+mod keygen;
 mod matmul;
 mod plan_fields;
 mod plan_options;

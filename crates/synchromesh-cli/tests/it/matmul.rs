@@ -84,7 +84,7 @@ fn what_has_no_product_is_refused() {
         (vec!["matmul", &a, &low], "value_exceeds_modulus"),
         (vec!["matmul", &a, &text], "table_text"),
         (vec!["matmul", &a, &half], "table_not_integer"),
-        (vec!["matmul", &a, "/no/such/file"], "io"),
+        (vec!["matmul", &a, "/no/such/file"], "file_not_found"),
         (vec!["matmul", &a, &fine, "--t", "1"], "plain_modulus_too_small"),
         (vec!["matmul", &a, &fine, "--scheme", "ckks", "--t", "65537"], "usage"),
     ] {

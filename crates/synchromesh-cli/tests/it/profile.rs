@@ -29,7 +29,7 @@ fn profile(directory: &Path) -> String {
     let path = directory.join("profile.json");
     let plan = Plan { log_n: vec![11], least: Duration::ZERO, rounds: 1, most_bytes: 2 << 20 };
     let measured = measure(&plan, Device::Cpu, |_| {}).unwrap();
-    synchromesh_cli::profile::store(&path, &measured).unwrap();
+    synchromesh_cli::profile::store(&path, &measured, synchromesh_rlwe::file::Existing::Keep).unwrap();
     path.to_str().unwrap().to_owned()
 }
 

@@ -193,10 +193,10 @@ fn altered_files_and_other_keys_are_refused() {
         error(&shell.fail(&eval), kind);
         assert!(!shell.path("z.ct").exists());
     };
-    refused(&x[..x.len() / 2], "body_corrupt");
+    refused(&x[..x.len() / 2], "truncated");
     refused(&x[..9], "truncated");
     refused(b"", "not_a_container");
-    refused(&[&x[..], b"\n"].concat(), "body_corrupt");
+    refused(&[&x[..], b"\n"].concat(), "trailing_bytes");
     let mut flipped = x.clone();
     flipped[x.len() / 2] ^= 4;
     refused(&flipped, "body_corrupt");

@@ -4,6 +4,9 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+/// The built command.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_synchromesh");
+
 /// A directory and the command run in it.
 pub(crate) struct Shell(tempfile::TempDir);
 
@@ -24,8 +27,44 @@ impl Shell {
         std::fs::read(self.path(file)).unwrap()
     }
 
+    /// A plan of the smallest degree, its keys, and a column of three rows.
+    pub(crate) fn small() -> Self {
+        let shell = Self::new();
+        shell.write("x.csv", b"v\n1\n2\n3\n");
+        for command in [
+            "plan --scheme bgv --depth 1 --insecure --out plan.json",
+            "keygen --plan plan.json --out keys --insecure",
+            "encrypt --keys keys --in x.csv --out x.ct --insecure",
+        ] {
+            shell.succeed(&command.split(' ').collect::<Vec<_>>());
+        }
+        shell
+    }
+
     pub(crate) fn rename(&self, from: &str, to: &str) {
         std::fs::rename(self.path(from), self.path(to)).unwrap();
+    }
+
+    /// The command, with its output as JSON.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        self.surround(command.arg("--json").args(arguments));
+        command
+    }
+
+    fn surround(&self, command: &mut Command) {
+        command.current_dir(self.0.path()).env_remove("SYNCHROMESH_ISA");
+        // No machine profile of whoever runs the tests.
+        command.env("XDG_DATA_HOME", self.path("no-profile"));
+    }
+
+    /// What the command prints, started by a shell that has done `before`, say set a limit; within some seconds.
+    pub(crate) fn after(&self, before: &str, arguments: &[&str]) -> Output {
+        let mut command = Command::new("timeout");
+        let script = format!("{before}\nexec \"$0\" \"$@\"");
+        command.args(["20", "bash", "-c", &script, PROGRAM, "--json"]).args(arguments);
+        self.surround(&mut command);
+        command.output().unwrap()
     }
 
     fn run(&self, arguments: &[&str]) -> (Output, Value) {
@@ -33,8 +72,7 @@ impl Shell {
     }
 
     fn run_with(&self, arguments: &[&str], data: Option<&str>) -> (Output, Value) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_synchromesh"));
-        command.current_dir(self.0.path()).arg("--json").args(arguments).env_remove("SYNCHROMESH_ISA");
+        let mut command = self.command(arguments);
         if let Some(data) = data {
             command.env("XDG_DATA_HOME", self.path(data));
         }

@@ -36,7 +36,7 @@ class Head:
             if size > rows or dtype not in _DTYPES:
                 raise _unreadable(f"shape {shape} of {dtype} in {rows} rows")
             at = canonical(shape) if listed is None else np.asarray(listed, dtype=np.int64).reshape(shape)
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError, MemoryError) as error:
             raise _unreadable(str(error)) from None
         if at.min() < 0 or at.max() >= parts * slots or len(np.unique(at)) != at.size:
             raise _unreadable("slots that there are not, or twice")

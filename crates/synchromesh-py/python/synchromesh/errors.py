@@ -174,8 +174,11 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
     FileError: (
         "file_not_found",
         "file_exists",
+        "file_is_a_key",
         "not_a_file",
         "file_too_large",
+        "file_exceeds_memory",
+        "file_changed",
         "file_busy",
         "file_damaged",
         "file_system",

@@ -12,7 +12,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Access, Existing, FileError, regular_size};
+use super::read::regular_size;
+use super::{Access, Existing, FileError};
 
 /// Digits after a record.
 const DIGITS: usize = 16;

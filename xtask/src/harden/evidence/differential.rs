@@ -113,7 +113,8 @@ fn agree(ours: &Value, theirs: &Value) -> bool {
     if let (Some(a), Some(b)) = (ours["hash"].as_str(), theirs["hash"].as_str()) {
         return a == b;
     }
-    let (Some(a), Some(b), Some(bound)) = (ours["values"].as_array(), theirs["values"].as_array(), ours["bound"].as_f64())
+    let (Some(a), Some(b), Some(bound)) =
+        (ours["values"].as_array(), theirs["values"].as_array(), ours["bound"].as_f64())
     else {
         return false;
     };

@@ -18,7 +18,8 @@ pub(in crate::harden) fn run(root: &Path, scale: Scale) -> Result<Counts> {
     let (_, text) = output(root, &Invocation::new(program, samples))?;
     let report: Value = serde_json::from_str(&text).context("the timing program did not print a line of JSON")?;
     let operations = report["operations"].as_array().context("no operations")?;
-    let largest = operations.iter().filter_map(|operation| operation["t"].as_f64()).fold(0.0, |a: f64, t| a.max(t.abs()));
+    let largest =
+        operations.iter().filter_map(|operation| operation["t"].as_f64()).fold(0.0, |a: f64, t| a.max(t.abs()));
     operations.iter().for_each(|operation| println!("{operation}"));
     Ok(counts([
         ("findings", 0.into()),

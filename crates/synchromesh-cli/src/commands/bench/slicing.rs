@@ -1,7 +1,7 @@
 //! `bench slicing`: whether the block sizes chosen for products of matrices are the fastest, shape by shape.
 
 use crate::error::Error;
-use crate::output::Report;
+use crate::output::{Report, say};
 use clap::Args;
 use serde::Serialize;
 use synchromesh_bench::slicing::{Choice, SHAPES, measure};
@@ -49,7 +49,7 @@ impl SlicingBench {
         for shape in shapes {
             let choice = measure(shape, self.log_n, self.t_bits, self.window as usize)?;
             let ([r, k, c], [chosen, best]) = (shape, [&choice.chosen, &choice.best].map(|x| (x.block, x.seconds)));
-            eprintln!("{r} x {k} x {c}: {chosen:?} chosen, {best:?} fastest, {:.2}", choice.ratio);
+            say(&format!("{r} x {k} x {c}: {chosen:?} chosen, {best:?} fastest, {:.2}\n", choice.ratio));
             choices.push(choice);
         }
         let judged = Judged {

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::interrupt::Children;
-use crate::output::Report;
+use crate::output::{Report, say};
 use crate::triples::{Format, Local, Origin, Wanted};
 use clap::Args;
 use serde::Serialize;
@@ -75,14 +75,14 @@ impl TriplesBench {
             for &threads in &self.threads {
                 for &side in &self.sides {
                     let run = self.one(side, parties, threads)?;
-                    eprintln!(
+                    say(&format!(
                         "{side} x {side} x {side}, {parties} parties, {threads} thread(s): {:.1} s after {:.1} s, {:.1} MB \
-                         sent, {:.2} GB",
+                         sent, {:.2} GB\n",
                         run.seconds,
                         run.once_s,
                         run.bytes_sent as f64 / 1e6,
                         run.peak_bytes as f64 / 1e9
-                    );
+                    ));
                     runs.push(run);
                 }
             }

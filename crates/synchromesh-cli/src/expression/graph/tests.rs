@@ -163,6 +163,82 @@ fn constants_alone_and_runaway_constants_are_refused() {
     assert_eq!(problem(&more).problem, Problem::TooLarge { what: "operations", limit: MAX_NODES });
 }
 
+/// Values that count how many of them there are.
+#[derive(Default)]
+struct Counted {
+    now: std::rc::Rc<std::cell::Cell<usize>>,
+    most: usize,
+}
+
+struct One(std::rc::Rc<std::cell::Cell<usize>>);
+
+impl Drop for One {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl Counted {
+    fn one(&mut self) -> Result<One, Infallible> {
+        self.now.set(self.now.get() + 1);
+        self.most = self.most.max(self.now.get());
+        Ok(One(self.now.clone()))
+    }
+}
+
+impl Algebra for Counted {
+    type Value = One;
+    type Error = Infallible;
+
+    fn input(&mut self, _: &str) -> Result<One, Infallible> {
+        self.one()
+    }
+    fn add(&mut self, _: &One, _: &One) -> Result<One, Infallible> {
+        self.one()
+    }
+    fn sub(&mut self, _: &One, _: &One) -> Result<One, Infallible> {
+        self.one()
+    }
+    fn neg(&mut self, _: &One) -> Result<One, Infallible> {
+        self.one()
+    }
+    fn mul(&mut self, _: &One, _: &One) -> Result<One, Infallible> {
+        self.one()
+    }
+    fn square(&mut self, _: &One) -> Result<One, Infallible> {
+        self.one()
+    }
+    fn add_const(&mut self, _: &One, _: &Number) -> Result<One, Infallible> {
+        self.one()
+    }
+    fn mul_const(&mut self, _: &One, _: &Number) -> Result<One, Infallible> {
+        self.one()
+    }
+    fn rotate(&mut self, _: &One, _: i64) -> Result<One, Infallible> {
+        self.one()
+    }
+    fn conjugate(&mut self, _: &One) -> Result<One, Infallible> {
+        self.one()
+    }
+}
+
+#[test]
+fn few_values_are_held_at_a_time() {
+    let joined = |term: &dyn Fn(usize) -> String, by: &str| (0..1000).map(term).collect::<Vec<_>>().join(by);
+    for (text, most) in [
+        (joined(&|i| format!("{}*x", i + 2), " + "), 4),
+        (joined(&|i| format!("rotate(x*y, {i})*y^2"), " - "), 6),
+        (joined(&|i| format!("(x + {i})"), " * "), 14),
+        (format!("(x + {}) + y", joined(&|i| format!("{}*(x + {i})", i + 2), " + ")), 5),
+    ] {
+        let mut counted = Counted::default();
+        let Ok(value) = Graph::parse(&text).unwrap().evaluate(&mut counted);
+        assert!(counted.most <= most, "{} values at once for {}", counted.most, &text[..40]);
+        drop(value);
+        assert_eq!(counted.now.get(), 0);
+    }
+}
+
 /// A random expression with its value, computed by this test from the definition.
 fn sample() -> impl Strategy<Value = (String, [i128; 2])> {
     let leaf = prop_oneof![

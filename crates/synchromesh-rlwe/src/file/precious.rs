@@ -1,0 +1,61 @@
+//! What must not be lost by writing something else over it: keys, and files of shares, told by their first bytes.
+
+use super::read::Opened;
+use crate::wire;
+use std::path::Path;
+
+/// First bytes of a file of some kind: `bytes` at `at`.
+struct Mark {
+    what: &'static str,
+    parts: &'static [(usize, &'static [u8])],
+}
+
+/// Bytes that tell a kind.
+const HEAD_BYTES: usize = 64;
+
+/// Where a container of either format has its kind: after a mark of eight bytes and a version of two.
+const KIND_AT: usize = 10;
+
+/// First bytes of a file of sections; the crate above writes them.
+const BUNDLE: &[u8] = b"\x89SMBDL\r\n";
+
+const fn mark(what: &'static str, parts: &'static [(usize, &'static [u8])]) -> Mark {
+    Mark { what, parts }
+}
+
+/// The kinds of this crate and of those above, which test that their files are among them.
+const MARKS: [Mark; 15] = [
+    mark("a secret key", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::SecretKey as u8, 0])]),
+    mark("a public key", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::PublicKey as u8, 0])]),
+    mark("evaluation keys", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::SwitchKeySet as u8, 0])]),
+    mark("a secret key", &[(0, BUNDLE), (KIND_AT, &[1, 0])]),
+    mark("a public key", &[(0, BUNDLE), (KIND_AT, &[2, 0])]),
+    mark("evaluation keys", &[(0, BUNDLE), (KIND_AT, &[3, 0])]),
+    mark("an envelope key", &[(0, BUNDLE), (KIND_AT, &[5, 0])]),
+    mark("an envelope key", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::EnvelopeKey as u8, 0])]),
+    mark("a party's key", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::PartyKey as u8, 0])]),
+    mark("a party's identity", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::PartyIdentity as u8, 0])]),
+    mark("the seal of shares", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::ShareSeal as u8, 0])]),
+    mark("shares of triples", &[(0, b"{\"format\": \"synchromesh triples")]),
+    mark("shares of triples", &[(8, b"SPDZ gfp")]),
+    mark("a private key", &[(0, b"-----BEGIN PRIVATE KEY-----")]),
+    mark("a private key", &[(0, b"-----BEGIN OPENSSH PRIVATE KEY-----")]),
+];
+
+/// What key a file holds, or what else that a party cannot make again, by its first bytes; `None` for anything else.
+#[must_use]
+pub fn key_in(head: &[u8]) -> Option<&'static str> {
+    let has = |&(at, bytes): &(usize, &[u8])| head.get(at..).is_some_and(|rest| rest.starts_with(bytes));
+    MARKS.iter().find(|mark| mark.parts.iter().all(has)).map(|mark| mark.what)
+}
+
+/// What key the file at `path` holds. A file that cannot be read may hold one.
+pub(super) fn key_at(path: &Path) -> Option<&'static str> {
+    let mut head = [0; HEAD_BYTES];
+    match Opened::open(path, u64::MAX).and_then(|file| file.read_at(0, &mut head)) {
+        Ok(length) => key_in(&head[..length]),
+        // A link that leads nowhere, or a file that has just gone.
+        Err(super::FileError::NotFound { .. }) => None,
+        Err(_) => Some("what cannot be read"),
+    }
+}
