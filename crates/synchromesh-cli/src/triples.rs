@@ -6,7 +6,6 @@ use crate::output::say;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
-use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -152,12 +152,12 @@ fn directory_of(path: &Path) -> &Path {
 }
 
 #[cfg(unix)]
-fn sync_directory(directory: &Path) -> std::io::Result<()> {
-    fs::File::open(directory)?.sync_all()
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
 }
 
 #[cfg(not(unix))]
-fn sync_directory(_directory: &Path) -> std::io::Result<()> {
+fn sync_directory(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
 

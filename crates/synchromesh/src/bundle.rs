@@ -578,7 +578,7 @@ mod tests {
     #[test]
     fn keys_are_told_by_their_first_bytes_and_columns_are_none() {
         for kind in Kind::ALL {
-            let head = &Bundle::encode(kind, &[]).unwrap()[..HEAD_BYTES];
+            let head = &Bundle::encode(kind, &[], None).unwrap()[..HEAD_BYTES];
             assert_eq!(file::key_in(head).is_some(), kind != Kind::Column, "{kind:?}");
         }
     }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::codec::Trust;
-use synchromesh_rlwe::file::{self, Access, FileError, Opened};
+use synchromesh_rlwe::file::{self, Access, Opened};
 
 /// Says what a plan, key or ciphertext file is; secrets are neither printed nor looked at.
 #[derive(Args, Debug)]

@@ -64,7 +64,13 @@ impl<A: Scheme> Column<A> {
     ///
     /// # Errors
     /// The file's.
-    pub fn write(&self, scheme: &A, plan: &Plan, target: Target<'_>, envelope: Option<&EnvelopeKey>) -> Result<bool, Error> {
+    pub fn write(
+        &self,
+        scheme: &A,
+        plan: &Plan,
+        target: Target<'_>,
+        envelope: Option<&EnvelopeKey>,
+    ) -> Result<bool, Error> {
         let head = ColumnHead { name: self.name.clone(), rows: self.rows }.to_bytes()?;
         let (plan_name, plan) = plan_section(plan)?;
         let containers = self.ciphertexts.iter().map(|c| scheme.write(c)).collect::<Result<Vec<_>, _>>()?;
