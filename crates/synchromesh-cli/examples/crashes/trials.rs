@@ -58,7 +58,7 @@ enum Holds {
     Keys,
 }
 
-const CASES: [Case; 7] = [
+static CASES: [Case; 7] = [
     Case { command: "keygen --plan plan.json --out w/keys", out: "w/keys", holds: Holds::Keys },
     Case { command: "encrypt --keys keys --in x.csv --out w/z.ct", out: "w/z.ct", holds: Holds::Column("1\n2\n3\n") },
     Case { command: "eval x*x --keys keys x=x.ct --out w/z.ct", out: "w/z.ct", holds: Holds::Column("1\n4\n9\n") },
