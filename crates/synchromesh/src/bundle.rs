@@ -594,7 +594,7 @@ mod tests {
             Bundle::read(&path).unwrap_err().kind()
         };
         let mut lying = sample();
-        lying[HEAD_BYTES + 5..HEAD_BYTES + 13].copy_from_slice(&(1u64 << 33).to_le_bytes());
+        lying[HEAD_BYTES + 5..HEAD_BYTES + 13].copy_from_slice(&(1u64 << 35).to_le_bytes());
         assert_eq!(sparse(b""), "not_a_container");
         assert_eq!(sparse(&MAGIC), "future_version");
         assert_eq!(sparse(&sample()), "trailing_bytes");

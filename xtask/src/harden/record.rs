@@ -42,7 +42,8 @@ fn section<'a>(page: &'a str, name: &str) -> Option<&'a str> {
 /// Counts for people, findings first: `findings 0; executions 1,000,000`.
 pub(super) fn line(counts: &Counts) -> String {
     let mut words: Vec<String> = Vec::new();
-    for (name, value) in counts {
+    // By name: whether a map keeps the order of insertion depends on what else is compiled.
+    for (name, value) in counts.iter().collect::<std::collections::BTreeMap<_, _>>() {
         let word = format!("{} {}", name.replace('_', " "), shown(value));
         if name == "findings" { words.insert(0, word) } else { words.push(word) }
     }

@@ -35,9 +35,9 @@ const WRITERS: [&str; 7] = [
 fn no_command_replaces_a_key_or_what_is_no_file() {
     let shell = Shell::small();
     shell.write("m.csv", b"1,2\n3,4\n");
-    shell.write("id", b"synchromesh identity 1\n...");
+    shell.write("id", b"\x89SMESH\r\n\x01\0\x21\0...");
     shell.after("mkfifo pipe; mkdir -p folder/x; ln -s keys/secret.key link", &["info"]);
-    let keys = ["keys/secret.key", "keys/public.key", "keys/eval.keys", "link", "id"];
+    let keys = ["keys/secret.key", "keys/envelope.key", "keys/public.key", "keys/eval.keys", "link", "id"];
     let before = keys.map(|key| shell.read(key));
     let write = |command: &str, out: &str| shell.after("", &split(&command.replace("OUT", out)));
     // Items are measured before their results are written: what may not be is known earlier.

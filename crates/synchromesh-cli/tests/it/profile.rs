@@ -67,13 +67,11 @@ fn broken_profiles_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("p.json");
     let arguments = ["plan", "--scheme", "bgv", "--depth", "1", "--profile", path.to_str().unwrap()];
-    for (text, kind) in [("{", "params"), ("{\"format\": \"x\"}", "params"), ("\u{0}", "params")] {
+    for text in [&b"{"[..], b"{\"format\": \"x\"}", b"\0", &[0xff, 0xfe]] {
         std::fs::write(&path, text).unwrap();
         let (code, value) = run(&arguments);
-        assert_eq!((code, value["error"]["kind"].as_str()), (Some(2), Some(kind)), "{text}");
+        assert_eq!((code, value["error"]["kind"].as_str()), (Some(2), Some("profile")), "{text:?}");
     }
-    std::fs::write(&path, [0xff, 0xfe]).unwrap();
-    assert_eq!(run(&arguments).1["error"]["kind"], "usage");
 }
 
 #[test]

@@ -368,6 +368,7 @@ fn wrong_files_are_typed_errors() {
     std::fs::write(&mark, "").unwrap();
     let (id, out) = ("0", two.text("none"));
     let what = ["party", "--id", id, "--hosts", &hosts, "--setup", &setup, "--identity", &identity, "--out", &out];
+    let what = [&what[..], &["--insecure"]].concat();
     let (code, report) = run(&what);
     assert_eq!((code, &report["error"]["kind"]), (Some(2), &"mac_key_burnt".into()));
     let void = report["error"]["void"].as_array().unwrap();

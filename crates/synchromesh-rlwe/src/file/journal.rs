@@ -249,7 +249,8 @@ mod tests {
             fs::write(&path, &bytes[..length]).unwrap();
             let complete = lines.iter().filter(|&&line| line <= length).count() - 1;
             let begun = complete + usize::from(!lines.contains(&length));
-            let (mut journal, records) = Journal::open(&path, TITLE, Lock::Now).unwrap();
+            // Waits: a process that another test starts has our locks until it runs its program.
+            let (mut journal, records) = Journal::open(&path, TITLE, Lock::Wait).unwrap();
             assert_eq!(records.len(), begun, "{length}");
             journal.append(&["next"]).unwrap();
             drop(journal);
@@ -257,7 +258,7 @@ mod tests {
             let ended = fs::read(&path).unwrap();
             for again in length..=ended.len() {
                 fs::write(&path, &ended[..again]).unwrap();
-                let (_, twice) = Journal::open(&path, TITLE, Lock::Now).unwrap();
+                let (_, twice) = Journal::open(&path, TITLE, Lock::Wait).unwrap();
                 assert_eq!(twice[..records.len()], records[..], "{length} {again}");
                 assert!(twice.len() <= records.len() + 1);
             }

@@ -41,7 +41,8 @@ fn keys_are_replaced_by_force_only() {
     let path = dir.path().join("file");
     let secret = [&crate::wire::MAGIC[..], &[1, 0, 2, 0], &[0; 90]].concat();
     let ciphertext = [&crate::wire::MAGIC[..], &[1, 0, 5, 0], &[0; 90]].concat();
-    for key in [&secret[..], b"synchromesh party key 1\n...", b"-----BEGIN PRIVATE KEY-----\n"] {
+    let party = [&crate::wire::MAGIC[..], &[1, 0, 32, 0], &[0; 90]].concat();
+    for key in [&secret[..], &party, b"-----BEGIN PRIVATE KEY-----\n"] {
         fs::write(&path, key).unwrap();
         for existing in [Existing::Replace, Existing::Keep] {
             let refused = write(&path, b"new", Access::Public, existing).unwrap_err();
@@ -77,7 +78,7 @@ fn what_is_no_file_is_never_replaced() {
     // A link that leads nowhere is replaced; one that leads to a key is as good as the key.
     symlink(dir.path().join("nowhere"), &gone).unwrap();
     write(&gone, b"x", Access::Public, Existing::Replace).unwrap();
-    fs::write(&key, b"synchromesh identity 1\n").unwrap();
+    fs::write(&key, [&crate::wire::MAGIC[..], &[1, 0, 33, 0]].concat()).unwrap();
     fs::remove_file(&link).unwrap();
     symlink(&key, &link).unwrap();
     assert_eq!(write(&link, b"x", Access::Public, Existing::Replace).unwrap_err().kind(), "file_is_a_key");
