@@ -1,6 +1,6 @@
 //! The same random circuits in this library and in others: exact results equal, real ones within both bounds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -99,7 +99,7 @@ fn peers(root: &Path) -> [Peer; 3] {
 }
 
 /// What a program prints for a batch.
-fn lines(root: &Path, command: &[String], batch: &PathBuf) -> Result<Vec<Value>> {
+fn lines(root: &Path, command: &[String], batch: &Path) -> Result<Vec<Value>> {
     let (program, args) = command.split_first().context("an empty command")?;
     // OpenFHE's threads wait for one another longer than such small circuits take.
     let run = Invocation::new(program, "").args(args).args(&[batch.display().to_string()]).env("OMP_NUM_THREADS", "1");
