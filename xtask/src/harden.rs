@@ -6,6 +6,7 @@
 
 mod adversary;
 mod evidence;
+mod known;
 mod parts;
 mod record;
 mod sbom;

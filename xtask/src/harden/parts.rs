@@ -1,10 +1,33 @@
 //! The parts of `cargo xtask harden`, in the order in which they run.
 
 use super::evidence::{constant_time, differential, memory, proofs, timing};
-use super::{Part, Work, adversary, supply};
+use super::{Part, Work, adversary, known, supply};
 
 /// All parts. Quick ones share twenty minutes.
 pub(super) const PARTS: &[Part] = &[
+    Part {
+        name: "fuzz",
+        shows: "mutants of valid inputs, with right checksums where formats have them, for every reader of bytes from others: \
+                an error with a kind and a remedy, or an object that is written again to the same bytes; no panic, no abort, \
+                no hang, memory at most twice the input and a constant that each target states",
+        quick: Work::Cargo("run --quiet -p synchromesh-harden -- fuzz --seconds 10"),
+        full: Work::Cargo("run --quiet -p synchromesh-harden -- fuzz --seconds 60 --executions 100000000"),
+    },
+    Part {
+        name: "corruption",
+        shows: "every truncation, every bit of the head and random bits of each kind of file with a checksum are refused, \
+                within twice the memory of the file",
+        quick: Work::Cargo("run --quiet -p synchromesh-harden -- corruption --bits 2000"),
+        full: Work::Cargo("run --quiet -p synchromesh-harden -- corruption --bits 100000"),
+    },
+    Part {
+        name: "known-answers",
+        shows: "a seed gives the same keys, ciphertexts and files on every instruction set of the machine as on the day they \
+                were written down, and the files of every version of the formats read and decrypt. The full run compares the \
+                demo's digests as well, the emulated device's among them",
+        quick: Work::Check(known::check),
+        full: Work::Check(known::check),
+    },
     Part {
         name: "soak",
         shows: "mixed operations of all schemes, on sixteen threads that share one context of each, give what the clear gives, \
@@ -22,8 +45,8 @@ pub(super) const PARTS: &[Part] = &[
     Part {
         name: "supply-chain",
         shows: "every dependency has a licence that this project may be given out with, comes from the registry or from this \
-            repository, and stands in the bill of materials; what is published says what it is and under which licence. \
-            The full run asks `cargo deny` as well",
+                repository, and stands in the bill of materials; what is published says what it is and under which licence. \
+                The full run asks `cargo deny` as well",
         quick: Work::Check(supply::check),
         full: Work::Check(supply::check),
     },

@@ -1,0 +1,87 @@
+//! Damage: every truncation, every bit of the head, and random bits of the rest of each kind of file that has a checksum.
+//! All of it must be refused by an error, within twice the memory of the file.
+
+use anyhow::Result;
+use serde_json::Map;
+use synchromesh_testing::random::SplitMix;
+
+use crate::fuzz::{judge, save};
+use crate::report::Report;
+use crate::targets::{Outcome, Target, all};
+
+/// Bytes that count as the head of a file.
+const HEAD: usize = 256;
+
+/// Damages the valid inputs of every target with checksums; `bits` random ones each.
+///
+/// # Errors
+/// When there are no valid inputs.
+pub fn run(bits: u64, seed: u64, folder: &std::path::Path) -> Result<Report> {
+    let mut report = Report::new();
+    let (mut total, mut by_type) = (0_u64, Map::new());
+    for target in all().filter(|target| target.checksummed) {
+        let mut count = 0_u64;
+        for input in (target.seeds)()? {
+            for damaged in damages(&input, bits, seed) {
+                count += 1;
+                if let Some(fault) = fault(target, &damaged) {
+                    let (_, repeat) = save(folder, target.name, &damaged)?;
+                    report.finding(&format!("{}: {fault}", target.name), &repeat);
+                }
+            }
+        }
+        println!("{}: {count} damaged files", target.name);
+        total += count;
+        by_type.insert(target.name.to_owned(), count.into());
+    }
+    report.count("damaged_files", total);
+    report.count("rejected", total.saturating_sub(report.findings()));
+    report.count("damaged_by_type", by_type);
+    Ok(report)
+}
+
+fn fault(target: &Target, damaged: &[u8]) -> Option<String> {
+    match judge(target, damaged) {
+        (_, Some(fault)) => Some(fault),
+        (Some(Outcome::Accepted), None) => Some("a damaged file was accepted".to_owned()),
+        _ => None,
+    }
+}
+
+/// Every truncation, every flipped bit of the head, and `bits` flipped bits anywhere.
+fn damages(input: &[u8], bits: u64, seed: u64) -> impl Iterator<Item = Vec<u8>> {
+    let flipped = move |bit: usize| {
+        let mut damaged = input.to_vec();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        damaged
+    };
+    let mut random = SplitMix::new(seed);
+    let anywhere = (0..bits).map(move |_| random.below(8 * input.len() as u64) as usize);
+    let head = 0..8 * input.len().min(HEAD);
+    (0..input.len()).map(move |length| input[..length].to_vec()).chain(head.chain(anywhere).map(flipped))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share that runs with every test.
+    #[test]
+    fn damage_is_refused() {
+        for target in all().filter(|target| target.checksummed) {
+            for input in (target.seeds)().expect(target.name) {
+                let few = damages(&input, 200, 1).step_by(1 + (input.len() + 8 * HEAD) / 1000);
+                let faults: Vec<String> = few.filter_map(|damaged| fault(target, &damaged)).collect();
+                assert!(faults.is_empty(), "{}: {}", target.name, faults[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn damages_are_all_truncations_and_bits() {
+        let input = [0u8; 300];
+        let all: Vec<Vec<u8>> = damages(&input, 7, 1).collect();
+        assert_eq!(all.len(), 300 + 8 * HEAD + 7);
+        assert!(all.iter().all(|damaged| damaged[..] != input));
+    }
+}
