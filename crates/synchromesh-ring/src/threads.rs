@@ -1,7 +1,7 @@
 //! How many threads the CPU computes on, and the pool that they are; results do not depend on their number.
 //!
 //! A [`Threads`] is shared by whatever was opened with it. The caller's own thread takes part in the work, so that one
-//! thread needs no pool. Inside [`Threads::map`], whose items are whole operations, the operations themselves stay on
+//! thread needs no pool. Inside [`Threads::try_map`], whose items are whole operations, the operations themselves stay on
 //! one thread each: nothing waits for a pool from within it, and no more threads run than were asked for.
 
 use std::cell::Cell;
@@ -82,7 +82,7 @@ struct Pool {
 }
 
 thread_local! {
-    /// Whether this thread works on an item of [`Threads::map`].
+    /// Whether this thread works on an item of [`Threads::try_map`].
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -3,7 +3,7 @@
 //!
 //! For a random ternary s the values |s(zeta)|^2 behave like exponential variables of mean 2N/3. A key is drawn again
 //! until its own largest value and first moments are near that, which about one in twenty fails: certificates then rest
-//! on what is known of the key and not on what is likely. Errors of keys have more room, [`UNEVEN`], which about one in
+//! on what is known of the key and not on what is likely. Errors of keys have more room, `UNEVEN`, which about one in
 //! 2^30 lacks; they are drawn again too.
 
 use std::ops::{Add, Mul, Sub};

@@ -324,9 +324,9 @@ fn encryptions_are_proven() {
             let values = if content == Content::Any { vec![5u64; N] } else { vec![5] };
             let message = context.encode_coefficients(&values[..]).expect("a message");
             if content == Content::Any {
-                hide_all(words(&message))
+                hide_all(words(&message));
             } else {
-                hide_all(&words(&message)[..4])
+                hide_all(&words(&message)[..4]);
             }
             let mut randomness = secret_randomness(6);
             let (ciphertext, witness) = proofs.encrypt(&message, &mut randomness).expect("room");

@@ -1,7 +1,7 @@
 //! Who the parties are, in files: a party's own certificate with its key, and the list of all parties.
 //!
 //! The list has a line for each party, in the order of their numbers: `host:port`, a space, the fingerprint in
-//! hexadecimal. Empty lines and lines that begin with `#` are skipped. A list that was [written](write) here says so in its first line
+//! hexadecimal. Empty lines and lines that begin with `#` are skipped. A list that was [written](write()) here says so in its first line
 //! and ends with a checksum; one that a person wrote needs neither.
 
 use std::path::Path;

@@ -146,7 +146,8 @@ fn frame_seeds() -> Result<Vec<Vec<u8>>> {
 
 /// A session among three of which two follow the script.
 fn frames(bytes: &[u8]) -> Outcome {
-    let transport = Scripted { script: bytes.to_vec().into_iter() };
+    let script = bytes.to_vec();
+    let transport = Scripted { script: script.into_iter() };
     let run = || {
         let mut session = Session::new(transport, field(), 40, "fuzz")?;
         session.broadcast(Kind::Hello, &[1, 2, 3], 3)?;

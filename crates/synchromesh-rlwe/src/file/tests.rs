@@ -67,7 +67,7 @@ fn what_is_no_file_is_never_replaced() {
     let [pipe, link, gone, key] = ["pipe", "link", "gone", "key"].map(|name| dir.path().join(name));
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     symlink(&pipe, &link).unwrap();
-    for path in [&pipe, &link, &dir.path().to_owned(), Path::new("/dev/null")] {
+    for path in [pipe.as_path(), link.as_path(), dir.path(), Path::new("/dev/null")] {
         for existing in [Existing::Replace, Existing::Force, Existing::Keep] {
             let refused = write(path, b"x", Access::Public, existing).unwrap_err();
             assert_eq!(refused, FileError::NotAFile { path: path.to_owned() });
