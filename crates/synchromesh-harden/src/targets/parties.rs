@@ -15,7 +15,7 @@ use synchromesh_triples::transport::{Fault, Transport};
 use synchromesh_triples::{Error, Field, MacKeyShare, Matrix, MatrixTriple, Shape, Shared, hosts};
 
 use super::folders::{Folder, put};
-use super::{Outcome, SMALL, TABLES, Target, outcome};
+use super::{Outcome, SMALL, TABLES, Target, outcome, text};
 use crate::mutation::Seal;
 
 /// A target of one file of a folder.
@@ -24,18 +24,18 @@ macro_rules! file {
         Target {
             seal: Seal::$seal,
             checksummed: $checksummed,
-            ..plain($name, || $folder.seeds($file), |bytes| $folder.read($file, bytes), SMALL)
+            ..text::text($name, || $folder.seeds($file), |bytes| $folder.read($file, bytes), SMALL)
         }
     };
 }
 
 // What a journal lost at its end cannot be told, so that not every damage of one is refused.
 pub(super) const TARGETS: &[Target] = &[
-    plain("frames", frame_seeds, frames, SMALL),
+    text::text("frames", frame_seeds, frames, SMALL),
     file!("hosts", HOSTS, "hosts", Hosts, true),
     file!("hosts_by_hand", HOSTS_BY_HAND, "hosts", Nothing, false),
     file!("identity", IDENTITY, "identity", Container, true),
-    plain("generation_plan", plan_seeds, plan, TABLES),
+    text::text("generation_plan", plan_seeds, plan, TABLES),
     file!("party_key", PARTY, "party-1.key", Container, true),
     file!("decryption_journal", PARTY, "party-1.journal", Journal, false),
     file!("mac_record", PARTY, "party-1.mac", Journal, false),
@@ -46,9 +46,9 @@ pub(super) const TARGETS: &[Target] = &[
     file!("mp_spdz_key_seal", MP_SPDZ, "Player-MAC-Keys-p-P0.seal", Container, true),
     file!("mp_spdz_triples", MP_SPDZ, "Matrix-2x1x2-P0", Nothing, true),
     file!("mp_spdz_triples_seal", MP_SPDZ, "Matrix-2x1x2-P0.seal", Container, true),
-    plain("shared", shared_seeds, shared, SMALL),
-    plain("shape", shape_seeds, shape, SMALL),
-    plain("prime", prime_seeds, prime, SMALL),
+    text::text("shared", shared_seeds, shared, SMALL),
+    text::text("shape", shape_seeds, shape, SMALL),
+    text::text("prime", prime_seeds, prime, SMALL),
 ];
 
 static HOSTS: Folder = Folder::new("hosts", make_hosts, read_hosts);
@@ -61,15 +61,6 @@ static MP_SPDZ: Folder = Folder::new("mp_spdz", make_mp_spdz, read_mp_spdz);
 
 /// Folders whose reader needs nothing of the process that made them. A party's key is read with a setup of megabytes.
 pub(crate) static FOLDERS: [&Folder; 3] = [&TRIPLES, &TRIPLES_USED, &MP_SPDZ];
-
-const fn plain(
-    name: &'static str,
-    seeds: fn() -> Result<Vec<Vec<u8>>>,
-    read: fn(&[u8]) -> Outcome,
-    slack: usize,
-) -> Target {
-    Target { name, seeds, read, seal: Seal::Nothing, checksummed: false, slack }
-}
 
 fn field() -> &'static Field {
     static FIELD: OnceLock<Field> = OnceLock::new();
