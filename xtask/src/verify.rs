@@ -138,6 +138,10 @@ fn adversary(root: &Path) -> Vec<Step> {
     };
     vec![
         Step::check("a new record", begin_adversary, "cargo xtask verify triples"),
+        Step::run(
+            "the command that parties run".to_owned(),
+            Invocation::cargo("build --release --quiet --package synchromesh-cli"),
+        ),
         tests("a cheater at every frame", "-p synchromesh-triples --lib generation"),
         tests("the online phase", "-p synchromesh-triples --test it online"),
         tests("processes that are killed, and files of 128 x 128 x 128", "-p synchromesh-cli --test it triples"),

@@ -5,8 +5,7 @@ use crate::number::{Number, NumberError};
 
 /// Reads a table.
 pub(super) fn decode(bytes: &[u8]) -> Result<Table, TableError> {
-    let mut reader =
-        csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(bytes);
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
     let mut record = csv::ByteRecord::new();
     let mut names = None;
     let mut columns = 0;
@@ -49,9 +48,15 @@ pub(super) fn encode(table: &Table) -> Result<Vec<u8>, TableError> {
 fn fields(record: &csv::ByteRecord, line: u64) -> Result<Vec<&str>, TableError> {
     record
         .iter()
-        .map(|field| std::str::from_utf8(field))
+        .map(|field| std::str::from_utf8(field).map(trimmed))
         .collect::<Result<_, _>>()
         .map_err(|_| TableError::BadCsv { line, what: "not UTF-8 text".into() })
+}
+
+/// Without white space and byte-order marks around it, of whatever alphabet: for cells and names alike, so that a name that
+/// is read is written as it is.
+fn trimmed(field: &str) -> &str {
+    field.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }
 
 /// A non-empty text that is no attempt at a number.
@@ -63,7 +68,7 @@ fn is_name(field: &str) -> bool {
 /// A name as it is written: one that would not read back as a name, say `2024`, `nan` or none at all, becomes
 /// `column 2024`, so that a line of names is never taken for numbers.
 fn header(name: &str) -> String {
-    let name = name.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    let name = trimmed(name);
     if is_name(name) { name.to_owned() } else { format!("column {name}").trim_end().to_owned() }
 }
 
@@ -88,6 +93,8 @@ mod tests {
         assert_eq!(table.integers(0).unwrap(), [BigInt::from(1), BigInt::from(-3)]);
         assert_eq!(table.reals(1).unwrap(), [2.5, 400.0]);
         assert_eq!(read("1,2\n3,4").unwrap().names(), None);
+        assert_eq!(read("a, \u{feff}b\u{b} \n1,\u{a0}2\n").unwrap(), read("a,b\n1,2\n").unwrap());
+        assert_eq!(read("\u{b}5\n3\n").unwrap().rows(), 2, "a number beside a vertical tab is no name");
         assert!(matches!(read("age,2\n3,4"), Err(TableError::Text { line: 1, column: 1, .. })));
         assert!(matches!(read("12a\n3"), Err(TableError::Text { line: 1, column: 1, .. })));
     }

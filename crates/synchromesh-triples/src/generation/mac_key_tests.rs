@@ -1,6 +1,8 @@
 //! A cheater that opens a wrong value to learn the MAC key, aborts, and comes back: to generation, and to the online phase.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use super::tests::{Conduct, Tamper, Tampering, dealt, journal_of, run_with_journ
 use super::*;
 use crate::error::{Blame, Error};
 use crate::field::{Element, Field};
+use crate::hosts;
 use crate::journal::TripleStore;
 use crate::matrix::Matrix;
 use crate::mp_spdz::Preprocessing;
@@ -17,6 +20,7 @@ use crate::online::Online;
 use crate::opening::Unchecked;
 use crate::session::{Kind, Session};
 use crate::share::{MatrixTriple, Shape, Shared};
+use crate::tls::{Identity, Peer, Tls};
 use crate::transport::{InProcess, Transport};
 use crate::{MacKeyShare, Result};
 
@@ -93,6 +97,31 @@ pub(super) fn learn_from_batch<T: Transport>(
 struct Parties {
     root: tempfile::TempDir,
     shape: Shape,
+    run: Run,
+}
+
+/// What a party of a session of generation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    /// A thread, with a queue to each other.
+    Thread,
+    /// `synchromesh triples party`, over TLS; but a cheater that does not behave is a thread all the same.
+    Process,
+}
+
+/// How a session of generation ended for an honest party: the kind of its error, if there was one, and the files that are void.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct End {
+    kind: Option<String>,
+    void: Vec<String>,
+}
+
+impl<T> From<Result<T>> for End {
+    fn from(result: Result<T>) -> Self {
+        let error = result.err();
+        let void = error.iter().flat_map(|error| error.void()).map(|path| path.display().to_string()).collect();
+        Self { kind: error.map(|error| error.kind().to_owned()), void }
+    }
 }
 
 /// How a party's triples are kept.
@@ -102,16 +131,29 @@ enum Kept {
     MpSpdz,
 }
 
+impl Kept {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::MpSpdz => "mp-spdz",
+        }
+    }
+}
+
 impl Parties {
-    fn new() -> Self {
+    fn new(run: Run) -> Self {
         let (setup, keys) = dealt();
         let root = tempfile::tempdir().unwrap();
         for key in unused((setup, keys)) {
             let directory = root.path().join(key.party().to_string());
             std::fs::create_dir(&directory).unwrap();
             key.write(&directory, setup).unwrap();
+            if run == Run::Process {
+                setup.write(&directory).unwrap();
+                Identity::new().unwrap().write(&directory.join("identity")).unwrap();
+            }
         }
-        Self { root, shape: setup.plan().shape() }
+        Self { root, shape: setup.plan().shape(), run }
     }
 
     fn directory(&self, party: usize) -> PathBuf {
@@ -126,22 +168,99 @@ impl Parties {
         (0..PARTIES - 1).map(read).chain([Ok(cheater)]).collect()
     }
 
-    /// A session of generation, if every honest party is willing.
-    fn generate(&self, count: usize, conduct: Conduct) -> Vec<Result<Vec<MatrixTriple>>> {
-        let keys: Result<Vec<PartyKey>> = self.keys().into_iter().collect();
-        match keys {
-            Ok(keys) => run_with_journals(self.root.path(), (&dealt().0, &keys), count, None, conduct),
-            Err(error) => vec![Err(error.clone()), Err(error.clone()), Err(error)],
+    /// A session of generation, if every honest party is willing; how it ended for these.
+    fn generate(&self, conduct: Conduct) -> Vec<End> {
+        if self.run == Run::Process {
+            return self.processes("more", Kept::Plain, conduct);
         }
+        let keys: Result<Vec<PartyKey>> = self.keys().into_iter().collect();
+        let mut ends: Vec<End> = match keys {
+            Ok(keys) => run_with_journals(self.root.path(), (&dealt().0, &keys), 1, None, conduct)
+                .into_iter()
+                .map(End::from)
+                .collect(),
+            Err(error) => vec![End::from(Err::<(), _>(error)); PARTIES],
+        };
+        ends.truncate(PARTIES - 1);
+        ends
+    }
+
+    /// A session of the command line whose triples go to `out`, and how it ended for the honest parties. The last party is a
+    /// process like the others while it behaves.
+    fn processes(&self, out: &str, kept: Kept, conduct: Conduct) -> Vec<End> {
+        // Built beside this test: target/<profile>/deps/<test> and target/<profile>/synchromesh.
+        let test = std::env::current_exe().unwrap();
+        let command = test.parent().and_then(Path::parent).unwrap().join("synchromesh");
+        assert!(command.exists(), "cargo build -p synchromesh-cli makes {}", command.display());
+        let identity = |party: usize| Identity::read(&self.directory(party).join("identity")).unwrap();
+        let listeners: Vec<_> = (0..PARTIES).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let peer = |(party, listener): (usize, &TcpListener)| Peer {
+            address: listener.local_addr().unwrap().to_string(),
+            fingerprint: identity(party).fingerprint(),
+        };
+        let peers: Vec<Peer> = listeners.iter().enumerate().map(peer).collect();
+        let hosts = self.root.path().join("hosts");
+        let _ = std::fs::remove_file(&hosts);
+        hosts::write(&hosts, &peers).unwrap();
+        let mut listeners = listeners;
+        let listener = listeners.pop().unwrap();
+        drop(listeners);
+        let spawn = |party: usize| {
+            let directory = self.directory(party);
+            let mut process = Command::new(&command);
+            process.args(["triples", "party", "--json", "--insecure", "--threads", "1", "--timeout", "20"]);
+            process.args(["--least-statistical-security", "40", "--format", kept.word(), "--count", "2"]);
+            process.args(["--id", &party.to_string()]).arg("--hosts").arg(&hosts).arg("--setup").arg(&directory);
+            process.arg("--identity").arg(directory.join("identity")).arg("--out").arg(directory.join(out));
+            process.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+        };
+        let honest: Vec<_> = (0..PARTIES - 1).map(spawn).collect();
+        let last = PARTIES - 1;
+        let mut behaving = None;
+        if conduct == Conduct::Honest {
+            drop(listener);
+            behaving = Some(spawn(last));
+        } else {
+            let setup = &dealt().0;
+            let key = PartyKey::read(&PartyKey::path(&self.directory(last), last), setup, last).unwrap();
+            let transport = Tls::connect(last, &identity(last), &listener, &peers, PATIENCE).unwrap();
+            let journal = self.root.path().join("cheater.journal");
+            let journal = journal_of(&journal, &key, setup.plan().most_decryptions()).unwrap();
+            let mut generator = Generator::new(transport, setup, &key, journal, Box::new(|_| ())).unwrap();
+            generator.conduct = conduct;
+            crate::party::keep_step(&mut generator, key.mac(), last).unwrap();
+            assert!(generator.generate(2).is_err());
+        }
+        let end = |process: std::process::Child| {
+            let output = process.wait_with_output().unwrap();
+            let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            let error = &report["error"];
+            let kind = error["kind"].as_str().map(str::to_owned);
+            assert_eq!(output.status.code(), Some(if kind.is_some() { 2 } else { 0 }), "{report}");
+            End { kind, void: serde_json::from_value(error["void"].clone()).unwrap_or_default() }
+        };
+        let ends: Vec<End> = honest.into_iter().map(end).collect();
+        if let Some(mut process) = behaving {
+            // It would wait for those that refused.
+            if ends.iter().any(|end| end.kind.is_some()) {
+                process.kill().unwrap();
+            }
+            process.wait_with_output().unwrap();
+        }
+        ends
     }
 
     /// A session all of whose triples are kept.
     fn store(&self, kept: Kept) {
+        if self.run == Run::Process {
+            let ends = self.processes("out", kept, Conduct::Honest);
+            return assert!(ends.iter().all(|end| end.kind.is_none()), "{ends:?}");
+        }
         let keys: Vec<PartyKey> = self.keys().into_iter().map(|key| key.unwrap()).collect();
         let made = run_with_journals(self.root.path(), (&dealt().0, &keys), 2, None, Conduct::Honest);
         for (party, made) in made.into_iter().enumerate() {
             let (mac, out) = (keys[party].mac(), self.directory(party).join("out"));
-            let spdz = Preprocessing::new(&out, &field(), party, PARTIES).unwrap();
+            let spdz = Preprocessing::new(&out.join("Player-Data"), &field(), party, PARTIES).unwrap();
             spdz.write_key(mac).unwrap();
             match kept {
                 Kept::MpSpdz => drop(spdz.write_triples(mac, self.shape, made.unwrap()).unwrap()),
@@ -156,7 +275,7 @@ impl Parties {
     /// The MAC key and two triples of a party, from its files.
     fn material(&self, party: usize, kept: Kept) -> Result<(MacKeyShare, Vec<MatrixTriple>)> {
         let out = self.directory(party).join("out");
-        let spdz = Preprocessing::new(&out, &field(), party, PARTIES)?;
+        let spdz = Preprocessing::new(&out.join("Player-Data"), &field(), party, PARTIES)?;
         let key = spdz.read_key()?;
         let triples = match kept {
             Kept::MpSpdz => spdz.read_triples(&key, self.shape)?,
@@ -254,9 +373,9 @@ static ONE: Mutex<()> = Mutex::new(());
 
 /// A whole attack: a session whose triples are kept, one in which the cheater learns alpha, and everything it may come back for.
 /// Returns how many honest parties accepted a value that is wrong.
-fn attack(kept: Kept, way: Option<OnlineLie>) -> usize {
+fn attack(run: Run, kept: Kept, way: Option<OnlineLie>) -> usize {
     let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let all = Parties::new();
+    let all = Parties::new(run);
     all.store(kept);
     let honest = 0..PARTIES - 1;
     // What the cheater had before, and goes on with.
@@ -267,9 +386,8 @@ fn attack(kept: Kept, way: Option<OnlineLie>) -> usize {
     match way {
         // In the next session of generation.
         None => {
-            for result in all.generate(1, Conduct::LearnAlpha) {
-                let error = result.unwrap_err();
-                assert_eq!(error.kind(), "abort", "{error}");
+            for end in all.generate(Conduct::LearnAlpha) {
+                assert_eq!(end.kind.as_deref(), Some("abort"), "{end:?}");
             }
         }
         Some(lie) => {
@@ -283,11 +401,11 @@ fn attack(kept: Kept, way: Option<OnlineLie>) -> usize {
     let learnt = LEARNT.lock().unwrap().expect("the cheater has learnt something");
     assert_eq!(learnt, alpha(), "the attack is one");
     // It comes back: to generation, where honest parties do not begin,
-    for (party, result) in all.generate(1, Conduct::Honest).into_iter().enumerate() {
-        let error = result.unwrap_err();
-        assert_eq!(error.kind(), "mac_key_burnt", "{error}");
-        let named = |name: &str| error.void().iter().any(|file| file.ends_with(name));
-        assert!(named("party-0.key") && named("Player-MAC-Keys-p-P0"), "{party}: {error}");
+    for (party, end) in all.generate(Conduct::Honest).into_iter().enumerate() {
+        assert_eq!(end.kind.as_deref(), Some("mac_key_burnt"), "{end:?}");
+        let party = if run == Run::Process { party } else { 0 };
+        let named = |name: String| end.void.iter().any(|file| file.ends_with(&name));
+        assert!(named(format!("party-{party}.key")) && named(format!("Player-MAC-Keys-p-P{party}")), "{end:?}");
     }
     // and to the online phase, with what is in files,
     for party in honest.clone() {
@@ -336,15 +454,15 @@ fn sum(all: impl Iterator<Item = Matrix>) -> Matrix {
 
 #[test]
 fn a_cheater_that_learns_alpha_comes_back_to_nothing() {
-    assert_eq!(attack(Kept::Plain, None), 0);
-    assert_eq!(attack(Kept::MpSpdz, Some(OnlineLie::Learn)), 0);
-    assert_eq!(attack(Kept::Plain, Some(OnlineLie::LearnFromResult)), 0);
+    assert_eq!(attack(Run::Thread, Kept::Plain, None), 0);
+    assert_eq!(attack(Run::Thread, Kept::MpSpdz, Some(OnlineLie::Learn)), 0);
+    assert_eq!(attack(Run::Thread, Kept::Plain, Some(OnlineLie::LearnFromResult)), 0);
 }
 
 /// Without the key's record the forged result is believed: the attack is one, and nothing else stops it.
 #[test]
 fn a_forged_mac_is_believed_by_whoever_goes_on_with_a_known_key() {
-    let all = Parties::new();
+    let all = Parties::new(Run::Thread);
     all.store(Kept::MpSpdz);
     let material: Vec<_> = (0..PARTIES).map(|party| all.material(party, Kept::MpSpdz).unwrap()).collect();
     let product = sum(material.iter().map(|(_, triples)| triples[1].parts[2].value().clone()));
@@ -354,12 +472,12 @@ fn a_forged_mac_is_believed_by_whoever_goes_on_with_a_known_key() {
 }
 
 #[test]
-#[ignore = "a thousand runs of two sessions and the online phase; cargo xtask verify triples runs them"]
+#[ignore = "a thousand runs of two sessions of the command line and the online phase; cargo xtask verify triples runs them"]
 fn no_wrong_value_is_accepted_in_a_thousand_attacks() {
     const RUNS: usize = 1000;
     let ways = [None, Some(OnlineLie::Learn), Some(OnlineLie::LearnFromResult)];
     let kept = [Kept::Plain, Kept::MpSpdz];
-    let wrong: usize = (0..RUNS).map(|run| attack(kept[run % 2], ways[run / 2 % 3])).sum();
+    let wrong: usize = (0..RUNS).map(|run| attack(Run::Process, kept[run % 2], ways[run / 2 % 3])).sum();
     println!("{RUNS} attacks: {wrong} wrong values accepted");
     if let Some(path) = std::env::var_os("SYNCHROMESH_RECORD") {
         let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
@@ -413,7 +531,7 @@ fn check_one_of(transport: InProcess, keys: &[MacKeyShare], shares: &[Shared]) -
 /// passes leaves it where it is.
 #[test]
 fn marks_of_other_processes_count_and_stay() {
-    let all = Parties::new();
+    let all = Parties::new(Run::Thread);
     let path = PartyKey::path(&all.directory(0), 0);
     let record = path.with_extension("mac");
     let mut keys: Vec<PartyKey> = all.keys().into_iter().map(|key| key.unwrap()).collect();
@@ -460,7 +578,7 @@ fn marks_of_other_processes_count_and_stay() {
 /// Where no mark can be made nothing is sent: not a frame of the online phase, not a share of a check.
 #[test]
 fn a_record_that_cannot_be_marked_stops_the_check_before_a_share_leaves() {
-    let all = Parties::new();
+    let all = Parties::new(Run::Thread);
     let keys: Vec<PartyKey> = all.keys().into_iter().map(|key| key.unwrap()).collect();
     let zero = |party: usize| Shared::public(&field(), &Matrix::zero(1, 1).unwrap(), party, keys[party].mac()).unwrap();
     let zeros: Vec<Shared> = (0..PARTIES).map(zero).collect();
@@ -524,7 +642,7 @@ impl Parties {
 /// finds. A party whose record is older than that is found too.
 #[test]
 fn triples_without_counterparts_are_void_from_the_next_session_on() {
-    let all = Parties::new();
+    let all = Parties::new(Run::Thread);
     let record = all.directory(2).join("party-2.mac");
     let before = std::fs::read(&record).unwrap();
     let whole = |step: Vec<Result<(Vec<PathBuf>, PathBuf)>>| step.into_iter().map(|x| x.unwrap()).collect::<Vec<_>>();
@@ -553,7 +671,7 @@ fn triples_without_counterparts_are_void_from_the_next_session_on() {
 
 #[test]
 fn every_flipped_bit_of_a_key_is_refused() {
-    let all = Parties::new();
+    let all = Parties::new(Run::Thread);
     let path = PartyKey::path(&all.directory(0), 0);
     let bytes = std::fs::read(&path).unwrap();
     // Every bit of the header, the names and the MAC key, and some of each 100th byte of the rest.
