@@ -171,7 +171,7 @@ impl Parties {
     /// A session of generation, if every honest party is willing; how it ended for these.
     fn generate(&self, conduct: Conduct) -> Vec<End> {
         if self.run == Run::Process {
-            return self.processes("more", Kept::Plain, conduct);
+            return self.processes("more", 1, Kept::Plain, conduct);
         }
         let keys: Result<Vec<PartyKey>> = self.keys().into_iter().collect();
         let mut ends: Vec<End> = match keys {
@@ -185,9 +185,9 @@ impl Parties {
         ends
     }
 
-    /// A session of the command line whose triples go to `out`, and how it ended for the honest parties. The last party is a
+    /// A session of the command line whose `count` triples go to `out`, and how it ended for the honest parties. The last party is a
     /// process like the others while it behaves.
-    fn processes(&self, out: &str, kept: Kept, conduct: Conduct) -> Vec<End> {
+    fn processes(&self, out: &str, count: usize, kept: Kept, conduct: Conduct) -> Vec<End> {
         // Built beside this test: target/<profile>/deps/<test> and target/<profile>/synchromesh.
         let test = std::env::current_exe().unwrap();
         let command = test.parent().and_then(Path::parent).unwrap().join("synchromesh");
@@ -209,8 +209,13 @@ impl Parties {
             let directory = self.directory(party);
             let mut process = Command::new(&command);
             process.args(["triples", "party", "--json", "--insecure", "--threads", "1", "--timeout", "20"]);
-            process.args(["--least-statistical-security", "40", "--format", kept.word(), "--count", "2"]);
-            process.args(["--id", &party.to_string()]).arg("--hosts").arg(&hosts).arg("--setup").arg(&directory);
+            process.args(["--least-statistical-security", "40", "--format", kept.word()]);
+            process
+                .args(["--count", &count.to_string(), "--id", &party.to_string()])
+                .arg("--hosts")
+                .arg(&hosts)
+                .arg("--setup")
+                .arg(&directory);
             process.arg("--identity").arg(directory.join("identity")).arg("--out").arg(directory.join(out));
             process.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
         };
@@ -229,7 +234,7 @@ impl Parties {
             let mut generator = Generator::new(transport, setup, &key, journal, Box::new(|_| ())).unwrap();
             generator.conduct = conduct;
             crate::party::keep_step(&mut generator, key.mac(), last).unwrap();
-            assert!(generator.generate(2).is_err());
+            assert!(generator.generate(count).is_err());
         }
         let end = |process: std::process::Child| {
             let output = process.wait_with_output().unwrap();
@@ -253,7 +258,7 @@ impl Parties {
     /// A session all of whose triples are kept.
     fn store(&self, kept: Kept) {
         if self.run == Run::Process {
-            let ends = self.processes("out", kept, Conduct::Honest);
+            let ends = self.processes("out", 2, kept, Conduct::Honest);
             return assert!(ends.iter().all(|end| end.kind.is_none()), "{ends:?}");
         }
         let keys: Vec<PartyKey> = self.keys().into_iter().map(|key| key.unwrap()).collect();
