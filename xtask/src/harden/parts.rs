@@ -40,7 +40,7 @@ pub(super) const PARTS: &[Part] = &[
         shows: "commands that are killed, run out of disk, file size, memory or permissions, or run twice at once leave \
                 the old file or the new one, lose nothing they reported, end in typed errors, and can be run again",
         quick: Work::Cargo("run --quiet -p synchromesh-cli --example crashes -- 420"),
-        full: Work::Cargo("run --quiet -p synchromesh-cli --example crashes -- 42000"),
+        full: Work::Cargo("run --quiet -p synchromesh-cli --example crashes -- 4200"),
     },
     Part {
         name: "supply-chain",
