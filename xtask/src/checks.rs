@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use crate::steps::{Invocation, Step, run_all};
-use crate::{layers, machine, python, tidy, workspace};
+use crate::{layers, machine, package, python, tidy, workspace};
 
 /// The variable that lowers the instruction set.
 pub(crate) const ISA: &str = "SYNCHROMESH_ISA";
@@ -53,6 +53,11 @@ fn steps(metadata: &Value, fast: bool) -> Vec<Step> {
         Step::check("layers", layers::check, "cargo xtask layers"),
         Step::check("tidy", tidy::check, "cargo xtask tidy"),
     ];
+    if fast {
+        steps.push(Step::skip("packages and the oldest Rust", "--fast"));
+    } else {
+        steps.extend(package::test_steps(metadata));
+    }
     steps.extend(test_steps(fast));
     steps.push(Step::run("doc tests", Invocation::cargo(DOC_TESTS).env_remove(ISA)));
     let doc = Invocation::cargo("doc --quiet --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings");

@@ -10,6 +10,7 @@ mod harden;
 mod kernels;
 mod layers;
 mod machine;
+mod package;
 mod python;
 mod races;
 mod steps;
@@ -40,6 +41,7 @@ usage: cargo xtask COMMAND
                    them and run them: on a card if there is one, on the emulator, or on a driver without a card
   kernels [--check]
                    compile the GPU kernels and write their PTX, or compare it; fetches the compiler
+  package          pack what goes to a registry, build it from what was packed, and check the oldest Rust
   layers           check that crates use only the layers below them
   races            the GPU kernels on the emulator under ThreadSanitizer
   tidy             check file sizes, first lines and unfinished marks
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         "harden" => harden::run(rest),
         "cost-model" => verify::judge_cost_model(rest),
         "gpu-check" => gpu_check::run(rest),
+        "package" => package::run(rest),
         "kernels" => kernels::run(rest),
         "layers" => workspace::root().and_then(|root| print_check(layers::check(&root))),
         "races" => races::run(rest),

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::{Counts, Scale, sbom};
+use crate::package::is_published;
 use crate::steps::Invocation;
 use crate::workspace;
 
@@ -91,11 +92,6 @@ fn origin_fault(package: &Value) -> Option<String> {
     let source = package["source"].as_str();
     let known = source.is_none_or(|source| source == REGISTRY);
     (!known).then(|| format!("{} comes from {}", name(package), source.unwrap_or_default()))
-}
-
-/// Whether a package of this workspace may go to a registry.
-fn is_published(package: &Value) -> bool {
-    package["source"].is_null() && package["publish"].is_null()
 }
 
 /// What a published crate fails to say, by its manifest and by the files that would be packed.
