@@ -20,8 +20,9 @@ const LAYERS: &[Layer] = &[
     Layer { name: "synchromesh-triples", may_use: &["synchromesh-ring", "synchromesh-rlwe", "synchromesh"] },
     Layer { name: "synchromesh-cuda", may_use: &["synchromesh-ring"] },
     Layer { name: "synchromesh-bench", may_use: LIBRARIES },
+    Layer { name: "synchromesh-papers", may_use: LIBRARIES_AND_BENCH },
     Layer { name: "synchromesh-py", may_use: LIBRARIES },
-    Layer { name: "synchromesh-cli", may_use: LIBRARIES_AND_BENCH },
+    Layer { name: "synchromesh-cli", may_use: LIBRARIES_AND_MEASUREMENTS },
     Layer { name: "synchromesh-testing", may_use: &["synchromesh-ring", "synchromesh-rlwe", "synchromesh"] },
     Layer { name: "synchromesh-harden", may_use: EVERYTHING },
     Layer { name: "xtask", may_use: &[] },
@@ -37,6 +38,16 @@ const LIBRARIES_AND_BENCH: &[&str] = &[
     "synchromesh-triples",
     "synchromesh-cuda",
     "synchromesh-bench",
+];
+
+const LIBRARIES_AND_MEASUREMENTS: &[&str] = &[
+    "synchromesh-ring",
+    "synchromesh-rlwe",
+    "synchromesh",
+    "synchromesh-triples",
+    "synchromesh-cuda",
+    "synchromesh-bench",
+    "synchromesh-papers",
 ];
 
 /// What tries to break the rest, and is itself part of nothing.

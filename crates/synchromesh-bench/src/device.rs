@@ -12,7 +12,6 @@ use crate::timing::median_seconds;
 
 /// A device that this crate was built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub enum Device {
     /// The CPU, one thread.
     #[default]
@@ -25,7 +24,9 @@ pub enum Device {
     Emulated,
 }
 
-/// Runs an expression in which `$backend` names the type of a device's backend.
+/// Runs an expression in which `$backend` names the type of a device's backend. The crate that uses it has features of the
+/// same names.
+#[macro_export]
 macro_rules! on_device {
     ($device:expr, $backend:ident => $body:expr) => {
         match $device {
@@ -46,7 +47,7 @@ macro_rules! on_device {
         }
     };
 }
-pub(crate) use on_device;
+pub use on_device;
 
 /// A backend that can be had by its type, and what is done on it timed.
 pub trait Open: Backend + Sized {

@@ -200,7 +200,10 @@ fn isa_and_width() -> Result<(Isa, u32), Error> {
 }
 
 /// Bits of the widest primes that suit this CPU.
-pub(crate) fn suitable_width() -> Result<u32, Error> {
+///
+/// # Errors
+/// An instruction set asked for that the CPU lacks.
+pub fn suitable_width() -> Result<u32, Error> {
     Ok(isa_and_width()?.1)
 }
 

@@ -12,8 +12,6 @@ pub mod matmul;
 pub mod memory;
 pub mod noise;
 pub mod ntt;
-pub mod reproduce;
-pub mod revisiting;
 pub mod scheme;
 pub mod slicing;
 pub mod timing;

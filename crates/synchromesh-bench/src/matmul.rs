@@ -221,13 +221,11 @@ pub(crate) fn literal(request: &Request, t: &str) -> Result<ParamsLiteral, Error
     })
 }
 
-/// Pseudo-random matrices modulo t.
-pub(crate) fn matrices(
-    count: usize,
-    [rows, columns]: [usize; 2],
-    seed: u64,
-    t: &str,
-) -> Result<Vec<Matrix<BigInt>>, Error> {
+/// Pseudo-random matrices modulo t, of entries below 2^192.
+///
+/// # Errors
+/// No plaintext modulus.
+pub fn matrices(count: usize, [rows, columns]: [usize; 2], seed: u64, t: &str) -> Result<Vec<Matrix<BigInt>>, Error> {
     let t = BigInt::from(t.parse::<PlainModulus>().map_err(synchromesh::Error::from)?.value().clone());
     let mut state = seed;
     let mut word = || {

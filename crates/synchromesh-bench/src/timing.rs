@@ -59,7 +59,8 @@ fn seconds<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
 }
 
 /// The middle of the times, or the upper of the two in the middle.
-pub(crate) fn median(mut times: Vec<f64>) -> f64 {
+#[must_use]
+pub fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -24,7 +24,7 @@ use self::cases::{Case, ROLES, cases};
 use crate::Error;
 use crate::device::Device;
 
-pub(crate) use self::machine::streaming;
+pub use self::machine::streaming;
 pub use self::machine::{date, name as machine_name};
 
 /// Working sets, in bytes.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use crate::plot::chart::chart;
 use crate::plot::escape;
-use synchromesh_bench::reproduce::{Figure, Row};
+use synchromesh_papers::reproduce::{Figure, Row};
 
 use self::table::Table;
 
@@ -143,7 +143,7 @@ fn sentence(line: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
-    use synchromesh_bench::reproduce::Series;
+    use synchromesh_papers::reproduce::Series;
 
     fn row(value: serde_json::Value) -> Row {
         value.as_object().unwrap().clone()

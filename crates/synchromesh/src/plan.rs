@@ -8,7 +8,6 @@ mod derived;
 mod exact;
 mod key_bytes;
 mod limit;
-pub mod look_ahead;
 mod memory;
 mod prediction;
 mod real;

@@ -157,7 +157,10 @@ impl Request {
     /// Every method at these primes, P or what is borrowed as large as the largest digit unless the chain says
     /// otherwise: hybrid and level-aware key switching with every number of digits, double decomposition with the digits
     /// of fewest transforms for each of a few numbers, and linear key switching.
-    pub(crate) fn variants(&self) -> Result<Vec<Self>, Error> {
+    ///
+    /// # Errors
+    /// Primes that cannot be had.
+    pub fn variants(&self) -> Result<Vec<Self>, Error> {
         let l = q_widths(self)?.len();
         let mut all = Vec::new();
         for omega in 1..=l {

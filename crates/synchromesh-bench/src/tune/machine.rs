@@ -45,7 +45,7 @@ const fn civil(days: u64) -> (u64, u64, u64) {
 }
 
 /// Rates of reading, writing and copying memory that was touched before.
-pub(crate) fn streaming() -> Streaming {
+pub fn streaming() -> Streaming {
     let (mut from, mut to) = (vec![1u64; BYTES / 8], vec![2u64; BYTES / 8]);
     let rate = |bytes: usize, mut pass: Box<dyn FnMut() + '_>| {
         let mut seconds: Vec<f64> = (0..PASSES)

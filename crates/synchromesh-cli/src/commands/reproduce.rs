@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use synchromesh_bench::device::Device;
 use synchromesh_bench::memory::total_bytes;
-use synchromesh_bench::reproduce::{Figure, ITEMS, Item, Outcome, Row, Settings, csv};
 use synchromesh_bench::tune::{self, Plan};
+use synchromesh_papers::reproduce::{Figure, ITEMS, Item, Outcome, Row, Settings, csv};
 use synchromesh_ring::isa::Isa;
 use synchromesh_rlwe::file::{self, Access, Existing};
 

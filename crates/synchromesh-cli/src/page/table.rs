@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::plot::escape;
 use serde_json::{Map, Value};
-use synchromesh_bench::reproduce::Row;
+use synchromesh_papers::reproduce::Row;
 
 const OURS: &str = "ours_";
 const THEIRS: &str = "paper_";

@@ -1,7 +1,7 @@
 //! Lines and points over two axes as SVG, linear or logarithmic, the lines named at their right ends' side.
 
 use super::{Canvas, GRID, HEIGHT, MARGIN, MUTED, Style, WIDTH, tick_distance};
-use synchromesh_bench::reproduce::{Figure, Series};
+use synchromesh_papers::reproduce::{Figure, Series};
 
 /// Place of the axes.
 const LEFT: f64 = 96.0;

@@ -5,7 +5,7 @@ use synchromesh::bfv::{Ciphertext, Context, Plaintext};
 use synchromesh::exact::{self, Scheme, log2_biguint};
 use synchromesh_rlwe::{Noise, SecretKey};
 
-use crate::Error;
+use synchromesh_bench::Error;
 
 /// The coefficients of the phase in [0, Q), and Q.
 pub(super) fn phase<S: Scheme>(

@@ -9,10 +9,10 @@ use synchromesh_rlwe::{Context, LevelPlans, Params, Randomness, SecretKey, Sourc
 
 use super::runner::{put_ms, row};
 use super::{Figure, Outcome, Runner, Series};
-use crate::key_switch::{Chain, Gadget, Method, Prepared, Request, rotation};
-use crate::timing::{brief_median_seconds, median_seconds};
-use crate::tune::streaming;
-use crate::{Error, memory};
+use synchromesh_bench::key_switch::{Chain, Gadget, Method, Prepared, Request, rotation};
+use synchromesh_bench::timing::{brief_median_seconds, median_seconds};
+use synchromesh_bench::tune::streaming;
+use synchromesh_bench::{Error, memory};
 
 /// Primes of the paper's table, and their width.
 pub(super) const PRIMES: usize = 40;

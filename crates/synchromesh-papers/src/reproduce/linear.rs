@@ -11,9 +11,9 @@ use synchromesh_rlwe::security::{SecurityLevel, max_log_qp};
 use super::extended::{TABLE8, enough, request};
 use super::runner::{put_ms, row};
 use super::{Figure, Outcome, Row, Runner, Series};
-use crate::Error;
-use crate::device::{Device, Open, on_device};
-use crate::key_switch::{Chain, Method, Prepared, Request};
+use synchromesh_bench::Error;
+use synchromesh_bench::device::{Device, Open, on_device};
+use synchromesh_bench::key_switch::{Chain, Method, Prepared, Request};
 
 /// Bytes of a gigabyte, as the paper counts them.
 const GB: f64 = 1e9;

@@ -12,8 +12,8 @@ use synchromesh_rlwe::{Context, EvaluationKeys, Randomness, SecretKey, Source};
 use super::runner::{put_ms, row};
 use super::sets::Set;
 use super::{Outcome, Row, Runner, linear};
-use crate::Error;
-use crate::key_switch::{Aux, Chain, Method, Prepared, Request, Second, rotation};
+use synchromesh_bench::Error;
+use synchromesh_bench::key_switch::{Aux, Chain, Method, Prepared, Request, Second, rotation};
 
 /// Degrees up to which published sets are judged by decryption.
 const JUDGED: u32 = 15;

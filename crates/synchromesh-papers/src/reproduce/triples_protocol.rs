@@ -14,8 +14,8 @@ use synchromesh_triples::{Field, Shape};
 use super::runner::row;
 use super::triples::{HOISTING_KEYS, rounded};
 use super::{Outcome, Row, Runner};
-use crate::Error;
-use crate::matmul;
+use synchromesh_bench::Error;
+use synchromesh_bench::matmul;
 
 /// Sides of the paper's tables.
 const SIZES: [usize; 5] = [128, 256, 384, 512, 1024];

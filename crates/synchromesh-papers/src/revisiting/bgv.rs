@@ -9,8 +9,8 @@ use synchromesh::plan::static_bgv::{NoiseModel, StaticChain, StaticRule};
 use synchromesh_rlwe::{Randomness, SecretKey, Security};
 
 use super::{Circuit, Measured, Products, Published, noise};
-use crate::Error;
-use crate::timing::{brief_median_seconds, median};
+use synchromesh_bench::Error;
+use synchromesh_bench::timing::{brief_median_seconds, median};
 
 /// The paper's noise model: delta = 2 sqrt(N).
 const PAPER_MODEL: NoiseModel = NoiseModel::Heuristic { expansion: 2.0 };

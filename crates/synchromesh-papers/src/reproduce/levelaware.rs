@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::runner::{put_ms, row};
 use super::{Figure, Outcome, Row, Runner, Series};
-use crate::Error;
-use crate::key_switch::{Chain, Method, Prepared, Request, rotation};
+use synchromesh_bench::Error;
+use synchromesh_bench::key_switch::{Chain, Method, Prepared, Request, rotation};
 
 /// Primes of the paper's table, those of P included, and their width.
 const PRIMES: usize = 40;

@@ -11,8 +11,8 @@ use synchromesh_rlwe::{DigitSizes, PrimeSwitching, Randomness, Schedule, SecretK
 
 use super::runner::{put_ms, row};
 use super::{Outcome, Row, Runner};
-use crate::Error;
-use crate::timing::interleaved_medians;
+use synchromesh_bench::Error;
+use synchromesh_bench::timing::interleaved_medians;
 
 /// A squaring at every level from the top to the lowest.
 struct Squarings {

@@ -6,9 +6,9 @@ use synchromesh_rlwe::PrimeSwitching;
 
 use super::runner::{head, put_ms, put_percent};
 use super::{Figure, Outcome, Runner, Series};
-use crate::Error;
-use crate::key_switch::{Chain, Gadget, Method, Prepared, Request, rotation};
-use crate::timing::median;
+use synchromesh_bench::Error;
+use synchromesh_bench::key_switch::{Chain, Gadget, Method, Prepared, Request, rotation};
+use synchromesh_bench::timing::median;
 
 /// (log N, log q, omega, width) of switches whose times are predicted; the model is fitted to none of them.
 const SWITCHES: [(u32, u32, usize, u32); 30] = [

@@ -1,7 +1,7 @@
 //! Tables of parameters: ePrint 2023/593, Table 1; the limits of ePrint 2023/1642; the moduli of ePrint 2021/204.
 
+use crate::look_ahead::{Canonical, LookAhead, MatrixTriple};
 use serde_json::json;
-use synchromesh::plan::look_ahead::{Canonical, LookAhead, MatrixTriple};
 use synchromesh::plan::static_bgv::{NoiseModel, StaticRule};
 use synchromesh::plan::{Description, SchemeName};
 use synchromesh_rlwe::Security;
@@ -9,8 +9,8 @@ use synchromesh_rlwe::security::{CostModel, ESTIMATOR, SecurityLevel, closed_for
 
 use super::runner::row;
 use super::{Outcome, Runner};
-use crate::Error;
 use crate::revisiting::{self, Circuit, Published};
+use synchromesh_bench::Error;
 
 /// Widest prime of the paper's library, in bits of its size.
 const WIDEST: u32 = 60;

@@ -14,7 +14,7 @@ mod noise;
 
 use serde::Serialize;
 
-use crate::Error;
+use synchromesh_bench::Error;
 
 pub use bgv::printed_chain;
 

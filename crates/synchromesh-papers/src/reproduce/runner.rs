@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use synchromesh::cost::{Op, Profile, Shape};
 
 use super::{Row, Settings};
-use crate::Error;
-use crate::device::{Device, Timed};
-use crate::key_switch::{Chain, Gadget, Method, Prepared, Request};
-use crate::memory;
-use crate::timing::interleaved_medians;
+use synchromesh_bench::Error;
+use synchromesh_bench::device::{Device, Timed};
+use synchromesh_bench::key_switch::{Chain, Gadget, Method, Prepared, Request};
+use synchromesh_bench::memory;
+use synchromesh_bench::timing::interleaved_medians;
 
 /// The plaintext modulus of the authors' benchmark of ePrint 2023/1642 is a prime of 30 bits; for us any that is odd.
 pub(super) const ERROR_MULTIPLE: &str = "1073643521";

@@ -5,8 +5,8 @@ use synchromesh::cost::{Op, Shape};
 
 use super::runner::{put_ms, put_percent, row};
 use super::{Figure, Outcome, Runner, Series};
-use crate::Error;
-use crate::key_switch::{Aux, Chain, Method, Prepared, Request, Second, rotation};
+use synchromesh_bench::Error;
+use synchromesh_bench::key_switch::{Aux, Chain, Method, Prepared, Request, Second, rotation};
 
 /// Width of every prime of the sweep, as in the paper.
 const WIDTH: u32 = 60;

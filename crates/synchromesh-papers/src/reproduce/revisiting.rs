@@ -7,7 +7,7 @@ use serde_json::json;
 use super::runner::row;
 use super::{Figure, Outcome, Row, Runner, Series};
 use crate::revisiting::{self, Circuit, Products, Published};
-use crate::{Error, memory};
+use synchromesh_bench::{Error, memory};
 
 pub(super) use counts::{table1, table4, table5};
 

@@ -11,9 +11,9 @@ use synchromesh_rlwe::ring::prime::primes_one_mod;
 use synchromesh_rlwe::{PublicKey, Randomness, SecretKey, Security};
 
 use super::{Circuit, Measured, Products, Published, mix, noise};
-use crate::Error;
-use crate::key_switch::{suitable_width, widths};
-use crate::timing::median;
+use synchromesh_bench::Error;
+use synchromesh_bench::key_switch::{suitable_width, widths};
+use synchromesh_bench::timing::median;
 
 /// A ciphertext with the values it should hold.
 struct Value {

@@ -9,10 +9,10 @@ use synchromesh::circuits::{MatrixChoices, MatrixPacking, MatrixPlan, SlotShape}
 
 use super::runner::row;
 use super::{Outcome, Row, Runner};
-use crate::Error;
-use crate::device::Device;
-use crate::matmul::{RUNS, Report, Request, measure};
-use crate::memory;
+use synchromesh_bench::Error;
+use synchromesh_bench::device::Device;
+use synchromesh_bench::matmul::{RUNS, Report, Request, measure};
+use synchromesh_bench::memory;
 
 /// Blocks of the paper.
 const BLOCK: usize = 128;

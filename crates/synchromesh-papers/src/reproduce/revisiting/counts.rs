@@ -11,8 +11,8 @@ use synchromesh_rlwe::{EvaluationKeys, Noise, PublicKey, Randomness, Security, S
 
 use super::super::runner::{relinearisation, row};
 use super::super::{Outcome, Row, Runner};
-use crate::Error;
-use crate::key_switch::{Chain, Method, Prepared};
+use synchromesh_bench::Error;
+use synchromesh_bench::key_switch::{Chain, Method, Prepared};
 
 type Device = Counting<Cpu>;
 

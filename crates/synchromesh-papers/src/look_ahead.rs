@@ -13,7 +13,7 @@
 use synchromesh_rlwe::Security;
 use synchromesh_rlwe::noise::log2_add;
 
-use crate::error::{Error, Result};
+use synchromesh::{Error, Result};
 
 /// Rounds of an algorithm that has come to no end.
 const MOST_ROUNDS: usize = 10_000;
@@ -166,7 +166,9 @@ impl LookAhead {
                 return Ok(best);
             }
         }
-        Err(Error::params(format!("log QP = {needed} at N = 2^17, which allows {}", self.security.max_log_qp(17))))
+        Err(Error::Params {
+            rule: format!("log QP = {needed} at N = 2^17, which allows {}", self.security.max_log_qp(17)),
+        })
     }
 
     /// Algorithm 1 at a degree and a width.
@@ -204,7 +206,9 @@ impl LookAhead {
             }
             depth += 1;
         }
-        Err(Error::params(format!("{MOST_ROUNDS} rounds of look-ahead at N = 2^{log_n} found no end: {found:?}")))
+        Err(Error::Params {
+            rule: format!("{MOST_ROUNDS} rounds of look-ahead at N = 2^{log_n} found no end: {found:?}"),
+        })
     }
 
     /// Errors at the end of the look-ahead from a part on.

@@ -11,8 +11,8 @@ use synchromesh_rlwe::{Context, EvaluationKeys, KeyPart, LevelPlans, Randomness,
 
 use super::runner::row;
 use super::{Outcome, Row, Runner};
-use crate::Error;
-use crate::key_switch::{Chain, Gadget, Method, Prepared, Request, rotation};
+use synchromesh_bench::Error;
+use synchromesh_bench::key_switch::{Chain, Gadget, Method, Prepared, Request, rotation};
 
 const GALOIS: usize = 3;
 

@@ -10,8 +10,8 @@ use synchromesh::cost::Shape;
 use super::linear::{COMPARED, compared};
 use super::runner::row;
 use super::{Outcome, Runner};
-use crate::Error;
-use crate::key_switch::{Prepared, Request};
+use synchromesh_bench::Error;
+use synchromesh_bench::key_switch::{Prepared, Request};
 
 /// Instructions a second and pipe.
 const PIPE: f64 = 132.0 * 64.0 * 1.98e9;
@@ -91,8 +91,8 @@ pub(super) fn floors(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
 
 #[cfg(test)]
 mod tests {
-    use crate::device::Device;
     use crate::reproduce::{Item, Settings};
+    use synchromesh_bench::device::Device;
 
     #[test]
     fn keys_are_shared_by_a_batch_and_nothing_is_below_its_floor() {

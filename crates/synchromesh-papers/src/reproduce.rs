@@ -25,8 +25,8 @@ use serde_json::{Map, Value};
 use synchromesh::cost::Profile;
 
 pub use self::runner::Runner;
-use crate::Error;
-use crate::device::Device;
+use synchromesh_bench::Error;
+use synchromesh_bench::device::Device;
 
 /// A row: keys in the order in which they were put.
 pub type Row = Map<String, Value>;

@@ -13,9 +13,9 @@ use super::level_plans::{BITS, PRIMES, params, profiled};
 use super::levelaware::request;
 use super::runner::{put_ms, row};
 use super::{Outcome, Runner};
-use crate::key_switch::Prepared;
-use crate::timing::brief_median_seconds;
-use crate::{Error, memory};
+use synchromesh_bench::key_switch::Prepared;
+use synchromesh_bench::timing::brief_median_seconds;
+use synchromesh_bench::{Error, memory};
 
 /// Degrees, and the seconds that the paper printed for digits of one prime and for its own method.
 const TABLE4: [(usize, [f64; 2]); 3] = [(8, [7.77, 5.67]), (16, [19.56, 13.55]), (32, [48.74, 31.28])];

@@ -6,8 +6,8 @@ use synchromesh_rlwe::PrimeSwitching;
 use super::runner::{head, put_ms, put_percent, relinearisation, row};
 use super::sets::{SETS, Set};
 use super::{Figure, Outcome, Runner, Series, extended};
-use crate::Error;
-use crate::key_switch::{Prepared, Request};
+use synchromesh_bench::Error;
+use synchromesh_bench::key_switch::{Prepared, Request};
 
 const PLACE: &str = "the paper's times are of an i9-7900X with HEXL, one thread; ours of this machine";
 const PUBLISHED_P: &str = "P is as published: in 22 of the 34 sets it is smaller than the largest digit, which adds to the noise, not to the time";
@@ -288,8 +288,8 @@ pub(super) fn figure1(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
 
 /// The introduction: a key switch takes about eleven times a multiplication without it.
 pub(super) fn claims(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
-    use crate::scheme::{self, Op};
     use synchromesh::plan::SchemeName;
+    use synchromesh_bench::scheme::{self, Op};
     let mut rows = Vec::new();
     let cases: &[(u32, usize)] =
         if runner.quick() { &[(13, 2), (14, 5)] } else { &[(13, 2), (14, 5), (15, 12), (16, 23)] };
