@@ -105,7 +105,7 @@ impl Move {
             (false, true) => times_integer(context, from, &self.constant)?.mod_switch_to(rlwe, self.level)?,
             (false, false) => times_integer(context, from, &self.constant)?,
         };
-        let moved = Ciphertext::new(inner.with_noise(self.noise), self.factor);
+        let moved = Ciphertext::new(inner.assume_noise(self.noise), self.factor);
         Ok(Operand::Brought(moved.certified(context.params())?))
     }
 }

@@ -60,7 +60,7 @@ impl<B: Backend> Ciphertext<B> {
         if !(header.bound.is_finite() && header.bound >= 0.0) {
             return refuse("message bound", format!("{} is no finite positive number", header.bound));
         }
-        let noise = inner.noise();
+        let noise = inner.noise().certificate;
         if noise.sigma.is_nan() || noise.remainder.is_nan() {
             return refuse("certificate", "it is not a number".to_owned());
         }

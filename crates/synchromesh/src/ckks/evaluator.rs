@@ -117,7 +117,7 @@ impl<B: Backend> Evaluator<B> {
         scale: super::Scale,
         bound: f64,
     ) -> Result<Ciphertext<B>> {
-        Ciphertext::checked(self.context.params(), inner.with_noise(noise), scale, bound)
+        Ciphertext::checked(self.context.params(), inner.assume_noise(noise), scale, bound)
     }
 
     /// x + y.
@@ -238,16 +238,14 @@ impl<B: Backend> Evaluator<B> {
         let merged = self.pending(x)? && x.level() > 0;
         let level = if merged { x.level() - 1 } else { x.level() };
         let inner = switching.relinearize_to(self.context.rlwe(), x.inner(), level)?;
-        let (before, after) =
-            (x.inner().noise(), switching.noise_under(self.context.rlwe(), x.inner().key(), x.level(), level)?);
-        let params = self.context.params();
-        let (scale, divided) = if merged {
-            let dropped = &params.at(x.level())?.dropped;
-            (x.scale().over(dropped)?, before.times(-dropped.log2()))
+        let (scale, noise) = if merged {
+            // What the scale is divided by, exactly: the quotient of both moduli comes out of two sums.
+            let dropped = &self.context.params().at(x.level())?.dropped;
+            let added = switching.noise_under(self.context.rlwe(), x.inner().key(), x.level(), level)?;
+            (x.scale().over(dropped)?, x.inner().noise().times(-dropped.log2()).plus_switching(added))
         } else {
-            (x.scale().clone(), before)
+            (x.scale().clone(), inner.noise())
         };
-        let noise = divided.plus_switching(noise::switched(after, self.log_n()));
         self.settled(self.finish(inner, noise, scale, x.bound())?)
     }
 
@@ -301,9 +299,7 @@ impl<B: Backend> Evaluator<B> {
 
     /// The result of a key switch at the level of `x`, message and scale unchanged.
     fn moved(&self, x: &Ciphertext<B>, inner: rlwe::Ciphertext<B, Ntt>) -> Result<Ciphertext<B>> {
-        let switching = self.switching("rotation")?;
-        let added = switching.noise_under(self.context.rlwe(), x.inner().key(), x.level(), x.level())?;
-        let noise = x.inner().noise().moved().plus_switching(noise::switched(added, self.log_n()));
+        let noise = inner.noise();
         self.finish(inner, noise, x.scale().clone(), x.bound())
     }
 

@@ -12,7 +12,7 @@ use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::noise::FailureLimit;
+use synchromesh_rlwe::noise::{FailureLimit, Norm};
 use synchromesh_rlwe::params::ErrorChoice;
 use synchromesh_rlwe::ring::prime::{MAX_PRIME_BITS, MIN_PRIME_BITS, is_prime, ntt_primes_excluding};
 use synchromesh_rlwe::{LevelPlans, Schedule, Security, SwitchPlan};
@@ -148,7 +148,8 @@ impl Params {
             error_multiple: "1".to_owned(),
             error: ErrorChoice::Cbd21,
             security: literal.security,
-        })?;
+        })?
+        .with_norm(Norm::Canonical);
         let (plans, second) = (LevelPlans::of(&rlwe, literal.omega)?, SwitchPlan::second(&rlwe)?);
         literal.primes = Some(primes);
         Ok(Self(Arc::new(Inner { literal, rlwe, plans, second, levels, trace: None })))

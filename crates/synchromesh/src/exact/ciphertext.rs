@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use synchromesh_rlwe::noise::{self, Average, Noise};
+use synchromesh_rlwe::noise::{self, Estimates, Noise};
 use synchromesh_rlwe::ring::{Backend, Cpu};
 
 use super::{Context, Params, Scheme};
@@ -78,14 +78,13 @@ impl<S: Scheme, B: Backend> Ciphertext<S, B> {
     /// The same ciphertext with `noise` added to its certificate.
     pub(crate) fn with_more_noise(self, noise: Noise) -> Self {
         let total = self.inner.noise().plus(noise);
-        Self { inner: self.inner.with_noise(total), header: self.header }
+        Self { inner: self.inner.assume_noise(total), header: self.header }
     }
 
-    /// The same ciphertext with another average case, if one is given.
-    pub(crate) fn with_average(self, average: Option<Average>) -> Self {
-        let Some(average) = average else { return self };
-        let noise = self.inner.noise().with_average(average);
-        Self { inner: self.inner.with_noise(noise), header: self.header }
+    /// The same ciphertext with other estimates of its error.
+    pub(crate) fn with_estimates(self, estimates: Option<Estimates>) -> Self {
+        let noise = self.inner.noise().with_estimates(estimates);
+        Self { inner: self.inner.assume_noise(noise), header: self.header }
     }
 
     /// The ciphertext, unless its certificate leaves no room for correct decryption.

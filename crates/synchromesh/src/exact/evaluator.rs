@@ -92,7 +92,10 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let mut sum = a.into_owned(&self.context)?;
         let doubled = twice.then(|| sum.noise().doubled());
         sum.inner_mut().add_assign(self.context.rlwe(), b.inner(), subtract)?;
-        let sum = sum.with_average(doubled.map(|noise| noise.average));
+        let sum = match doubled {
+            Some(noise) => sum.with_estimates(noise.estimates),
+            None => sum,
+        };
         self.settled(sum.with_more_noise(S::sum_noise()).certified(self.context.params())?)
     }
 
@@ -192,7 +195,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let size = if c.is_zero() { f64::NEG_INFINITY } else { log2_biguint(c.magnitude()) };
         let product = times_integer(&self.context, a, &c)?;
         let noise = a.noise().times(size).plus(S::product_noise(size));
-        Ciphertext::new(product.with_noise(noise), a.header().clone()).certified(params)
+        Ciphertext::new(product.assume_noise(noise), a.header().clone()).certified(params)
     }
 
     /// a b: the tensor product, relinearised; levels are managed automatically.

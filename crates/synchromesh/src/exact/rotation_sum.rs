@@ -74,6 +74,6 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         }
         let key = first.inner().key();
         let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), Vec::from(parts), level, key, Noise::ZERO)?;
-        Ciphertext::new(inner.with_noise(total), first.header().clone()).certified(params)
+        Ciphertext::new(inner.assume_noise(total), first.header().clone()).certified(params)
     }
 }

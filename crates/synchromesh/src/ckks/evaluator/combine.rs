@@ -134,7 +134,7 @@ impl<B: Backend> Evaluator<B> {
                 for (sum, part) in sum.parts.iter_mut().zip(x.inner().parts()) {
                     sum.mul_acc(backend, part, &encoded.poly)?;
                 }
-                let error = self.context.encoding_noise(level.log2, bound).remainder;
+                let error = self.context.encoding_noise(level.log2, bound).certificate.remainder;
                 let noise =
                     noise::plain_product(x.factor(), Public::Vector, level.log2 + bound.log2(), error, self.log_n());
                 (None, noise, bound)

@@ -2,7 +2,7 @@
 
 use num_bigint::{BigInt, BigUint};
 use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::Noise;
+use synchromesh_rlwe::noise::{Certificate, Estimates, Noise};
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 
 use super::Evaluator;
@@ -78,7 +78,7 @@ impl<B: Backend> Evaluator<B> {
         let backend = self.context.rlwe().backend();
         let product = |part: &Poly<B, Ntt>| Ok(part.mul(backend, &encoded.poly)?);
         let parts = x.inner().parts().iter().map(product).collect::<Result<_>>()?;
-        let error = self.context.encoding_noise(level.log2, m.bound()).remainder;
+        let error = self.context.encoding_noise(level.log2, m.bound()).certificate.remainder;
         let noise =
             noise::plain_product(x.factor(), Public::Vector, level.log2 + m.bound().log2(), error, self.log_n());
         let inner = rlwe::Ciphertext::new(params.rlwe(), parts, x.level(), x.inner().key(), noise)?;
@@ -132,9 +132,11 @@ impl<B: Backend> Evaluator<B> {
         let residues = self.residues(x.level(), &integer)?;
         let words: Vec<u64> = residues.iter().flat_map(|&r| std::iter::repeat_n(r, params.n())).collect();
         let poly = Poly::from_words(self.context.rlwe().backend(), params.rlwe().level(x.level())?, &words)?;
-        let added = Noise::bounded(error);
         let message = 2.0 * (x.log2_scale() + c.re.abs().log2()) - f64::from(params.log_n());
-        let added = added.with_average(added.average.with_message(message));
+        let certificate = Certificate::at_most(error.log2());
+        let uniform = Estimates::uniform(error.log2());
+        let estimates = Estimates { average: uniform.average.with_message(message), ..uniform };
+        let added = Noise { certificate, estimates: Some(estimates) };
         self.plus_polynomial(x, &poly, false, added, c.re.abs())
     }
 

@@ -5,7 +5,6 @@ use synchromesh_rlwe::ring::Backend;
 
 use super::{Evaluator, Held};
 use crate::ckks::ciphertext::Ciphertext;
-use crate::ckks::noise;
 use crate::error::Result;
 
 impl<B: Backend> Evaluator<B> {
@@ -17,8 +16,7 @@ impl<B: Backend> Evaluator<B> {
             return Ok(x);
         }
         let inner = switching.rekey(context, x.inner())?;
-        let added = switching.noise_under(context, inner.key(), x.level(), x.level())?;
-        let noise = x.inner().noise().plus_switching(noise::switched(added, self.log_n()));
+        let noise = inner.noise();
         self.finish(inner, noise, x.scale().clone(), x.bound())
     }
 
