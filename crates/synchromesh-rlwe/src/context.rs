@@ -84,11 +84,17 @@ impl<B: Backend> Context<B> {
         &self.backend
     }
 
+    /// Who watches.
+    #[must_use]
+    pub fn observer(&self) -> Option<&dyn Observer> {
+        self.observer.as_deref()
+    }
+
     /// The error of one more encryption: with an origin of its own, and estimates where the observer wants them. Two
     /// contexts give the same origins to different encryptions, which makes their ciphertexts count as dependent.
     pub(crate) fn fresh(&self, noise: Noise) -> Noise {
         let noise = noise.with_origins(Origins::one(self.encryptions.fetch_add(1, Ordering::Relaxed)));
-        let estimates = noise.estimates.filter(|_| self.observer.as_ref().is_some_and(|o| o.wants_estimates()));
+        let estimates = noise.estimates.filter(|_| self.observer().is_some_and(Observer::wants_estimates));
         noise.with_estimates(estimates)
     }
 

@@ -47,7 +47,7 @@ pub use key_switch::Switcher;
 pub use level_choice::LevelChoice;
 pub use level_plans::{DigitChoice, LevelPlans};
 pub use noise::{Certificate, Noise};
-pub use observer::Observer;
+pub use observer::{Made, Observer, Operation};
 pub use params::{Params, ParamsLiteral, Security};
 pub use prepared_key::PreparedKey;
 pub use public_key::PublicKey;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::noise::FailureLimit;
 use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly};
-use synchromesh_rlwe::{EvaluationKeys, Noise, Observer, PublicKey, Randomness, SecretKey, Source};
+use synchromesh_rlwe::{EvaluationKeys, Noise, Observer, Operation, PublicKey, Randomness, SecretKey, Source};
 use zeroize::Zeroizing;
 
 use super::ciphertext::Ciphertext;
@@ -294,7 +294,8 @@ impl<B: Backend> Context<B> {
         let level = self.params.at(inner.level())?;
         let rounding = noise::encoding(self.params.log_n(), level.log2, plaintext.bound());
         let total = inner.noise().plus(rounding);
-        Ciphertext::checked(&self.params, inner.assume_noise(total), level.scale.clone(), plaintext.bound())
+        let inner = inner.assume_noise(total);
+        Ciphertext::checked(self, Operation::Encryption, inner, level.scale.clone(), plaintext.bound())
     }
 
     /// Decrypts, on as many primes as the certificate says the phase needs; see [`Plaintext`] about publishing it.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
-use synchromesh_rlwe::{EvaluationKeys, Noise};
+use synchromesh_rlwe::{EvaluationKeys, Noise, Operation};
 
 use super::ciphertext::Ciphertext;
 use super::context::Context;
@@ -112,12 +112,13 @@ impl<B: Backend> Evaluator<B> {
     /// A result with its certificate, checked.
     fn finish(
         &self,
+        operation: Operation,
         inner: rlwe::Ciphertext<B, Ntt>,
         noise: Noise,
         scale: super::Scale,
         bound: f64,
     ) -> Result<Ciphertext<B>> {
-        Ciphertext::checked(self.context.params(), inner.assume_noise(noise), scale, bound)
+        Ciphertext::checked(&self.context, operation, inner.assume_noise(noise), scale, bound)
     }
 
     /// x + y.
@@ -146,7 +147,7 @@ impl<B: Backend> Evaluator<B> {
         let noise = noise::sum(x.inner().noise(), y.inner().noise(), twice);
         let (mut sum, header) = x.take(&self.context)?.into_parts();
         sum.add_assign(self.context.rlwe(), y.inner(), subtract)?;
-        self.settled(self.finish(sum, noise, header.scale, bound)?)
+        self.settled(self.finish(Operation::Sum, sum, noise, header.scale, bound)?)
     }
 
     /// -x.
@@ -158,7 +159,7 @@ impl<B: Backend> Evaluator<B> {
         let (mut inner, header) = x.duplicate(&self.context)?.into_parts();
         inner.neg_assign(self.context.rlwe())?;
         let noise = inner.noise();
-        self.finish(inner, noise, header.scale, header.bound)
+        self.finish(Operation::Copy, inner, noise, header.scale, header.bound)
     }
 
     /// x y, slot by slot, relinearised; in automatic mode also rescaled, in one division.
@@ -224,7 +225,7 @@ impl<B: Backend> Evaluator<B> {
         let noise = noise::product(x.factor(), y.factor(), self.log_n(), same);
         let params = self.context.params();
         let inner = rlwe::Ciphertext::new(params.rlwe(), Vec::from(parts), x.level(), x.inner().key(), noise)?;
-        self.finish(inner, noise, x.scale().times(y.scale())?, x.bound() * y.bound())
+        self.finish(Operation::Product, inner, noise, x.scale().times(y.scale())?, x.bound() * y.bound())
     }
 
     /// Three components to two; a product that is due for a rescale in automatic mode is rescaled in the same division
@@ -246,7 +247,7 @@ impl<B: Backend> Evaluator<B> {
         } else {
             (x.scale().clone(), inner.noise())
         };
-        self.settled(self.finish(inner, noise, scale, x.bound())?)
+        self.settled(self.finish(Operation::Relinearisation, inner, noise, scale, x.bound())?)
     }
 
     /// The slots rotated to the left by k, to the right for k < 0.
@@ -300,7 +301,7 @@ impl<B: Backend> Evaluator<B> {
     /// The result of a key switch at the level of `x`, message and scale unchanged.
     fn moved(&self, x: &Ciphertext<B>, inner: rlwe::Ciphertext<B, Ntt>) -> Result<Ciphertext<B>> {
         let noise = inner.noise();
-        self.finish(inner, noise, x.scale().clone(), x.bound())
+        self.finish(Operation::Rotation, inner, noise, x.scale().clone(), x.bound())
     }
 
     /// The same ciphertext with a smaller bound on its message, which the caller answers for: no slot exceeds it.
@@ -314,7 +315,7 @@ impl<B: Backend> Evaluator<B> {
         self.context.encode_complex(&[], bound)?;
         let (inner, header) = x.into_parts();
         let noise = inner.noise();
-        self.finish(inner, noise, header.scale, header.bound.min(bound))
+        self.finish(Operation::Copy, inner, noise, header.scale, header.bound.min(bound))
     }
 
     fn require_own(&self, x: &Ciphertext<B>) -> Result<()> {

@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use synchromesh_rlwe::noise::{self, Estimates, Noise};
 use synchromesh_rlwe::ring::{Backend, Cpu};
+use synchromesh_rlwe::{Made, Operation};
 
 use super::{Context, Params, Scheme};
 use crate::error::Result;
@@ -88,12 +89,14 @@ impl<S: Scheme, B: Backend> Ciphertext<S, B> {
     }
 
     /// The ciphertext, unless its certificate leaves no room for correct decryption.
-    pub(crate) fn certified(self, params: &Params<S>) -> Result<Self> {
-        require_room(params, self.inner.noise(), self.level())?;
-        if let Some(trace) = params.trace() {
+    pub(crate) fn certified(self, context: &Context<S, B>, operation: Operation) -> Result<Self> {
+        let (params, level) = (context.params(), self.level());
+        require_room(params, self.inner.noise(), level)?;
+        if let Some(observer) = context.rlwe().observer() {
             let bound = self.inner.noise().bound(params.log_n(), noise::DEFAULT_LOG2_FAILURE);
-            let budget = S::room(params, self.level())? - bound;
-            trace.node(self.level(), self.components(), params.log2_modulus(self.level())?, budget);
+            let (budget, modulus_bits) = (S::room(params, level)? - bound, params.log2_modulus(level)?);
+            let (components, noise_bits) = (self.components(), modulus_bits - budget);
+            observer.made(&Made { operation, level, components, modulus_bits, noise_bits });
         }
         Ok(self)
     }
@@ -131,7 +134,7 @@ impl<'a, S: Scheme, B: Backend> Operand<'a, S, B> {
         if ciphertext.level() == level {
             return Ok(Self::Given(ciphertext));
         }
-        let brought = S::mod_switch_to(context, ciphertext, level)?.certified(context.params())?;
+        let brought = S::mod_switch_to(context, ciphertext, level)?.certified(context, Operation::Descent)?;
         Ok(Self::Brought(brought))
     }
 }

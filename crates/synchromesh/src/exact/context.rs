@@ -5,7 +5,7 @@ use std::sync::Arc;
 use num_bigint::{BigInt, BigUint};
 use synchromesh_rlwe::ring::sampler::Seed;
 use synchromesh_rlwe::ring::{Backend, Cpu};
-use synchromesh_rlwe::{EvaluationKeys, Observer, PublicKey, Randomness, SecretKey, Source};
+use synchromesh_rlwe::{EvaluationKeys, Observer, Operation, PublicKey, Randomness, SecretKey, Source};
 
 use super::ciphertext::require_room;
 use super::rotations::row_element;
@@ -273,7 +273,7 @@ impl<S: Scheme, B: Backend> Context<S, B> {
         let (message, noise) = S::message(self, plaintext.poly(), level, &header)?;
         let message = Secret(message);
         let inner = key.encrypt(&self.rlwe, &message.0, level, randomness)?;
-        Ciphertext::new(inner, header).with_more_noise(noise).certified(&self.params)
+        Ciphertext::new(inner, header).with_more_noise(noise).certified(self, Operation::Encryption)
     }
 
     /// Encrypts at the top level under the secret key; the second component is expanded from the seed returned.
@@ -292,7 +292,7 @@ impl<S: Scheme, B: Backend> Context<S, B> {
         let (message, noise) = S::message(self, plaintext.poly(), level, &header)?;
         let message = Secret(message);
         let (inner, seed) = secret.encrypt(&self.rlwe, &message.0, level, randomness)?;
-        Ok((Ciphertext::new(inner, header).with_more_noise(noise).certified(&self.params)?, seed))
+        Ok((Ciphertext::new(inner, header).with_more_noise(noise).certified(self, Operation::Encryption)?, seed))
     }
 
     /// Decrypts two or three components.

@@ -2,8 +2,8 @@
 
 use num_traits::ToPrimitive;
 use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::Noise;
 use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Ring};
+use synchromesh_rlwe::{Noise, Operation};
 
 use super::{Evaluator, Held};
 use crate::ckks::ciphertext::Ciphertext;
@@ -29,7 +29,7 @@ impl<B: Backend> Evaluator<B> {
         let dropped = params.at(x.level())?.dropped.clone();
         let inner = x.inner().mod_switch_to(self.context.rlwe(), x.level() - 1)?;
         let noise = inner.noise();
-        self.settled(self.finish(inner, noise, x.scale().over(&dropped)?, x.bound())?)
+        self.settled(self.finish(Operation::Descent, inner, noise, x.scale().over(&dropped)?, x.bound())?)
     }
 
     /// The next lower level; see [`Self::mod_switch_to`].
@@ -124,7 +124,7 @@ impl<B: Backend> Evaluator<B> {
         if !self.auto() && to.without(active).is_empty() {
             let inner = x.inner().drop_to(context, level)?;
             let noise = inner.noise();
-            return Ok(Held::Made(self.finish(inner, noise, x.scale().clone(), x.bound())?));
+            return Ok(Held::Made(self.finish(Operation::Descent, inner, noise, x.scale().clone(), x.bound())?));
         }
         let target = if self.auto() { &params.at(level)?.scale } else { x.scale() };
         let through = through(ring, active, to, next);
@@ -138,7 +138,13 @@ impl<B: Backend> Evaluator<B> {
         // The true scale is the target's times 1 + d with |d| at most 1/2 over the factor.
         let log2 = if self.auto() { params.at(level)?.log2 } else { x.log2_scale() };
         let deviation = Noise::bounded(0.6 / size).times(log2 + x.bound().log2());
-        Ok(Held::Made(self.finish(inner, noise.plus_switching(rounding).plus(deviation), target.clone(), x.bound())?))
+        Ok(Held::Made(self.finish(
+            Operation::Descent,
+            inner,
+            noise.plus_switching(rounding).plus(deviation),
+            target.clone(),
+            x.bound(),
+        )?))
     }
 
     /// Every component times a constant given by its residues.

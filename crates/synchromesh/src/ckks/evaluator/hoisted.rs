@@ -3,7 +3,7 @@
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::noise::log2_add;
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
-use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm, Noise};
+use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm, Noise, Operation};
 
 use super::Evaluator;
 use crate::circuits::{Levels, Mask, MatrixArithmetic, require_mask};
@@ -55,7 +55,7 @@ impl<B: Backend> Evaluator<B> {
         let made = |noise| rlwe::Ciphertext::new(params.rlwe(), parts, level, key, noise);
         if !weighted {
             let noise = terms.iter().fold(added, |sum, (x, _)| sum.plus(x.inner.noise().plus_switching(added)));
-            return self.finish(made(noise)?, noise, own.scale.clone(), bounds.sum());
+            return self.finish(Operation::Rotation, made(noise)?, noise, own.scale.clone(), bounds.sum());
         }
         let bound = bounds.fold(0.0, f64::max);
         let rotated = terms.iter().map(|(x, _)| x.inner.noise()).fold(Noise::ZERO, Noise::either).plus_switching(added);
@@ -66,7 +66,7 @@ impl<B: Backend> Evaluator<B> {
         let noise = rotated.times(log2_add(own.log2, errors)).plus(Noise::at_most(message + errors)).plus(added);
         noise::check(params, from, message + own.log2, noise)?;
         let noise = noise.times(-own.dropped.log2()).plus_switching(switching.noise_under(context, key, from, level)?);
-        self.settled(self.finish(made(noise)?, noise, own.square.over(&own.dropped)?, bound)?)
+        self.settled(self.finish(Operation::Rotation, made(noise)?, noise, own.square.over(&own.dropped)?, bound)?)
     }
 }
 

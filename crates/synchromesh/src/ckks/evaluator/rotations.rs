@@ -3,7 +3,7 @@
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::noise::{Estimates, log2_add};
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
-use synchromesh_rlwe::{Noise, Source};
+use synchromesh_rlwe::{Noise, Operation, Source};
 
 use super::combine::largest;
 use super::{Evaluator, Held};
@@ -84,7 +84,7 @@ impl<B: Backend> Evaluator<B> {
                 |e: Estimates| Estimates { average: e.average.times(count.log2() / 2.0), ..e.times(count.log2()) };
             let rotated = rotated.times(count.log2()).with_estimates(rotated.estimates.map(estimated));
             let noise = rotated.plus(giants).plus(added);
-            return self.finish(made(noise)?, noise, own.scale.clone(), bound * count);
+            return self.finish(Operation::Rotation, made(noise)?, noise, own.scale.clone(), bound * count);
         }
         let rounding = |bound: &f64| self.context.encoding_noise(own.log2, *bound).certificate.remainder;
         let sizes = sum.terms.iter().flatten().map(|(_, size)| size.as_ref().map_or(f64::NEG_INFINITY, rounding));
@@ -96,6 +96,12 @@ impl<B: Backend> Evaluator<B> {
             .plus(giants);
         noise::check(params, level, message + own.log2 + sum.gain.log2(), noise)?;
         let noise = noise.times(-own.dropped.log2()).plus_switching(switching.noise_under(context, key, level, to)?);
-        self.settled(self.finish(made(noise)?, noise, own.square.over(&own.dropped)?, bound * sum.gain)?)
+        self.settled(self.finish(
+            Operation::Rotation,
+            made(noise)?,
+            noise,
+            own.square.over(&own.dropped)?,
+            bound * sum.gain,
+        )?)
     }
 }

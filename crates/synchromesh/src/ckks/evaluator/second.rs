@@ -1,5 +1,6 @@
 //! The second secret key: results below the leading levels go under it, operands meet under one key.
 
+use synchromesh_rlwe::Operation;
 use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::Backend;
 
@@ -17,7 +18,7 @@ impl<B: Backend> Evaluator<B> {
         }
         let inner = switching.rekey(context, x.inner())?;
         let noise = inner.noise();
-        self.finish(inner, noise, x.scale().clone(), x.bound())
+        self.finish(Operation::Rekeying, inner, noise, x.scale().clone(), x.bound())
     }
 
     /// `x`, or what it is under the second secret key where it should be under that.
