@@ -18,7 +18,7 @@ pub use suite::{SIZES, Subject, measure};
 
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::Noise;
-use synchromesh_rlwe::noise::{FailureLimit, Model};
+use synchromesh_rlwe::noise::{Estimates, FailureLimit, Model};
 
 /// What was measured of one operation, and what was said of it; sizes are log2.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -114,12 +114,18 @@ impl Table {
     }
 }
 
+/// What is expected of an error, of a ciphertext of a context that [`Estimating`](synchromesh_rlwe::noise::Estimating)
+/// watches.
+fn estimates(noise: &Noise) -> Estimates {
+    noise.estimates.expect("errors are measured where estimates are wanted")
+}
+
 /// What the largest error of a ciphertext exceeds with probability 2^-40 if errors are independent and, given the key,
 /// normal with the measured deviation: over keys a slot's are not. Products of errors have heavier tails, as have messages
 /// that are larger than uniform ones; a certificate at 2^-40 cannot be below.
-fn attained_40(scheme: &str, log_n: u32, sigma: f64, noise: &Noise) -> f64 {
+fn attained_40(scheme: &str, log_n: u32, sigma: f64, estimates: &Estimates) -> f64 {
     if scheme == "ckks" {
-        return sigma + noise.average.log2_largest_at_roots(log_n, 40) - noise.sigma_estimate();
+        return sigma + estimates.average.log2_largest_at_roots(log_n, 40) - estimates.log2_sigma();
     }
     // N times sqrt(2 / pi) / x exp(-x^2 / 2) (1 - 1 / x^2) = 2^-40.
     let wanted = (f64::from(log_n) + 40.0) * std::f64::consts::LN_2 + 0.5 * (2.0 / std::f64::consts::PI).ln();
@@ -134,8 +140,9 @@ fn row(scheme: String, log_n: u32, what: &Described, keys: &[&Sample], bound: im
     let off = |s: &&Sample| (s.squares / s.count as f64 / square - 1.0).powi(2);
     let spread = keys.iter().map(off).sum::<f64>() / (keys.len() as f64 * (keys.len() as f64 - 1.0));
     let sigma = square.log2() / 2.0;
+    let estimates = estimates(&what.noise);
     Row {
-        attained_40: attained_40(&scheme, log_n, sigma, &what.noise),
+        attained_40: attained_40(&scheme, log_n, sigma, &estimates),
         scheme,
         operation: what.operation,
         log_n,
@@ -145,11 +152,11 @@ fn row(scheme: String, log_n: u32, what: &Described, keys: &[&Sample], bound: im
         depth: what.depth,
         sigma,
         standard_error: spread.sqrt() / (2.0 * std::f64::consts::LN_2),
-        estimate: what.noise.sigma_estimate(),
+        estimate: estimates.log2_sigma(),
         largest: keys.iter().map(|s| s.largest).fold(0.0, f64::max).log2(),
         certificate_40: bound(FailureLimit::Statistical),
         certificate_128: bound(FailureLimit::Negligible),
-        worst_case: what.noise.by(Model::WorstCase, log_n),
-        canonical: what.noise.by(Model::Canonical, log_n),
+        worst_case: estimates.by(Model::WorstCase, log_n),
+        canonical: estimates.by(Model::Canonical, log_n),
     }
 }

@@ -66,15 +66,15 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
         &self.params_digest
     }
 
-    /// The noise certificate.
+    /// Its error.
     #[must_use]
     pub const fn noise(&self) -> Noise {
         self.noise
     }
 
-    /// The same ciphertext with another certificate; the scheme answers for it.
+    /// The same ciphertext, taken to have this error; whoever says so answers for it.
     #[must_use]
-    pub const fn with_noise(mut self, noise: Noise) -> Self {
+    pub const fn assume_noise(mut self, noise: Noise) -> Self {
         self.noise = noise;
         self
     }

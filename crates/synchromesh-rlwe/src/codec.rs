@@ -13,7 +13,7 @@ use synchromesh_ring::{Backend, Domain, IndexSet, Poly};
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::noise::Noise;
+use crate::noise::Certificate;
 use crate::params::Params;
 use crate::wire::{
     Authentic, EnvelopeKey, Expected, HEADER_BYTES, KeyId, ObjectType, ParamsDigest, Reader, SCHEME_HEADER_LIMIT,
@@ -32,7 +32,7 @@ const PARAMS_LIMIT: usize = 1 << 16;
 /// and the decryption of wrong results can leak the secret key.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Trust<'a> {
-    /// It may not: the noise becomes [`Noise::UNKNOWN`](crate::Noise::UNKNOWN), and operations that need it fail.
+    /// It may not: the noise becomes [`Certificate::UNKNOWN`], and operations that need it fail.
     #[default]
     Nothing,
     /// The container is authenticated under this key, which only honest parties hold.
@@ -40,7 +40,7 @@ pub enum Trust<'a> {
     /// The container is part of a whole that was found authentic under such a key.
     Enclosed(Authentic),
     /// The caller says so: `trust_certificate`. For one's own files, and makers trusted by other means. Whatever is
-    /// computed from it remembers ([`Noise::is_on_word`]), and is neither released nor authenticated.
+    /// computed from it remembers ([`Certificate::is_on_word`]), and is neither released nor authenticated.
     Certificate,
 }
 
@@ -56,9 +56,9 @@ impl<'a> Trust<'a> {
 
     /// What is known of an error of which a file claims this.
     #[must_use]
-    pub const fn judge(self, claimed: Noise) -> Noise {
+    pub const fn judge(self, claimed: Certificate) -> Certificate {
         match self {
-            Self::Nothing => Noise::UNKNOWN,
+            Self::Nothing => Certificate::UNKNOWN,
             Self::Envelope(_) | Self::Enclosed(_) => claimed,
             Self::Certificate => claimed.on_word(),
         }

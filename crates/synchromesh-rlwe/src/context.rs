@@ -10,7 +10,8 @@ use synchromesh_ring::{Backend, Cpu, IndexSet};
 
 use crate::error::Error;
 use crate::key_switch::Switcher;
-use crate::noise::Origins;
+use crate::noise::{Noise, Origins};
+use crate::observer::Observer;
 use crate::params::Params;
 use crate::switch_plan::SwitchPlan;
 
@@ -43,6 +44,7 @@ pub struct Context<B: Backend = Cpu> {
     switchers: Cache<(SwitchPlan, IndexSet, IndexSet), Switcher<B>>,
     /// Encryptions made so far.
     encryptions: AtomicU64,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Context<Cpu> {
@@ -60,8 +62,14 @@ impl<B: Backend> Context<B> {
     /// The parameters on a device of the caller's choice, opened for the same ring.
     #[must_use]
     pub fn with_backend(params: Params, backend: B) -> Arc<Self> {
+        Self::observed(params, backend, None)
+    }
+
+    /// As [`Self::with_backend`], watched by an observer.
+    #[must_use]
+    pub fn observed(params: Params, backend: B, observer: Option<Arc<dyn Observer>>) -> Arc<Self> {
         let (scales, switchers) = (Cache::default(), Cache::default());
-        Arc::new(Self { params, backend, scales, switchers, encryptions: AtomicU64::new(0) })
+        Arc::new(Self { params, backend, scales, switchers, encryptions: AtomicU64::new(0), observer })
     }
 
     /// The parameters.
@@ -76,10 +84,18 @@ impl<B: Backend> Context<B> {
         &self.backend
     }
 
-    /// The origin of one more encryption. Two contexts give the same origins to different encryptions, which makes their
-    /// ciphertexts count as dependent.
-    pub(crate) fn next_origin(&self) -> Origins {
-        Origins::one(self.encryptions.fetch_add(1, Ordering::Relaxed))
+    /// Who watches.
+    #[must_use]
+    pub fn observer(&self) -> Option<&dyn Observer> {
+        self.observer.as_deref()
+    }
+
+    /// The error of one more encryption: with an origin of its own, and estimates where the observer wants them. Two
+    /// contexts give the same origins to different encryptions, which makes their ciphertexts count as dependent.
+    pub(crate) fn fresh(&self, noise: Noise) -> Noise {
+        let noise = noise.with_origins(Origins::one(self.encryptions.fetch_add(1, Ordering::Relaxed)));
+        let estimates = noise.estimates.filter(|_| self.observer().is_some_and(Observer::wants_estimates));
+        noise.with_estimates(estimates)
     }
 
     /// The scaling `spec`, prepared.

@@ -1,5 +1,7 @@
 //! Parameters: an unchecked literal becomes checked, immutable [`Params`] by one constructor.
 
+mod noise;
+
 use std::sync::Arc;
 
 use num_bigint::BigUint;
@@ -10,7 +12,7 @@ use synchromesh_ring::sampler::{ErrorDistribution, SecretDistribution};
 use synchromesh_ring::{IndexSet, Ring};
 
 use crate::error::Error;
-use crate::noise::{FailureLimit, KeyBound};
+use crate::noise::{FailureLimit, KeyBound, Norm};
 use crate::schedule::{Schedule, SecondSet};
 use crate::security::{self, CostModel, SecurityError, SecurityLevel};
 
@@ -137,11 +139,16 @@ struct Inner {
 
 /// Checked, immutable parameters; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Params(Arc<Inner>, FailureLimit, Option<KeyBound>);
+pub struct Params {
+    checked: Arc<Inner>,
+    failure_limit: FailureLimit,
+    key_bound: Option<KeyBound>,
+    norm: Norm,
+}
 
 impl PartialEq for Params {
     fn eq(&self, other: &Self) -> bool {
-        self.0.digest == other.0.digest
+        self.checked.digest == other.checked.digest
     }
 }
 
@@ -173,8 +180,8 @@ impl Params {
         let canonical = serde_json::to_vec(&literal).map_err(|e| Error::params(e.to_string()))?;
         let digest =
             *blake3::Hasher::new_derive_key("synchromesh v1 params digest").update(&canonical).finalize().as_bytes();
-        Ok(Self(
-            Arc::new(Inner {
+        Ok(Self {
+            checked: Arc::new(Inner {
                 ring: Arc::new(ring),
                 q: (0..l).collect(),
                 p: (l..l + k).collect(),
@@ -186,51 +193,52 @@ impl Params {
                 digest,
                 literal,
             }),
-            FailureLimit::default(),
-            None,
-        ))
+            failure_limit: FailureLimit::default(),
+            key_bound: None,
+            norm: Norm::default(),
+        })
     }
 
     /// The literal these parameters were made from.
     #[must_use]
     pub fn literal(&self) -> &ParamsLiteral {
-        &self.0.literal
+        &self.checked.literal
     }
 
     /// The ring with the whole prime table.
     #[must_use]
     pub fn ring(&self) -> &Arc<Ring> {
-        &self.0.ring
+        &self.checked.ring
     }
 
     /// The ring degree N.
     #[must_use]
     pub fn n(&self) -> usize {
-        self.0.ring.n()
+        self.checked.ring.n()
     }
 
     /// All ciphertext primes.
     #[must_use]
     pub fn q(&self) -> &IndexSet {
-        &self.0.q
+        &self.checked.q
     }
 
     /// The special primes.
     #[must_use]
     pub fn p(&self) -> &IndexSet {
-        &self.0.p
+        &self.checked.p
     }
 
     /// Auxiliary primes, outside every key.
     #[must_use]
     pub fn aux(&self) -> &IndexSet {
-        &self.0.aux
+        &self.checked.aux
     }
 
     /// The primes of every key: those of q, then those of P.
     #[must_use]
     pub fn keyed(&self) -> IndexSet {
-        self.0.q.union(&self.0.p)
+        self.checked.q.union(&self.checked.p)
     }
 
     /// Fails when a key over `primes` would be less secure than these parameters demand.
@@ -238,19 +246,19 @@ impl Params {
     /// # Errors
     /// [`Error::Security`], and [`Error::Ring`] for an index outside the prime table.
     pub fn require_secure(&self, primes: &IndexSet) -> Result<(), Error> {
-        let table = self.0.ring.moduli();
+        let table = self.checked.ring.moduli();
         let value = |i: usize| {
             let missing = || synchromesh_ring::Error::NoSuchPrime { index: i, have: (0..table.len()).collect() };
             table.get(i).map(|q| q.value()).ok_or_else(missing)
         };
         let values = primes.iter().map(value).collect::<Result<Vec<u64>, _>>()?;
-        Ok(self.0.literal.security.check(self.0.ring.log_n(), security::log_qp_bits(&values))?)
+        Ok(self.checked.literal.security.check(self.checked.ring.log_n(), security::log_qp_bits(&values))?)
     }
 
     /// Level of a fresh ciphertext: how many rescales or modulus switches it has.
     #[must_use]
     pub fn top_level(&self) -> usize {
-        self.0.levels.len() - 1
+        self.checked.levels.len() - 1
     }
 
     /// The primes of a ciphertext at `level`.
@@ -258,25 +266,29 @@ impl Params {
     /// # Errors
     /// [`Error::Level`] above the top level.
     pub fn level(&self, level: usize) -> Result<&IndexSet, Error> {
-        self.0.levels.get(level).ok_or(Error::Level { needed: level, have: self.top_level(), top: self.top_level() })
+        self.checked.levels.get(level).ok_or(Error::Level {
+            needed: level,
+            have: self.top_level(),
+            top: self.top_level(),
+        })
     }
 
     /// The second secret key's levels and primes, if there is one.
     #[must_use]
     pub fn second(&self) -> Option<&SecondSet> {
-        self.0.second.as_ref()
+        self.checked.second.as_ref()
     }
 
     /// The error multiple t.
     #[must_use]
     pub fn error_multiple(&self) -> &BigUint {
-        &self.0.error_multiple
+        &self.checked.error_multiple
     }
 
     /// The error distribution.
     #[must_use]
     pub fn error(&self) -> ErrorDistribution {
-        match self.0.literal.error {
+        match self.checked.literal.error {
             ErrorChoice::Cbd21 => ErrorDistribution::Cbd21,
             ErrorChoice::Gaussian => ErrorDistribution::Gaussian319,
         }
@@ -292,14 +304,14 @@ impl Params {
     /// is no part of the digest: ciphertexts carry bounds, not verdicts.
     #[must_use]
     pub const fn with_failure_limit(mut self, limit: FailureLimit) -> Self {
-        self.1 = limit;
+        self.failure_limit = limit;
         self
     }
 
     /// The largest probability of a wrong decryption.
     #[must_use]
     pub const fn failure_limit(&self) -> FailureLimit {
-        self.1
+        self.failure_limit
     }
 
     /// The same parameters for keys of which only these norms are known: shares that others made go into them. It decides
@@ -307,32 +319,46 @@ impl Params {
     /// digest.
     #[must_use]
     pub const fn with_key_bound(mut self, bound: KeyBound) -> Self {
-        self.2 = Some(bound);
+        self.key_bound = Some(bound);
         self
     }
 
     /// What is known of the keys; none: they are drawn by this library.
     #[must_use]
     pub const fn key_bound(&self) -> Option<KeyBound> {
-        self.2
+        self.key_bound
+    }
+
+    /// The same parameters for a scheme that bounds errors in this norm. It decides what [`Self::rounding_noise`] and
+    /// [`Self::gadget_noise`] say, and is no part of the digest.
+    #[must_use]
+    pub const fn with_norm(mut self, norm: Norm) -> Self {
+        self.norm = norm;
+        self
+    }
+
+    /// The norm in which errors are bounded.
+    #[must_use]
+    pub const fn norm(&self) -> Norm {
+        self.norm
     }
 
     /// Bits of the largest modulus that a key lives in: the product of q and P, or that of the second key's primes.
     #[must_use]
     pub fn log_qp(&self) -> u32 {
-        self.0.log_qp
+        self.checked.log_qp
     }
 
     /// Estimated bits of security of the least secure key: the one of the largest modulus, [`Self::log_qp`].
     #[must_use]
     pub fn security_bits(&self) -> f64 {
-        security::estimate_bits(self.0.ring.log_n(), self.0.log_qp)
+        security::estimate_bits(self.checked.ring.log_n(), self.checked.log_qp)
     }
 
     /// Digest that binds objects to these parameters.
     #[must_use]
     pub fn digest(&self) -> &[u8; 32] {
-        &self.0.digest
+        &self.checked.digest
     }
 
     /// Fails unless both are the same parameters.

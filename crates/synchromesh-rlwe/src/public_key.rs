@@ -128,7 +128,7 @@ impl<B: Backend> PublicKey<B> {
             error.zeroize();
         }
         u.zeroize();
-        let noise = fresh_noise(params, special).with_origins(context.next_origin());
+        let noise = context.fresh(fresh_noise(params, special));
         Ciphertext::new(params, parts, level, self.id, noise)
     }
 }
@@ -232,7 +232,7 @@ impl<B: Backend> SecretKey<B> {
         let mut body = body.into_ntt(backend)?;
         body.sub_assign(backend, SecretPoly::new(self.times(context, &a)?).poly())?;
         let parts = vec![D::from_ntt(backend, body)?, D::from_ntt(backend, a)?];
-        let noise = noise::secret(params.error().variance().sqrt()).with_origins(context.next_origin());
+        let noise = context.fresh(noise::secret(params.error().variance().sqrt()));
         Ok((Ciphertext::new(params, parts, level, self.id(), noise)?, seed))
     }
 }

@@ -178,7 +178,7 @@ impl<B: Backend> Context<B> {
     /// As [`Context::managed`].
     pub fn managed_on(params: Params, backend: B, management: Management) -> Result<Arc<Self>> {
         let tables = recover::Tables::new(&params, management)?;
-        Self::with_tables(params, backend, tables)
+        Self::with_tables(params, backend, tables, None)
     }
 
     /// How factors and levels are managed.

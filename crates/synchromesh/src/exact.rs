@@ -27,7 +27,7 @@ use num_bigint::{BigInt, BigUint};
 use synchromesh_rlwe::noise::Noise;
 use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, Coeff, Poly};
-use synchromesh_rlwe::{SwitchDomain, ring};
+use synchromesh_rlwe::{Operation, SwitchDomain, ring};
 
 pub use crate::rotations::Rotations;
 pub use ciphertext::Ciphertext;
@@ -188,7 +188,7 @@ pub trait Scheme: Copy + std::fmt::Debug + Send + Sync + 'static {
         pairs: &[[&Ciphertext<Self, B>; 2]],
         keys: &KeySwitching<B>,
     ) -> Result<Ciphertext<Self, B>> {
-        let product = Self::tensor(context, how, pairs, Some(keys))?.certified(context.params())?;
+        let product = Self::tensor(context, how, pairs, Some(keys))?.certified(context, Operation::Product)?;
         let inner = keys.relinearize(context.rlwe(), product.inner())?;
         Ok(Ciphertext::new(inner, product.header().clone()))
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use synchromesh::ckks::{Ciphertext, Context, Evaluator, Mode, Params, ParamsLiteral, Rotations};
-use synchromesh_rlwe::noise::FailureLimit;
+use synchromesh_ring::Cpu;
+use synchromesh_rlwe::noise::{Estimating, FailureLimit};
 use synchromesh_rlwe::{Noise, PublicKey, Randomness, SecretKey};
 
 use super::Table;
@@ -86,7 +87,8 @@ impl Approximate {
             security: synchromesh_rlwe::Security::Insecure,
             primes: None,
         })?;
-        Ok(Self { context: Context::new(params)? })
+        let backend = Cpu::open(Arc::clone(params.rlwe().ring()))?;
+        Ok(Self { context: Context::observed(params, backend, Some(Arc::new(Estimating)))? })
     }
 }
 

@@ -1,8 +1,12 @@
 //! Whether wrong decryptions come as often as predicted: BFV with a last prime so small that they do.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use synchromesh::bfv::{Context, Params, ParamsLiteral, PrimeLists};
+use synchromesh_ring::Cpu;
 use synchromesh_ring::prime::ntt_primes;
+use synchromesh_rlwe::noise::Estimating;
 use synchromesh_rlwe::{Randomness, Security};
 
 use crate::Error;
@@ -70,7 +74,8 @@ pub fn calibrate(log_n: u32, log2_rate: u32, expected: usize) -> Result<Calibrat
         security: Security::Insecure,
         primes: Some(PrimeLists { q: vec![prime, rest[0]], p: vec![rest[1]], aux }),
     })?;
-    let context = Context::new(params)?;
+    let backend = Cpu::open(Arc::clone(params.rlwe().ring()))?;
+    let context = Context::observed(params, backend, Some(Arc::new(Estimating)))?;
     let mut randomness = Randomness::insecure_from_number(u64::from(log2_rate));
     let (mut wrong, mut coefficients) = (0, 0);
     let mut predicted = 0.0;
@@ -90,7 +95,7 @@ pub fn calibrate(log_n: u32, log2_rate: u32, expected: usize) -> Result<Calibrat
         let ct = context.encrypt(public, &context.encode_coefficients(&message)?, &mut randomness)?;
         let low = ct.inner().mod_switch_to(context.rlwe(), 0)?;
         let room = prime as f64 / (2.0 * T as f64);
-        predicted = two_sided(room / low.noise().sigma_estimate().exp2());
+        predicted = two_sided(room / super::estimates(&low.noise()).log2_sigma().exp2());
         let phase = secret.phase(context.rlwe(), &low)?;
         let words = phase.poly().to_words(context.rlwe().backend())?;
         // round(t x / q) mod t.

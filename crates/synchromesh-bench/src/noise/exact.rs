@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
 use synchromesh::exact::{Ciphertext, Context, Evaluator, Params, ParamsLiteral, Plaintext, Rotations, Scheme};
+use synchromesh_ring::Cpu;
 use synchromesh_ring::modulus::Modulus;
-use synchromesh_rlwe::noise::{FailureLimit, Model};
+use synchromesh_rlwe::noise::{Estimating, FailureLimit};
 use synchromesh_rlwe::{Noise, PublicKey, Randomness, SecretKey, Security};
 
 use super::Table;
@@ -200,7 +201,9 @@ pub(super) struct Exact<S: Scheme> {
 
 impl<S: Measured> Exact<S> {
     pub(super) fn new(log_n: u32, plan: Plan) -> Result<Self, Error> {
-        let context = Context::<S>::new(Params::new(plan.literal(log_n))?)?;
+        let params = Params::<S>::new(plan.literal(log_n))?;
+        let backend = Cpu::open(Arc::clone(params.rlwe().ring()))?;
+        let context = Context::observed(params, backend, Some(Arc::new(Estimating)))?;
         let steps: Vec<i64> = (0..log_n - 1).map(|i| 1 << i).collect();
         Ok(Self { context, rotations: Rotations::by(steps.clone()).and_swap(), steps })
     }
@@ -224,7 +227,7 @@ impl<S: Measured> Errors for Exact<S> {
     }
 
     fn bound(&self, noise: &Noise, limit: FailureLimit) -> f64 {
-        noise.by(Model::Certificate(limit), self.context.params().log_n())
+        noise.bound(self.context.params().log_n(), limit.log2_failure())
     }
 }
 

@@ -99,14 +99,14 @@ pub fn csv(rows: &[Row]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use synchromesh_rlwe::Noise;
+    use synchromesh_rlwe::noise::Estimates;
 
     use super::super::attained_40;
     use super::*;
 
     #[test]
     fn the_normal_quantile_is_that_of_the_error_function() {
-        let attained = |scheme: &str, log_n| attained_40(scheme, log_n, 3.0, &Noise::gaussian(8.0)) - 3.0;
+        let attained = |scheme: &str, log_n| attained_40(scheme, log_n, 3.0, &Estimates::gaussian(3.0)) - 3.0;
         // 2^12 erfc(8.20954 / sqrt 2) = 2^16 erfc(8.53614 / sqrt 2) = 2^-40.
         for (log_n, expected) in [(12, 8.20954f64), (16, 8.53614)] {
             assert!((attained("bfv", log_n) - expected.log2()).abs() < 1e-3, "{log_n}");

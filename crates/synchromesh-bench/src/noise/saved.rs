@@ -6,19 +6,10 @@ use serde::Serialize;
 use synchromesh::exact::{Ciphertext, Context, Evaluator, Params, ParamsLiteral, Rotations, Scheme, log2_biguint};
 use synchromesh::{bfv, bgv};
 use synchromesh_ring::Dry;
-use synchromesh_rlwe::noise::{FailureLimit, Model};
+use synchromesh_rlwe::noise::{Estimating, FailureLimit, Model};
 use synchromesh_rlwe::{Noise, PublicKey, Randomness, Security};
 
 use crate::Error;
-
-/// The models, in the order of a row's numbers.
-const MODELS: [Model; 5] = [
-    Model::WorstCase,
-    Model::Canonical,
-    Model::Average(FailureLimit::Negligible),
-    Model::Certificate(FailureLimit::Negligible),
-    Model::Certificate(FailureLimit::Statistical),
-];
 
 /// log2 q that a circuit takes by each model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -69,7 +60,8 @@ impl<S: Scheme> Run<S> {
             primes: None,
         })?;
         let log2_t = log2_biguint(params.t().value());
-        let context = Context::with_backend(params.clone(), Dry::new(Arc::clone(params.rlwe().ring())))?;
+        let backend = Dry::new(Arc::clone(params.rlwe().ring()));
+        let context = Context::observed(params.clone(), backend, Some(Arc::new(Estimating)))?;
         let mut randomness = Randomness::insecure_from_number(1);
         let (secret, public) = context.generate_keys(&mut randomness)?;
         let keys = context.generate_evaluation_keys(&secret, &Rotations::none(), &mut randomness)?;
@@ -82,8 +74,18 @@ impl<S: Scheme> Run<S> {
         Ok(self.context.encrypt(&self.public, &plaintext, &mut self.randomness)?)
     }
 
+    /// By each model, in the order of a row's numbers.
     fn bits(&self, noise: &Noise) -> [f64; 5] {
-        MODELS.map(|model| noise.by(model, self.context.params().log_n()))
+        let log_n = self.context.params().log_n();
+        let estimated = |model| super::estimates(noise).by(model, log_n);
+        let certified = |limit: FailureLimit| noise.bound(log_n, limit.log2_failure());
+        [
+            estimated(Model::WorstCase),
+            estimated(Model::Canonical),
+            estimated(Model::Average(FailureLimit::Negligible)),
+            certified(FailureLimit::Negligible),
+            certified(FailureLimit::Statistical),
+        ]
     }
 
     /// Bits of a modulus in which errors of these sizes decrypt.

@@ -113,7 +113,7 @@ impl<B: Open> Scheme for Approximate<B> {
     }
 
     fn is_on_word(&self, ciphertext: &Ciphertext<B>) -> bool {
-        ciphertext.inner().noise().is_on_word()
+        ciphertext.inner().noise().certificate.is_on_word()
     }
 
     /// The noise is the certified error times the scale.

@@ -146,7 +146,7 @@ impl<S: Planned, B: Open> Scheme for Exact<S, B> {
     }
 
     fn is_on_word(&self, ciphertext: &Ciphertext<S, B>) -> bool {
-        ciphertext.inner().noise().is_on_word()
+        ciphertext.inner().noise().certificate.is_on_word()
     }
 
     fn health(&self, ciphertext: &Ciphertext<S, B>) -> Health {

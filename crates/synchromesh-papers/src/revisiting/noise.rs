@@ -62,6 +62,6 @@ pub(super) fn said<S: Scheme>(
     log2: f64,
 ) -> synchromesh::Result<exact::Ciphertext<S>> {
     let noise = Noise::at_most(log2);
-    let inner = ciphertext.inner().duplicate(context.rlwe())?.with_noise(noise);
+    let inner = ciphertext.inner().duplicate(context.rlwe())?.assume_noise(noise);
     exact::Ciphertext::from_parts(context.params(), inner, ciphertext.header().clone())
 }

@@ -58,7 +58,7 @@ impl<B: Backend> Scheme for Approximate<B> {
             noise_budget: context.noise_budget(x),
             error_bound: context.error_bound(x),
             bound: x.bound(),
-            on_word: x.inner().noise().is_on_word(),
+            on_word: x.inner().noise().certificate.is_on_word(),
         })
     }
 

@@ -67,7 +67,7 @@ impl<S: exact::Scheme, B: Backend> Scheme for Exact<S, B> {
             noise_budget: evaluator.context().noise_budget(x)?,
             error_bound: 0.0,
             bound: f64::INFINITY,
-            on_word: x.noise().is_on_word(),
+            on_word: x.noise().certificate.is_on_word(),
         })
     }
 

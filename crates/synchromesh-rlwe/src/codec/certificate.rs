@@ -1,7 +1,7 @@
 //! A noise certificate as two integers in units of 2^-10 bits, rounded up: what is read is never below what was
 //! written, and what was read once is written again unchanged.
 
-use crate::noise::Noise;
+use crate::noise::Certificate;
 use crate::wire::{Reader, WireError, Writer};
 
 /// Units in a bit.
@@ -45,12 +45,12 @@ pub(super) fn write(writer: &mut Writer, (sigma, remainder): (f64, f64)) {
 }
 
 /// Reads a certificate.
-pub(super) fn read(reader: &mut Reader<'_>) -> Result<Noise, WireError> {
+pub(super) fn read(reader: &mut Reader<'_>) -> Result<Certificate, WireError> {
     let units = [reader.u32()?.cast_signed(), reader.u32()?.cast_signed()];
     let refuse = || reader.refuse("no writer produces this certificate", 8);
     let half_known = units.contains(&UNKNOWN) && units != [UNKNOWN; 2];
     let [Some(sigma), Some(remainder)] = units.map(from_fixed) else { return Err(refuse()) };
-    if half_known { Err(refuse()) } else { Ok(Noise::claimed(sigma, remainder)) }
+    if half_known { Err(refuse()) } else { Ok(Certificate::claimed(sigma, remainder)) }
 }
 
 #[cfg(test)]
@@ -60,13 +60,13 @@ mod tests {
 
     const HEADER: Header = Header::new(ObjectType::Ciphertext, ParamsDigest([1; 32]), KeyId([2; 16]));
 
-    fn bytes(noise: Noise) -> Vec<u8> {
+    fn bytes(noise: Certificate) -> Vec<u8> {
         let mut writer = Writer::new(HEADER, 8);
         write(&mut writer, noise.claim(10));
         writer.finish(None)
     }
 
-    fn parse(bytes: &[u8]) -> Result<Noise, WireError> {
+    fn parse(bytes: &[u8]) -> Result<Certificate, WireError> {
         read(&mut Reader::open(bytes, &Expected::any(ObjectType::Ciphertext, 8)).unwrap())
     }
 
@@ -75,7 +75,7 @@ mod tests {
         let values = [f64::NEG_INFINITY, -2e6, -1048576.0, -33.33, -0.0, 1e-9, 0.7, 1.0, 61.0 + 1.0 / 1024.0, 1e6];
         for sigma in values {
             for remainder in values {
-                let noise = Noise::claimed(sigma, remainder);
+                let noise = Certificate::claimed(sigma, remainder);
                 let read = parse(&bytes(noise)).unwrap();
                 for (before, after) in [(sigma, read.sigma), (remainder, read.remainder)] {
                     let floor = before.max(if before.is_finite() { -1048576.0 } else { before });
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn what_has_no_bound_is_unknown_in_both_parts() {
         for bad in [f64::INFINITY, f64::NAN, 1048576.1, f64::MAX] {
-            for noise in [Noise::claimed(bad, 1.0), Noise::claimed(1.0, bad)] {
-                assert_eq!(bytes(noise), bytes(Noise::UNKNOWN));
+            for noise in [Certificate::claimed(bad, 1.0), Certificate::claimed(1.0, bad)] {
+                assert_eq!(bytes(noise), bytes(Certificate::UNKNOWN));
             }
         }
-        assert_eq!(parse(&bytes(Noise::UNKNOWN)).unwrap(), Noise::UNKNOWN);
+        assert_eq!(parse(&bytes(Certificate::UNKNOWN)).unwrap(), Certificate::UNKNOWN);
         for units in [[UNKNOWN, 0], [0, UNKNOWN], [LIMIT + 1, 0], [0, -LIMIT - 1], [UNKNOWN - 1, UNKNOWN]] {
             let mut writer = Writer::new(HEADER, 8);
             units.into_iter().for_each(|x| writer.u32(x.cast_unsigned()));

@@ -11,7 +11,7 @@ use crate::ciphertext::Ciphertext;
 use crate::context::Context;
 use crate::domain::SwitchDomain;
 use crate::error::Error;
-use crate::noise::Noise;
+use crate::noise::Certificate;
 use crate::params::Params;
 use crate::second_key::second_id;
 use crate::secret_key::uniform;
@@ -58,7 +58,7 @@ pub struct CiphertextHead {
     /// Whether c_1 is given by its seed.
     pub seeded: bool,
     /// The certificate as the writer claims it.
-    pub claimed: Noise,
+    pub claimed: Certificate,
     /// The scheme's bytes.
     pub scheme_header: Vec<u8>,
 }
@@ -113,7 +113,7 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
         let params = context.params();
         params.require_digest(self.params_digest())?;
         if envelope.is_some() {
-            self.noise().require_proven("an authenticated file")?;
+            self.noise().certificate.require_proven("an authenticated file")?;
         }
         let mut header = Header::new(ObjectType::Ciphertext, digest(params), self.key());
         if let Some(seed) = attached.seed {
@@ -125,7 +125,7 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
         write_u16(&mut writer, "level", self.level())?;
         writer.u8(self.parts().len() as u8);
         writer.bool(D::NTT);
-        certificate::write(&mut writer, self.noise().claim(params.ring().log_n()));
+        certificate::write(&mut writer, self.noise().certificate.claim(params.ring().log_n()));
         writer.scheme_header(attached.scheme_header)?;
         let stored = if attached.seed.is_some() { 1 } else { self.parts().len() };
         self.parts()[..stored].iter().try_for_each(|part| write_poly(&mut writer, context, part))?;
@@ -163,7 +163,7 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
             parts.push(expand(context, head.level, seed)?);
         }
         reader.finish()?;
-        let ciphertext = Self::new(params, parts, head.level, head.key, trust.judge(head.claimed))?;
+        let ciphertext = Self::new(params, parts, head.level, head.key, trust.judge(head.claimed).into())?;
         Ok(Received { ciphertext, seed, head })
     }
 

@@ -8,8 +8,7 @@
 
 use synchromesh_ring::rns::Overflow;
 
-use super::{DigitSize, LOG2_FAILURE_INSIDE, Noise, gadget, log2_add, public, rounding, tail};
-use crate::params::Params;
+use super::{DigitSize, LOG2_FAILURE_INSIDE, Noise, log2_add, tail};
 
 /// log2 of bounds on the 2-norms of a key: of its secret s, and of the error e of its public key b = -a s + t e.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,13 +20,6 @@ pub struct KeyBound {
 }
 
 impl KeyBound {
-    /// A key that is the sum of `parties` honest ones, in the worst case.
-    #[must_use]
-    pub fn honest(params: &Params, parties: usize) -> Self {
-        let norm = |bound: u64| (bound as f64 * parties as f64).log2() + f64::from(params.ring().log_n()) / 2.0;
-        Self { error: norm(params.error().bound()), secret: norm(params.secret().bound()) }
-    }
-
     /// log2 of the 2-norm of the error of any row of a switch key that was made in shares: of a relinearisation key, which is
     /// f s + e v + e_j + e'_j s with v within the bounds of s, and f, e_j, e'_j within those of e.
     #[must_use]
@@ -37,13 +29,13 @@ impl KeyBound {
     }
 
     /// e u + e_0 + e_1 s for a ternary u and errors of standard deviation `sigma`, all fresh.
-    fn public(&self, n: usize, sigma: f64) -> Noise {
+    pub(crate) fn public(&self, n: usize, sigma: f64) -> Noise {
         let size = log2_add(self.error, (2.0 * sigma).log2() + log2_add(self.secret, 0.0));
         Noise::at_most(size + tail(n.trailing_zeros(), LOG2_FAILURE_INSIDE).log2())
     }
 
     /// tau_0 + tau_1 s (+ tau_2 s^2) for uniform tau.
-    fn rounding(&self, n: usize, components: usize) -> Noise {
+    pub(crate) fn rounding(&self, n: usize, components: usize) -> Noise {
         let log_n = n.trailing_zeros();
         // |s^2|_2 is at most |s|_1 |s|_2.
         let power = |i: usize| match i {
@@ -55,7 +47,7 @@ impl KeyBound {
     }
 
     /// sum_j d_j e_j / P for uniform digits d_j.
-    fn gadget(&self, n: usize, digits: &[DigitSize], log2_p: f64, overflow: Overflow) -> Noise {
+    pub(crate) fn gadget(&self, n: usize, digits: &[DigitSize], log2_p: f64, overflow: Overflow) -> Noise {
         let log_n = n.trailing_zeros();
         let (error, half) = (self.switch_key_error(log_n), f64::from(log_n) / 2.0);
         let one = |digit: &DigitSize| {
@@ -72,32 +64,10 @@ impl KeyBound {
     }
 }
 
-impl Params {
-    /// Rounding error of a ciphertext of `components` parts, under keys as these parameters take them to be.
-    #[must_use]
-    pub fn rounding_noise(&self, components: usize) -> Noise {
-        self.key_bound().map_or_else(|| rounding(self.n(), components), |bound| bound.rounding(self.n(), components))
-    }
-
-    /// The error of a ciphertext under the public key before it is divided by P, under keys as these parameters take them to
-    /// be.
-    #[must_use]
-    pub fn public_noise(&self) -> Noise {
-        let sigma = self.error().variance().sqrt();
-        self.key_bound().map_or_else(|| public(self.n(), sigma), |bound| bound.public(self.n(), sigma))
-    }
-
-    /// The error that a key switch adds before rounding, under keys as these parameters take them to be.
-    #[must_use]
-    pub fn gadget_noise(&self, digits: &[DigitSize], log2_p: f64, overflow: Overflow) -> Noise {
-        let drawn = || gadget(self.n(), self.error().variance().sqrt(), digits, log2_p, overflow);
-        self.key_bound().map_or_else(drawn, |bound| bound.gadget(self.n(), digits, log2_p, overflow))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::noise::{Norm, gadget, public, rounding};
 
     /// A key that a dealer drew satisfies the bounds of one made in shares: certificates under those are never smaller.
     #[test]
@@ -108,8 +78,8 @@ mod tests {
             let half = f64::from(log_n) / 2.0;
             let bound = KeyBound { error: 21f64.log2() + half, secret: half };
             for components in [2, 3] {
-                let [ours, drawn] =
-                    [bound.rounding(n, components), rounding(n, components)].map(|x| x.bound(log_n, 128));
+                let [ours, drawn] = [bound.rounding(n, components), rounding(n, components, Norm::Coefficients)]
+                    .map(|x| x.bound(log_n, 128));
                 assert!(ours > drawn - 0.1 && ours < drawn + 8.0 * components as f64, "{ours} {drawn}");
             }
             let [ours, drawn] = [bound.public(n, 3.24), public(n, 3.24)].map(|x| x.bound(log_n, 128));
@@ -118,12 +88,19 @@ mod tests {
                 let [ours, drawn] =
                     [bound.gadget(n, &digits, 101.0, overflow), gadget(n, 3.24, &digits, 101.0, overflow)];
                 assert!(ours.bound(log_n, 128) > drawn.bound(log_n, 128), "{overflow:?}");
-                assert!(ours.sigma == f64::NEG_INFINITY, "all of it is remainder");
+                assert!(ours.certificate.sigma == f64::NEG_INFINITY, "all of it is remainder");
             }
             let wider = KeyBound { error: bound.error + 10.0, secret: bound.secret + 11.0 };
-            assert!((wider.rounding(n, 2).remainder - bound.rounding(n, 2).remainder - 11.0).abs() < 0.01);
-            assert!((wider.rounding(n, 3).remainder - bound.rounding(n, 3).remainder - 22.0).abs() < 0.01);
-            let [wide, narrow] = [wider, bound].map(|x| x.gadget(n, &digits, 101.0, Overflow::Round).remainder);
+            assert!(
+                (wider.rounding(n, 2).certificate.remainder - bound.rounding(n, 2).certificate.remainder - 11.0).abs()
+                    < 0.01
+            );
+            assert!(
+                (wider.rounding(n, 3).certificate.remainder - bound.rounding(n, 3).certificate.remainder - 22.0).abs()
+                    < 0.01
+            );
+            let [wide, narrow] =
+                [wider, bound].map(|x| x.gadget(n, &digits, 101.0, Overflow::Round).certificate.remainder);
             assert!((wide - narrow - 21.0).abs() < 0.01);
         }
     }

@@ -186,7 +186,8 @@ fn every_level<D: SwitchDomain>(f: &mut Fixture) {
                 assert_eq!((head.scheme_header.as_slice(), head.seeded), (&[level as u8; 9][..], seed.is_some()));
                 assert_eq!(came.as_ref().map(Seed::as_bytes), seed.map(Seed::as_bytes));
                 let (read, written) = (ciphertext.noise(), ct.noise());
-                assert!(read.sigma >= written.sigma && read.sigma < written.sigma + 1.0 / 1024.0);
+                let [read, written] = [read, written].map(|noise| noise.certificate.sigma);
+                assert!(read >= written && read < written + 1.0 / 1024.0);
             }
         }
     }
@@ -366,13 +367,13 @@ fn certificates_are_believed_only_with_a_reason() {
     let keyed = ct.to_bytes(&f.context, Attached::default(), Some(&key)).unwrap();
     let read = |bytes: &[u8], trust| Ciphertext::<_, Ntt>::from_bytes(&f.context, bytes, None, trust);
     let doubted = read(&plain, Trust::Nothing).unwrap();
-    assert!(doubted.ciphertext.noise().is_unknown() && !doubted.head.claimed.is_unknown());
+    assert!(doubted.ciphertext.noise().certificate.is_unknown() && !doubted.head.claimed.is_unknown());
     for (bytes, trust) in [(&plain, Trust::Certificate), (&keyed, Trust::Envelope(&key))] {
         let believed = read(bytes, trust).unwrap();
         let on_word = matches!(trust, Trust::Certificate);
         let claimed = believed.head.claimed;
-        assert_eq!(believed.ciphertext.noise(), if on_word { claimed.on_word() } else { claimed });
-        assert_eq!(believed.ciphertext.noise().is_on_word(), on_word);
+        assert_eq!(believed.ciphertext.noise(), if on_word { claimed.on_word() } else { claimed }.into());
+        assert_eq!(believed.ciphertext.noise().certificate.is_on_word(), on_word);
         // Nobody vouches for what he has only been told.
         let written = believed.ciphertext.to_bytes(&f.context, Attached::default(), Some(&key));
         assert_eq!(written.err().map(|e| e.kind()), on_word.then_some("certificate_on_word"));
@@ -389,7 +390,7 @@ fn certificates_are_believed_only_with_a_reason() {
     assert_eq!((error.kind(), error.remedy().contains("trust_certificate")), ("unknown_noise", true));
     let bytes = switched.to_bytes(&f.context, Attached::default(), None).unwrap();
     let again = Ciphertext::<_, Ntt>::from_bytes(&f.context, &bytes, None, Trust::Certificate).unwrap();
-    assert!(again.ciphertext.noise().is_unknown());
+    assert!(again.ciphertext.noise().certificate.is_unknown());
 }
 
 #[test]

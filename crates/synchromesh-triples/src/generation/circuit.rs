@@ -27,7 +27,7 @@ impl<B: Backend> Products<B> {
 /// on anything.
 pub(crate) fn believed<B: Backend>(context: &Context<B>, x: &Ciphertext<B>, log2_noise: f64) -> Result<Ciphertext<B>> {
     let noise = Noise::at_most(log2_noise).with_origins(Origins::ANY);
-    let inner = x.inner().duplicate(context.rlwe())?.with_noise(noise);
+    let inner = x.inner().duplicate(context.rlwe())?.assume_noise(noise);
     Ok(Ciphertext::from_parts(context.params(), inner, x.header().clone())?)
 }
 

@@ -67,9 +67,9 @@ fn judge(f: &mut Fixture, level: usize, content: Content, parameters: Parameters
         let usable = proofs.usable(ciphertext, &bound, &key).unwrap();
         assert_eq!(f.context.decrypt(&f.secret, &usable).unwrap().poly(), message.poly());
         let certified = bound.noise_log2(f.context.params().rlwe(), &key);
-        assert!((usable.noise().remainder - certified).abs() < 1e-6);
+        assert!((usable.noise().certificate.remainder - certified).abs() < 1e-6);
         // The honest prover's noise, measured by a certificate of its own, is far below.
-        assert!(usable.noise().remainder > ciphertext.noise().sigma + 10.0);
+        assert!(usable.noise().certificate.remainder > ciphertext.noise().certificate.sigma + 10.0);
     }
 }
 

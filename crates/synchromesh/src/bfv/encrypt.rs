@@ -4,7 +4,7 @@ use num_integer::Integer;
 use synchromesh_rlwe::noise::Noise;
 use synchromesh_rlwe::ring::rns::inverse_residues;
 use synchromesh_rlwe::ring::{Backend, Coeff, IndexSet, Poly};
-use synchromesh_rlwe::{PublicKey, Randomness};
+use synchromesh_rlwe::{Operation, PublicKey, Randomness};
 
 use super::{Bfv, Ciphertext, Context, Plaintext};
 use crate::batch::PlainPoly;
@@ -85,6 +85,6 @@ impl<B: Backend> Context<B> {
         let none = IndexSet::empty();
         let special = if how.scaled { self.params().rlwe().p() } else { &none };
         let inner = key.encrypt_over(self.rlwe(), &message.0, level, special, randomness)?;
-        Ciphertext::new(inner, ()).with_more_noise(noise).certified(self.params())
+        Ciphertext::new(inner, ()).with_more_noise(noise).certified(self, Operation::Encryption)
     }
 }

@@ -20,7 +20,7 @@ use synchromesh_rlwe::ring::backend::TensorMode;
 use synchromesh_rlwe::ring::rns::{ConvertSpec, Overflow};
 use synchromesh_rlwe::ring::scale::{Scale, ScaleConstants, ScaleSpec};
 use synchromesh_rlwe::ring::{Backend, Coeff, ConvertMode, IndexSet, Poly, View, ViewMut};
-use synchromesh_rlwe::{Ciphertext as RlweCiphertext, Operand};
+use synchromesh_rlwe::{Ciphertext as RlweCiphertext, Operand, Operation};
 
 use super::{Ciphertext, Context, Multiplication, Params, Tensor};
 use crate::error::{Error, Result};
@@ -403,7 +403,7 @@ pub(super) fn relinearized<B: Backend>(
 ) -> Result<Ciphertext<B>> {
     let Some([first, _]) = pairs.first() else { return Err(no_pairs()) };
     if how.tensor == Tensor::Original {
-        let product = tensor(context, how, pairs, Some(keys))?.certified(context.params())?;
+        let product = tensor(context, how, pairs, Some(keys))?.certified(context, Operation::Product)?;
         return Ok(Ciphertext::new(keys.relinearize(context.rlwe(), product.inner())?, ()));
     }
     let (backend, rlwe, key) = (context.backend(), context.rlwe(), first.inner().key());

@@ -4,7 +4,7 @@
 //! [`synchromesh_rlwe::noise`]. What a product does is derived below (ePrint 2021/204, section 3.2, without its
 //! heuristics).
 
-use synchromesh_rlwe::noise::{LOG2_FAILURE_INSIDE, Noise, rounding, tail, uniform_components};
+use synchromesh_rlwe::noise::{LOG2_FAILURE_INSIDE, Noise, Norm, rounding, rounding_average, tail, uniform_components};
 use synchromesh_rlwe::ring::rns::Overflow;
 
 use super::Params;
@@ -43,11 +43,12 @@ pub(super) fn scaling(params: &Params, components: usize, leaving: usize, overfl
     };
     let square = if components < 3 { 0.0 } else { n * n };
     let wild = off * (1.0 + tail(params.log_n(), LOG2_FAILURE_INSIDE) * (2.0 * n / 3.0).sqrt() + square);
-    let rounding = rounding(params.n(), components);
+    let rounding = rounding(params.n(), components, Norm::Coefficients);
     if off == 0.0 {
         return rounding;
     }
-    rounding.plus(Noise::bounded(wild)).with_average(rounding.average.times(uneven(off)))
+    let average = rounding_average(params.n(), components).times(uneven(off));
+    rounding.plus(Noise::bounded(wild)).with_average(average)
 }
 
 /// log2 of how far k uniform numbers of \[0, 1) that overflow are from 0, for one in +-1/2: the root of the quotient of
@@ -94,10 +95,10 @@ pub(super) fn cross_terms(params: &Params, log2_q: f64, [first, second]: [Operan
             uniform_components(n, size.exp2())
         } else {
             let spread = 1.0 + tail(log_n, LOG2_FAILURE_INSIDE) * (2.0 * n as f64 / 3.0).sqrt();
-            let uneven = uniform_components(n, 0.5).average.times(uneven(size.exp2()));
-            Noise::bounded(size.exp2() * spread + 1.0).with_average(uneven)
+            let average = rounding_average(n, 2).times(uneven(size.exp2()));
+            Noise::bounded(size.exp2() * spread + 1.0).with_average(average)
         };
-        unit.times(log2_t).with_origins(*e.origins())
+        unit.times(log2_t).with_origins(*e.certificate.origins())
     };
     let [x, y] = [first.error(), second.error()];
     let both = x.product(y, log_n, same).times(log2_t - log2_q);

@@ -1,5 +1,6 @@
 //! What only BFV has: the way back to a higher level.
 
+use synchromesh_rlwe::Operation;
 use synchromesh_rlwe::ring::Backend;
 
 use super::{Ciphertext, Evaluator, multiply};
@@ -13,6 +14,6 @@ impl<B: Backend> Evaluator<B> {
     /// [`synchromesh_rlwe::Error::Level`] below the ciphertext's level or above the top level.
     pub fn mod_raise_to(&self, a: &Ciphertext<B>, level: usize) -> Result<Ciphertext<B>> {
         self.require(a)?;
-        multiply::raise(self.context(), a, level)?.certified(self.context().params())
+        multiply::raise(self.context(), a, level)?.certified(self.context(), Operation::Conversion)
     }
 }

@@ -23,7 +23,7 @@ use num_traits::One;
 use synchromesh_rlwe::noise::Noise;
 use synchromesh_rlwe::ring::rns::inverse_residues;
 use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, Domain, Ntt, Poly};
-use synchromesh_rlwe::{SecretKey, SwitchDomain};
+use synchromesh_rlwe::{Operation, SecretKey, SwitchDomain};
 
 use super::factor::Factor;
 use super::switching::Move;
@@ -146,7 +146,7 @@ impl<B: Backend> Bridge<B> {
         let noise = from.noise().plus(Noise::bounded(0.5));
         let params = self.bgv.params();
         let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), parts, from.level(), from.inner().key(), noise)?;
-        Ciphertext::new(inner, level.factor.clone()).certified(params)
+        Ciphertext::new(inner, level.factor.clone()).certified(&self.bgv, Operation::Conversion)
     }
 
     /// The BFV ciphertext of the same message at the same level.
@@ -182,7 +182,7 @@ impl<B: Backend> Bridge<B> {
         let noise = corrected.noise().plus(Noise::bounded(0.5));
         let params = self.bfv.params();
         let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), parts, level, from.inner().key(), noise)?;
-        bfv::Ciphertext::new(inner, ()).certified(params)
+        bfv::Ciphertext::new(inner, ()).certified(&self.bfv, Operation::Conversion)
     }
 
     /// The product of a BFV and a BGV ciphertext (LSD x MSD): a BFV ciphertext of three components.
@@ -208,7 +208,7 @@ impl<B: Backend> Bridge<B> {
         let lsd = Move::to_factor(&self.bgv, lsd, level, &one)?.apply(&self.bgv, lsd)?;
         let switched = match msd.level() == level {
             true => None,
-            false => Some(Bfv::mod_switch_to(&self.bfv, msd, level)?.certified(self.bfv.params())?),
+            false => Some(Bfv::mod_switch_to(&self.bfv, msd, level)?.certified(&self.bfv, Operation::Descent)?),
         };
         let msd = switched.as_ref().unwrap_or(msd);
         let (params, backend) = (self.bfv.params(), self.bfv.backend());
@@ -221,7 +221,7 @@ impl<B: Backend> Bridge<B> {
         let parts = products.into_iter().map(|p| Ok(p.into_coeff(backend)?)).collect::<Result<_>>()?;
         let noise = mixed_product(params, msd.noise(), lsd.noise());
         let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), parts, level, msd.inner().key(), noise)?;
-        bfv::Ciphertext::new(inner, ()).certified(params)
+        bfv::Ciphertext::new(inner, ()).certified(&self.bfv, Operation::Product)
     }
 }
 

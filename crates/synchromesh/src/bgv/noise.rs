@@ -53,7 +53,6 @@ pub(super) fn product_of(log_n: u32, log2_t: f64, a: Noise, b: Noise, same: bool
     let wraps = Average::of(0, log2_add(log2_n + 2.0 * log2_t - 144f64.log2(), -(12f64.log2())));
     let wraps = message_product(log2_t - 1.0 + log2_n).with_average(wraps);
     let [a, b] = [a, b].map(|e| e.times_message(log_n, log2_t - 1.0));
-    let cross = a.sum(b);
-    let cross = if same { cross.with_average(a.average.plus_same(&b.average)) } else { cross };
+    let cross = if same { a.sum_same(b) } else { a.sum(b) };
     wraps.plus(cross).plus(errors)
 }

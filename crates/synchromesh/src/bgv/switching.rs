@@ -2,6 +2,7 @@
 
 use num_bigint::{BigInt, BigUint};
 use num_traits::One;
+use synchromesh_rlwe::Operation;
 use synchromesh_rlwe::noise::{self as rlwe_noise, Noise};
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 
@@ -105,8 +106,8 @@ impl Move {
             (false, true) => times_integer(context, from, &self.constant)?.mod_switch_to(rlwe, self.level)?,
             (false, false) => times_integer(context, from, &self.constant)?,
         };
-        let moved = Ciphertext::new(inner.with_noise(self.noise), self.factor);
-        Ok(Operand::Brought(moved.certified(context.params())?))
+        let moved = Ciphertext::new(inner.assume_noise(self.noise), self.factor);
+        Ok(Operand::Brought(moved.certified(context, Operation::Descent)?))
     }
 }
 

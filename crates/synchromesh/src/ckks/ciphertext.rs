@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ntt};
+use synchromesh_rlwe::{Made, Operation};
 
 use super::context::Context;
 use super::noise;
@@ -36,14 +37,22 @@ pub struct Ciphertext<B: Backend = Cpu> {
 
 impl<B: Backend> Ciphertext<B> {
     /// Puts a result together and fails when its phase could wrap around.
-    pub(crate) fn checked(params: &Params, inner: rlwe::Ciphertext<B, Ntt>, scale: Scale, bound: f64) -> Result<Self> {
+    pub(crate) fn checked(
+        context: &Context<B>,
+        operation: Operation,
+        inner: rlwe::Ciphertext<B, Ntt>,
+        scale: Scale,
+        bound: f64,
+    ) -> Result<Self> {
+        let params = context.params();
         let log2_scale = log2_of(params, inner.level(), &scale)?;
         let header = Header { scale, bound };
         noise::check(params, inner.level(), header.log2_message(log2_scale), inner.noise())?;
-        if let Some(trace) = params.trace() {
-            let modulus = params.rlwe().ring().log2(params.rlwe().level(inner.level())?);
-            let error = noise::canonical(params, inner.noise());
-            trace.node(inner.level(), inner.parts().len(), modulus, modulus - error);
+        if let Some(observer) = context.rlwe().observer() {
+            let (level, components) = (inner.level(), inner.parts().len());
+            let modulus_bits = params.rlwe().ring().log2(params.rlwe().level(level)?);
+            let noise_bits = noise::canonical(params, inner.noise());
+            observer.made(&Made { operation, level, components, modulus_bits, noise_bits });
         }
         Ok(Self { inner, header, log2_scale })
     }
@@ -60,7 +69,7 @@ impl<B: Backend> Ciphertext<B> {
         if !(header.bound.is_finite() && header.bound >= 0.0) {
             return refuse("message bound", format!("{} is no finite positive number", header.bound));
         }
-        let noise = inner.noise();
+        let noise = inner.noise().certificate;
         if noise.sigma.is_nan() || noise.remainder.is_nan() {
             return refuse("certificate", "it is not a number".to_owned());
         }
@@ -73,7 +82,7 @@ impl<B: Backend> Ciphertext<B> {
         if params.mode() == Mode::Auto && header.scale != level.scale && header.scale != level.square {
             return refuse("scale", format!("{} is not that of level {}", header.scale, inner.level()));
         }
-        Self::checked(params, inner, header.scale, header.bound)
+        Self::checked(context, Operation::Copy, inner, header.scale, header.bound)
     }
 
     /// The ciphertext of the layer below.

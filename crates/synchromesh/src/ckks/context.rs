@@ -5,7 +5,7 @@ use std::sync::Arc;
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::noise::FailureLimit;
 use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly};
-use synchromesh_rlwe::{EvaluationKeys, Noise, PublicKey, Randomness, SecretKey, Source};
+use synchromesh_rlwe::{EvaluationKeys, Noise, Observer, Operation, PublicKey, Randomness, SecretKey, Source};
 use zeroize::Zeroizing;
 
 use super::ciphertext::Ciphertext;
@@ -45,7 +45,15 @@ impl<B: Backend> Context<B> {
     /// # Errors
     /// [`EmbeddingError`](super::embedding::EmbeddingError) for a degree the encoder lacks.
     pub fn with_backend(params: Params, backend: B) -> Result<Arc<Self>> {
-        let rlwe = rlwe::Context::with_backend(params.rlwe().clone(), backend);
+        Self::observed(params, backend, None)
+    }
+
+    /// As [`Self::with_backend`], watched by an observer.
+    ///
+    /// # Errors
+    /// As [`Self::with_backend`].
+    pub fn observed(params: Params, backend: B, observer: Option<Arc<dyn Observer>>) -> Result<Arc<Self>> {
+        let rlwe = rlwe::Context::observed(params.rlwe().clone(), backend, observer);
         Ok(Arc::new(Self { embedding: Embedding::new(params.log_n())?, rlwe, params }))
     }
 
@@ -286,7 +294,8 @@ impl<B: Backend> Context<B> {
         let level = self.params.at(inner.level())?;
         let rounding = noise::encoding(self.params.log_n(), level.log2, plaintext.bound());
         let total = inner.noise().plus(rounding);
-        Ciphertext::checked(&self.params, inner.with_noise(total), level.scale.clone(), plaintext.bound())
+        let inner = inner.assume_noise(total);
+        Ciphertext::checked(self, Operation::Encryption, inner, level.scale.clone(), plaintext.bound())
     }
 
     /// Decrypts, on as many primes as the certificate says the phase needs; see [`Plaintext`] about publishing it.

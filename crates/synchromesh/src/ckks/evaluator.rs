@@ -17,7 +17,7 @@ use std::sync::Arc;
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
-use synchromesh_rlwe::{EvaluationKeys, Noise};
+use synchromesh_rlwe::{EvaluationKeys, Noise, Operation};
 
 use super::ciphertext::Ciphertext;
 use super::context::Context;
@@ -112,12 +112,13 @@ impl<B: Backend> Evaluator<B> {
     /// A result with its certificate, checked.
     fn finish(
         &self,
+        operation: Operation,
         inner: rlwe::Ciphertext<B, Ntt>,
         noise: Noise,
         scale: super::Scale,
         bound: f64,
     ) -> Result<Ciphertext<B>> {
-        Ciphertext::checked(self.context.params(), inner.with_noise(noise), scale, bound)
+        Ciphertext::checked(&self.context, operation, inner.assume_noise(noise), scale, bound)
     }
 
     /// x + y.
@@ -146,7 +147,7 @@ impl<B: Backend> Evaluator<B> {
         let noise = noise::sum(x.inner().noise(), y.inner().noise(), twice);
         let (mut sum, header) = x.take(&self.context)?.into_parts();
         sum.add_assign(self.context.rlwe(), y.inner(), subtract)?;
-        self.settled(self.finish(sum, noise, header.scale, bound)?)
+        self.settled(self.finish(Operation::Sum, sum, noise, header.scale, bound)?)
     }
 
     /// -x.
@@ -158,7 +159,7 @@ impl<B: Backend> Evaluator<B> {
         let (mut inner, header) = x.duplicate(&self.context)?.into_parts();
         inner.neg_assign(self.context.rlwe())?;
         let noise = inner.noise();
-        self.finish(inner, noise, header.scale, header.bound)
+        self.finish(Operation::Copy, inner, noise, header.scale, header.bound)
     }
 
     /// x y, slot by slot, relinearised; in automatic mode also rescaled, in one division.
@@ -224,7 +225,7 @@ impl<B: Backend> Evaluator<B> {
         let noise = noise::product(x.factor(), y.factor(), self.log_n(), same);
         let params = self.context.params();
         let inner = rlwe::Ciphertext::new(params.rlwe(), Vec::from(parts), x.level(), x.inner().key(), noise)?;
-        self.finish(inner, noise, x.scale().times(y.scale())?, x.bound() * y.bound())
+        self.finish(Operation::Product, inner, noise, x.scale().times(y.scale())?, x.bound() * y.bound())
     }
 
     /// Three components to two; a product that is due for a rescale in automatic mode is rescaled in the same division
@@ -238,17 +239,15 @@ impl<B: Backend> Evaluator<B> {
         let merged = self.pending(x)? && x.level() > 0;
         let level = if merged { x.level() - 1 } else { x.level() };
         let inner = switching.relinearize_to(self.context.rlwe(), x.inner(), level)?;
-        let (before, after) =
-            (x.inner().noise(), switching.noise_under(self.context.rlwe(), x.inner().key(), x.level(), level)?);
-        let params = self.context.params();
-        let (scale, divided) = if merged {
-            let dropped = &params.at(x.level())?.dropped;
-            (x.scale().over(dropped)?, before.times(-dropped.log2()))
+        let (scale, noise) = if merged {
+            // What the scale is divided by, exactly: the quotient of both moduli comes out of two sums.
+            let dropped = &self.context.params().at(x.level())?.dropped;
+            let added = switching.noise_under(self.context.rlwe(), x.inner().key(), x.level(), level)?;
+            (x.scale().over(dropped)?, x.inner().noise().times(-dropped.log2()).plus_switching(added))
         } else {
-            (x.scale().clone(), before)
+            (x.scale().clone(), inner.noise())
         };
-        let noise = divided.plus_switching(noise::switched(after, self.log_n()));
-        self.settled(self.finish(inner, noise, scale, x.bound())?)
+        self.settled(self.finish(Operation::Relinearisation, inner, noise, scale, x.bound())?)
     }
 
     /// The slots rotated to the left by k, to the right for k < 0.
@@ -301,10 +300,8 @@ impl<B: Backend> Evaluator<B> {
 
     /// The result of a key switch at the level of `x`, message and scale unchanged.
     fn moved(&self, x: &Ciphertext<B>, inner: rlwe::Ciphertext<B, Ntt>) -> Result<Ciphertext<B>> {
-        let switching = self.switching("rotation")?;
-        let added = switching.noise_under(self.context.rlwe(), x.inner().key(), x.level(), x.level())?;
-        let noise = x.inner().noise().moved().plus_switching(noise::switched(added, self.log_n()));
-        self.finish(inner, noise, x.scale().clone(), x.bound())
+        let noise = inner.noise();
+        self.finish(Operation::Rotation, inner, noise, x.scale().clone(), x.bound())
     }
 
     /// The same ciphertext with a smaller bound on its message, which the caller answers for: no slot exceeds it.
@@ -318,7 +315,7 @@ impl<B: Backend> Evaluator<B> {
         self.context.encode_complex(&[], bound)?;
         let (inner, header) = x.into_parts();
         let noise = inner.noise();
-        self.finish(inner, noise, header.scale, header.bound.min(bound))
+        self.finish(Operation::Copy, inner, noise, header.scale, header.bound.min(bound))
     }
 
     fn require_own(&self, x: &Ciphertext<B>) -> Result<()> {

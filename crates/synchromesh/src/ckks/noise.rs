@@ -1,6 +1,6 @@
 //! The certificate of a CKKS ciphertext: how far a slot may be from the message, except with probability 2^-128.
 //!
-//! The phase of a ciphertext is S z + e, S its scale and z the message. [`Noise`] describes e = g + r. `sigma` bounds
+//! The phase of a ciphertext is S z + e, S its scale and z the message. [`Certificate`] describes e = g + r. `sigma` bounds
 //! g in this sense: given the keys, the part of g(zeta) in any direction is sub-Gaussian at each root zeta of X^N + 1,
 //! with a parameter of 2^sigma sqrt(N/2) times what the least even key makes of it ([`root_tail`]). The class is closed
 //! under sums of any dependence (parameters add), sums of independent ones, as those of different encryptions are given
@@ -11,9 +11,9 @@
 //! product has a heavier tail than either. What the secret contributes is known, though, as a key is drawn again until
 //! its largest |s(zeta)|^2 is near what is typical, and so are the errors of keys, with more room.
 
-use synchromesh_rlwe::Noise;
 use synchromesh_rlwe::noise::{
-    Average, LARGEST_AT_ROOT, LOG2_FAILURE_INSIDE, Reference, log2_add, require_room, root_tail, rounding,
+    Average, Certificate, Estimates, LARGEST_AT_ROOT, LOG2_FAILURE_INSIDE, Noise, Reference, log2_add, require_room,
+    root_tail,
 };
 
 use super::embedding::fixed;
@@ -25,6 +25,7 @@ const UNIT: f64 = f64::EPSILON / 2.0;
 
 /// log2 of a bound on |e(zeta)| at every root, except with probability 2^-log2_failure.
 pub(crate) fn canonical_at(noise: Noise, log_n: u32, log2_failure: u32) -> f64 {
+    let noise = noise.certificate;
     log2_add(noise.sigma + 0.5 * f64::from(log_n) + root_tail(log_n, log2_failure).log2(), noise.remainder)
 }
 
@@ -45,23 +46,23 @@ pub(crate) fn product(x: Factor, y: Factor, log_n: u32, same: bool) -> Noise {
     let both = canonical_at(x.noise, log_n, LOG2_FAILURE_INSIDE) + canonical_at(y.noise, log_n, LOG2_FAILURE_INSIDE);
     let cross = x.noise.times(y.log2_message).sum(y.noise.times(x.log2_message));
     let total = cross.plus(Noise::at_most(both));
-    let (average, reference) = average_product(x, y, log_n, same);
-    total.with_average(average).with_reference(reference)
+    let estimates = x.noise.estimates.zip(y.noise.estimates);
+    total.with_estimates(estimates.map(|(a, b)| estimated_product([a, b], [x, y], log_n, same)))
 }
 
 /// A product in the average case, for real slots uniform within their bound, and in the reference models.
-fn average_product(x: Factor, y: Factor, log_n: u32, same: bool) -> (Average, Reference) {
-    let (a, b) = (x.noise.average, y.noise.average);
-    let [first, second] = [(a, b), (b, a)].map(|(e, m)| e.error().times_random(log_n, m.message));
+fn estimated_product([a, b]: [Estimates; 2], factors: [Factor; 2], log_n: u32, same: bool) -> Estimates {
+    let [first, second] =
+        [(a.average, b.average), (b.average, a.average)].map(|(e, m)| e.error().times_random(log_n, m.message));
     let cross = if same { first.plus_same(&second) } else { first.plus(&second) };
     // The mean of x^4 for uniform x is 9/5 of the square of that of x^2.
-    let message = a.message + b.message + f64::from(log_n) + if same { 1.8f64.log2() } else { 0.0 };
-    let average = cross.plus(&a.error().product(&b.error(), log_n, same)).with_message(message);
-    let of_message =
-        |z: Factor| Reference { worst: z.log2_message, canonical: z.log2_message - f64::from(log_n) / 2.0 };
-    let reference = [(x, y), (y, x)].map(|(e, m)| e.noise.reference.product(&of_message(m), log_n));
-    let both = x.noise.reference.product(&y.noise.reference, log_n);
-    (average, reference[0].plus(&reference[1]).plus(&both))
+    let message = a.average.message + b.average.message + f64::from(log_n) + if same { 1.8f64.log2() } else { 0.0 };
+    let both = a.product(&b, log_n, same);
+    let average = cross.plus(&both.average).with_message(message);
+    let [of_x, of_y] =
+        factors.map(|z| Reference { worst: z.log2_message, canonical: z.log2_message - f64::from(log_n) / 2.0 });
+    let cross = a.reference.product(&of_y, log_n).plus(&b.reference.product(&of_x, log_n));
+    Estimates { average, reference: cross.plus(&both.reference) }
 }
 
 /// What multiplies a ciphertext in public.
@@ -77,17 +78,19 @@ pub(crate) enum Public {
 pub(crate) fn plain_product(x: Factor, plain: Public, log2_plain: f64, log2_error: f64, log_n: u32) -> Noise {
     let own = x.noise.times(log2_add(log2_plain, log2_error));
     let total = own.plus(Noise::at_most(x.log2_message + log2_error));
-    let rounding = x.noise.average.message - 12f64.log2();
-    let average = match plain {
-        Public::Scalar => x.noise.average.times(log2_plain).plus(&Average::of(0, rounding)),
-        Public::Vector => {
-            let error = x.noise.average.times_random(log_n, message_variance(log_n, log2_plain, 1.0));
-            error.plus(&Average::of(0, rounding + f64::from(log_n)))
-        }
+    let estimated = |e: Estimates| {
+        let rounding = e.average.message - 12f64.log2();
+        let average = match plain {
+            Public::Scalar => e.average.times(log2_plain).plus(&Average::of(0, rounding)),
+            Public::Vector => {
+                let error = e.average.times_random(log_n, message_variance(log_n, log2_plain, 1.0));
+                error.plus(&Average::of(0, rounding + f64::from(log_n)))
+            }
+        };
+        let added = Reference::of(x.log2_message + log2_error, 2.0 * rounding);
+        Estimates { average, reference: e.reference.times(log2_plain).plus(&added) }
     };
-    let reference =
-        x.noise.reference.times(log2_plain).plus(&Reference::of(x.log2_message + log2_error, 2.0 * rounding));
-    total.with_average(average).with_reference(reference)
+    total.with_estimates(x.noise.estimates.map(estimated))
 }
 
 /// The variance of a coefficient of S z, as log2, for real slots uniform in +-`bound`.
@@ -98,27 +101,6 @@ pub(crate) fn message_variance(log_n: u32, log2_scale: f64, bound: f64) -> f64 {
 /// The sum of the errors of two ciphertexts, of one with itself if `twice`.
 pub(crate) fn sum(x: Noise, y: Noise, twice: bool) -> Noise {
     if twice { x.doubled() } else { x.sum(y) }
-}
-
-/// What a key switch adds, in the canonical norm: its remainder, if any, bounds coefficients.
-pub(crate) fn switched(noise: Noise, log_n: u32) -> Noise {
-    noise.with_larger_remainder(f64::from(log_n))
-}
-
-/// What rounding `components` parts adds: tau_0 + tau_1 s (+ tau_2 s^2, a product of three random values).
-///
-/// |tau_2| <= x sqrt(N/12) and |s|^2 <= x^2 2N/3 in the canonical norm, with 16 N exp(-0.9619 x^2) = 2^-148.
-pub(crate) fn rounded(n: usize, log_n: u32, components: usize) -> Noise {
-    let two = rounding(n, 2);
-    if components < 3 {
-        return two;
-    }
-    let x2 = (f64::from(log_n + LOG2_FAILURE_INSIDE + 5) * std::f64::consts::LN_2) / 0.9619;
-    let n = n as f64;
-    let square = rounding(n as usize, 3);
-    two.plus(Noise::bounded((x2 * n / 12.0).sqrt() * x2 * 2.0 * n / 3.0))
-        .with_average(square.average)
-        .with_reference(square.reference)
 }
 
 /// The error of encoding values of modulus at most `bound` at scale 2^`log2_scale`, in the canonical norm.
@@ -136,9 +118,10 @@ pub(crate) fn encoding(log_n: u32, log2_scale: f64, bound: f64) -> Noise {
             false => (transform_error(log_n) + 2.0 * UNIT).log2(),
         };
     // Coefficients are off by up to 1/2 each, uniform in the average case.
-    let half = Noise::bounded(0.5);
-    let half = half.with_average(half.average.with_message(message_variance(log_n, log2_scale, bound)));
-    half.with_certificate(f64::NEG_INFINITY, log2_add(rounding, transform))
+    let half = Estimates::uniform(-1.0);
+    let average = half.average.with_message(message_variance(log_n, log2_scale, bound));
+    let certificate = Certificate::at_most(log2_add(rounding, transform));
+    Noise { certificate, estimates: Some(Estimates { average, ..half }) }
 }
 
 /// Relative error of decoded slots, against the largest: the transform, three roundings of each coefficient.

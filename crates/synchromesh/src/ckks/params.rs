@@ -12,7 +12,7 @@ use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::noise::FailureLimit;
+use synchromesh_rlwe::noise::{FailureLimit, Norm};
 use synchromesh_rlwe::params::ErrorChoice;
 use synchromesh_rlwe::ring::prime::{MAX_PRIME_BITS, MIN_PRIME_BITS, is_prime, ntt_primes_excluding};
 use synchromesh_rlwe::{LevelPlans, Schedule, Security, SwitchPlan};
@@ -20,7 +20,6 @@ use synchromesh_rlwe::{LevelPlans, Schedule, Security, SwitchPlan};
 use super::embedding;
 use super::scale::Scale;
 use crate::error::{Error, Result};
-use crate::plan::trace::Trace;
 
 /// Levels above the lowest that a chain may have; exact exponents double at each.
 const MAX_LEVELS: usize = 100;
@@ -91,7 +90,6 @@ struct Inner {
     plans: LevelPlans,
     second: Option<SwitchPlan>,
     levels: Vec<Level>,
-    trace: Option<Arc<Trace>>,
 }
 
 /// The scale of a level.
@@ -148,10 +146,11 @@ impl Params {
             error_multiple: "1".to_owned(),
             error: ErrorChoice::Cbd21,
             security: literal.security,
-        })?;
+        })?
+        .with_norm(Norm::Canonical);
         let (plans, second) = (LevelPlans::of(&rlwe, literal.omega)?, SwitchPlan::second(&rlwe)?);
         literal.primes = Some(primes);
-        Ok(Self(Arc::new(Inner { literal, rlwe, plans, second, levels, trace: None })))
+        Ok(Self(Arc::new(Inner { literal, rlwe, plans, second, levels })))
     }
 
     /// The literal, with its primes filled in.
@@ -186,30 +185,18 @@ impl Params {
     pub fn with_plans(&self, plans: impl Into<LevelPlans>) -> Result<Self> {
         let plans = plans.into();
         plans.check(self.rlwe())?;
-        let Inner { literal, rlwe, second, levels, trace, .. } = &*self.0;
+        let Inner { literal, rlwe, second, levels, .. } = &*self.0;
         let (literal, rlwe, second, levels) = (literal.clone(), rlwe.clone(), second.clone(), levels.clone());
-        Ok(Self(Arc::new(Inner { literal, rlwe, plans, second, levels, trace: trace.clone() })))
-    }
-
-    /// The same parameters, writing down the certificate of every ciphertext made under them.
-    pub(crate) fn traced(&self, trace: &Arc<Trace>) -> Self {
-        let Inner { literal, rlwe, plans, second, levels, .. } = &*self.0;
-        let (literal, rlwe, levels) = (literal.clone(), rlwe.clone(), levels.clone());
-        let (plans, second, trace) = (plans.clone(), second.clone(), Some(Arc::clone(trace)));
-        Self(Arc::new(Inner { literal, rlwe, plans, second, levels, trace }))
-    }
-
-    pub(crate) fn trace(&self) -> Option<&Trace> {
-        self.0.trace.as_deref()
+        Ok(Self(Arc::new(Inner { literal, rlwe, plans, second, levels })))
     }
 
     /// The same parameters with another largest probability that an error exceeds what a certificate says.
     #[must_use]
     pub fn with_failure_limit(&self, limit: FailureLimit) -> Self {
-        let Inner { literal, rlwe, plans, second, levels, trace } = &*self.0;
+        let Inner { literal, rlwe, plans, second, levels } = &*self.0;
         let rlwe = rlwe.clone().with_failure_limit(limit);
         let (literal, plans, second, levels) = (literal.clone(), plans.clone(), second.clone(), levels.clone());
-        Self(Arc::new(Inner { literal, rlwe, plans, second, levels, trace: trace.clone() }))
+        Self(Arc::new(Inner { literal, rlwe, plans, second, levels }))
     }
 
     /// The largest probability that an error exceeds what a certificate says, 2^-128 unless another was chosen.

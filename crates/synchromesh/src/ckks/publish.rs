@@ -62,7 +62,7 @@ impl<B: Backend> Context<B> {
         let params = self.params();
         params.rlwe().require_digest(ct.inner().params_digest())?;
         noise::check(params, ct.level(), ct.factor().log2_message, ct.inner().noise())?;
-        ct.inner().noise().require_proven("a release")?;
+        ct.inner().noise().certificate.require_proven("a release")?;
         let (sigma_bits, precision) = self.released(ct, release)?;
         let primes = self.primes_for(ct, f64::from(sigma_bits))?;
         let phase = key.phase_on(self.rlwe(), ct.inner(), &primes)?;

@@ -2,8 +2,9 @@
 
 use std::ops::Deref;
 
-use synchromesh_rlwe::noise::{self, Average, Noise};
+use synchromesh_rlwe::noise::{self, Estimates, Noise};
 use synchromesh_rlwe::ring::{Backend, Cpu};
+use synchromesh_rlwe::{Made, Operation};
 
 use super::{Context, Params, Scheme};
 use crate::error::Result;
@@ -78,23 +79,24 @@ impl<S: Scheme, B: Backend> Ciphertext<S, B> {
     /// The same ciphertext with `noise` added to its certificate.
     pub(crate) fn with_more_noise(self, noise: Noise) -> Self {
         let total = self.inner.noise().plus(noise);
-        Self { inner: self.inner.with_noise(total), header: self.header }
+        Self { inner: self.inner.assume_noise(total), header: self.header }
     }
 
-    /// The same ciphertext with another average case, if one is given.
-    pub(crate) fn with_average(self, average: Option<Average>) -> Self {
-        let Some(average) = average else { return self };
-        let noise = self.inner.noise().with_average(average);
-        Self { inner: self.inner.with_noise(noise), header: self.header }
+    /// The same ciphertext with other estimates of its error.
+    pub(crate) fn with_estimates(self, estimates: Option<Estimates>) -> Self {
+        let noise = self.inner.noise().with_estimates(estimates);
+        Self { inner: self.inner.assume_noise(noise), header: self.header }
     }
 
     /// The ciphertext, unless its certificate leaves no room for correct decryption.
-    pub(crate) fn certified(self, params: &Params<S>) -> Result<Self> {
-        require_room(params, self.inner.noise(), self.level())?;
-        if let Some(trace) = params.trace() {
+    pub(crate) fn certified(self, context: &Context<S, B>, operation: Operation) -> Result<Self> {
+        let (params, level) = (context.params(), self.level());
+        require_room(params, self.inner.noise(), level)?;
+        if let Some(observer) = context.rlwe().observer() {
             let bound = self.inner.noise().bound(params.log_n(), noise::DEFAULT_LOG2_FAILURE);
-            let budget = S::room(params, self.level())? - bound;
-            trace.node(self.level(), self.components(), params.log2_modulus(self.level())?, budget);
+            let (budget, modulus_bits) = (S::room(params, level)? - bound, params.log2_modulus(level)?);
+            let (components, noise_bits) = (self.components(), modulus_bits - budget);
+            observer.made(&Made { operation, level, components, modulus_bits, noise_bits });
         }
         Ok(self)
     }
@@ -132,7 +134,7 @@ impl<'a, S: Scheme, B: Backend> Operand<'a, S, B> {
         if ciphertext.level() == level {
             return Ok(Self::Given(ciphertext));
         }
-        let brought = S::mod_switch_to(context, ciphertext, level)?.certified(context.params())?;
+        let brought = S::mod_switch_to(context, ciphertext, level)?.certified(context, Operation::Descent)?;
         Ok(Self::Brought(brought))
     }
 }

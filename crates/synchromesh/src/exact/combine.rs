@@ -4,7 +4,7 @@ use num_bigint::{BigInt, BigUint};
 use num_traits::One;
 use synchromesh_rlwe::noise::Noise;
 use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly, Threads};
-use synchromesh_rlwe::{Context, SwitchDomain};
+use synchromesh_rlwe::{Context, Operation, SwitchDomain};
 
 use super::context::Secret;
 use super::integers::{centred, log2_biguint, residue};
@@ -139,7 +139,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
             });
         }
         let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), out, level, key, sum.noise)?;
-        self.settled(Ciphertext::new(inner, header).certified(params)?)
+        self.settled(Ciphertext::new(inner, header).certified(self.context(), Operation::Sum)?)
     }
 }
 

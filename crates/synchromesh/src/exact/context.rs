@@ -5,7 +5,7 @@ use std::sync::Arc;
 use num_bigint::{BigInt, BigUint};
 use synchromesh_rlwe::ring::sampler::Seed;
 use synchromesh_rlwe::ring::{Backend, Cpu};
-use synchromesh_rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey, Source};
+use synchromesh_rlwe::{EvaluationKeys, Observer, Operation, PublicKey, Randomness, SecretKey, Source};
 
 use super::ciphertext::require_room;
 use super::rotations::row_element;
@@ -39,12 +39,25 @@ impl<S: Scheme, B: Backend> Context<S, B> {
     /// # Errors
     /// When the device fails.
     pub fn with_backend(params: Params<S>, backend: B) -> Result<Arc<Self>> {
-        let tables = S::tables(&params)?;
-        Self::with_tables(params, backend, tables)
+        Self::observed(params, backend, None)
     }
 
-    pub(crate) fn with_tables(params: Params<S>, backend: B, tables: S::Tables<B>) -> Result<Arc<Self>> {
-        let rlwe = synchromesh_rlwe::Context::with_backend(params.rlwe().clone(), backend);
+    /// As [`Self::with_backend`], watched by an observer.
+    ///
+    /// # Errors
+    /// As [`Self::with_backend`].
+    pub fn observed(params: Params<S>, backend: B, observer: Option<Arc<dyn Observer>>) -> Result<Arc<Self>> {
+        let tables = S::tables(&params)?;
+        Self::with_tables(params, backend, tables, observer)
+    }
+
+    pub(crate) fn with_tables(
+        params: Params<S>,
+        backend: B,
+        tables: S::Tables<B>,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Result<Arc<Self>> {
+        let rlwe = synchromesh_rlwe::Context::observed(params.rlwe().clone(), backend, observer);
         let slots = match BatchEncoder::new(params.t(), params.log_n()) {
             Ok(encoder) => Some(encoder),
             Err(BatchError::NoSlots { .. }) => None,
@@ -260,7 +273,7 @@ impl<S: Scheme, B: Backend> Context<S, B> {
         let (message, noise) = S::message(self, plaintext.poly(), level, &header)?;
         let message = Secret(message);
         let inner = key.encrypt(&self.rlwe, &message.0, level, randomness)?;
-        Ciphertext::new(inner, header).with_more_noise(noise).certified(&self.params)
+        Ciphertext::new(inner, header).with_more_noise(noise).certified(self, Operation::Encryption)
     }
 
     /// Encrypts at the top level under the secret key; the second component is expanded from the seed returned.
@@ -279,7 +292,7 @@ impl<S: Scheme, B: Backend> Context<S, B> {
         let (message, noise) = S::message(self, plaintext.poly(), level, &header)?;
         let message = Secret(message);
         let (inner, seed) = secret.encrypt(&self.rlwe, &message.0, level, randomness)?;
-        Ok((Ciphertext::new(inner, header).with_more_noise(noise).certified(&self.params)?, seed))
+        Ok((Ciphertext::new(inner, header).with_more_noise(noise).certified(self, Operation::Encryption)?, seed))
     }
 
     /// Decrypts two or three components.

@@ -7,7 +7,7 @@ use num_traits::Zero;
 use synchromesh_rlwe::noise::{Average, Noise};
 use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
-use synchromesh_rlwe::{EvaluationKeys, Operand as DomainOperand, SwitchDomain};
+use synchromesh_rlwe::{EvaluationKeys, Operand as DomainOperand, Operation, SwitchDomain};
 
 use super::context::Secret;
 use super::integers::{centred, log2_biguint, residue};
@@ -92,8 +92,11 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let mut sum = a.into_owned(&self.context)?;
         let doubled = twice.then(|| sum.noise().doubled());
         sum.inner_mut().add_assign(self.context.rlwe(), b.inner(), subtract)?;
-        let sum = sum.with_average(doubled.map(|noise| noise.average));
-        self.settled(sum.with_more_noise(S::sum_noise()).certified(self.context.params())?)
+        let sum = match doubled {
+            Some(noise) => sum.with_estimates(noise.estimates),
+            None => sum,
+        };
+        self.settled(sum.with_more_noise(S::sum_noise()).certified(&self.context, Operation::Sum)?)
     }
 
     /// a + b.
@@ -135,7 +138,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         }
         let mut sum = a.duplicate(&self.context)?;
         sum.inner_mut().add_constant_assign(self.context.rlwe(), &message.0)?;
-        sum.with_more_noise(noise.plus(S::sum_noise())).certified(self.context.params())
+        sum.with_more_noise(noise.plus(S::sum_noise())).certified(&self.context, Operation::PlainSum)
     }
 
     /// a + b for a plaintext b.
@@ -168,7 +171,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let parts = a.inner().parts().iter().map(multiply).collect::<Result<_>>()?;
         let noise = self.times_plaintext(a.noise(), b);
         let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), parts, a.level(), a.inner().key(), noise)?;
-        Ciphertext::new(inner, a.header().clone()).certified(params)
+        Ciphertext::new(inner, a.header().clone()).certified(&self.context, Operation::PlainProduct)
     }
 
     /// The error after a product with a plaintext, of public norms or of any coefficients.
@@ -192,7 +195,8 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let size = if c.is_zero() { f64::NEG_INFINITY } else { log2_biguint(c.magnitude()) };
         let product = times_integer(&self.context, a, &c)?;
         let noise = a.noise().times(size).plus(S::product_noise(size));
-        Ciphertext::new(product.with_noise(noise), a.header().clone()).certified(params)
+        Ciphertext::new(product.assume_noise(noise), a.header().clone())
+            .certified(&self.context, Operation::NumberProduct)
     }
 
     /// a b: the tensor product, relinearised; levels are managed automatically.
@@ -212,7 +216,9 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// of this length, and as [`Self::mul`]; a noise error speaks of the whole sum.
     pub fn sum_of_products(&self, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
         let keys = self.switching("relinearisation")?;
-        let product = self.met_pairs(pairs, |pairs| S::multiply(&self.context, self.variant, pairs, keys))?;
+        let product = self.met_pairs(pairs, Operation::Relinearisation, |pairs| {
+            S::multiply(&self.context, self.variant, pairs, keys)
+        })?;
         self.finish_product(self.settled(product)?, pairs)
     }
 
@@ -222,7 +228,8 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// As [`Self::sum_of_products`], keys apart.
     pub fn sum_of_products_no_relin(&self, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
         let keys = self.keys();
-        let product = self.met_pairs(pairs, |pairs| S::tensor(&self.context, self.variant, pairs, keys))?;
+        let product =
+            self.met_pairs(pairs, Operation::Product, |pairs| S::tensor(&self.context, self.variant, pairs, keys))?;
         self.finish_product(product, pairs)
     }
 
@@ -230,6 +237,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     fn met_pairs(
         &self,
         pairs: &[[&Ciphertext<S, B>; 2]],
+        operation: Operation,
         product: impl FnOnce(&[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>>,
     ) -> Result<Ciphertext<S, B>> {
         for operand in pairs.iter().flatten() {
@@ -238,7 +246,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         }
         let met = self.meet(pairs.iter().flatten().copied())?;
         let pairs: Vec<[&Ciphertext<S, B>; 2]> = met.chunks_exact(2).map(|pair| [&*pair[0], &*pair[1]]).collect();
-        product(&pairs)?.certified(self.context.params())
+        product(&pairs)?.certified(&self.context, operation)
     }
 
     fn finish_product(&self, product: Ciphertext<S, B>, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
@@ -272,7 +280,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// [`synchromesh_rlwe::Error::KeysDiffer`] for keys of another secret key, or a noise error.
     pub fn relinearize(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
         let inner = self.switching("relinearisation")?.relinearize(self.context.rlwe(), a.inner())?;
-        self.settled(Ciphertext::new(inner, a.header().clone()).certified(self.context.params())?)
+        self.settled(Ciphertext::new(inner, a.header().clone()).certified(&self.context, Operation::Relinearisation)?)
     }
 
     /// The image under X -> X^g, for any odd g below 2N: the general form of rotations, for coefficient encodings too.
@@ -281,7 +289,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// As [`Self::relinearize`], for the key of g.
     pub fn automorphism(&self, a: &Ciphertext<S, B>, g: usize) -> Result<Ciphertext<S, B>> {
         let inner = self.switching("rotation")?.automorphism(self.context.rlwe(), a.inner(), g)?;
-        Ciphertext::new(inner, a.header().clone()).certified(self.context.params())
+        Ciphertext::new(inner, a.header().clone()).certified(&self.context, Operation::Rotation)
     }
 
     /// Both rows of slots rotated by k, to the left for k > 0.
@@ -308,7 +316,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         }
         let elements = steps.iter().map(|&k| self.context.galois_element(k)).collect::<Result<Vec<_>>>()?;
         let rotated = self.switching("rotation")?.automorphisms_hoisted(self.context.rlwe(), a.inner(), &elements)?;
-        let certify = |inner| Ciphertext::new(inner, a.header().clone()).certified(self.context.params());
+        let certify = |inner| Ciphertext::new(inner, a.header().clone()).certified(&self.context, Operation::Rotation);
         rotated.into_iter().map(certify).collect()
     }
 
@@ -341,7 +349,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         if level == a.level() {
             return self.settled(a.duplicate(&self.context)?);
         }
-        self.settled(S::mod_switch_to(&self.context, a, level)?.certified(self.context.params())?)
+        self.settled(S::mod_switch_to(&self.context, a, level)?.certified(&self.context, Operation::Descent)?)
     }
 
     pub(crate) fn require(&self, a: &Ciphertext<S, B>) -> Result<()> {

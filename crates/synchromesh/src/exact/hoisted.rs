@@ -3,7 +3,7 @@
 use num_bigint::BigInt;
 use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, Noise};
 use synchromesh_rlwe::ring::{Backend, Coeff, Ntt, Poly};
-use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm};
+use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm, Operation};
 
 use super::plaintext::Norms;
 use super::{Ciphertext, Evaluator, Plaintext, Scheme, log2_biguint, signed_residues};
@@ -79,7 +79,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let parts = self.switching("rotation")?.rotated_sum(context.rlwe(), terms, element, level)?;
         let (noise, header) = self.rotated_noise(noises, header, first.level(), level)?;
         let made = synchromesh_rlwe::Ciphertext::new(params.rlwe(), Vec::from(parts), level, first.key(), noise)?;
-        self.settled(Ciphertext::new(made, header).certified(params)?)
+        self.settled(Ciphertext::new(made, header).certified(context, Operation::Rotation)?)
     }
 
     fn budget(&self, noise: Noise, level: usize) -> Result<f64> {

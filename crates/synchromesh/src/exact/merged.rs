@@ -1,5 +1,6 @@
 //! Relinearisation merged with a modulus switch, or with a prime switch: one division by P and whatever leaves.
 
+use synchromesh_rlwe::Operation;
 use synchromesh_rlwe::ring::Backend;
 
 use super::{Ciphertext, Evaluator, Scheme};
@@ -19,6 +20,8 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let switching = self.switching("relinearisation")?;
         let inner = switching.relinearize_to(context.rlwe(), a.inner(), level)?;
         let (header, noise) = S::lowered(params, a.header(), a.level(), level)?;
-        self.settled(Ciphertext::new(inner, header).with_more_noise(noise).certified(params)?)
+        self.settled(
+            Ciphertext::new(inner, header).with_more_noise(noise).certified(context, Operation::Relinearisation)?,
+        )
     }
 }

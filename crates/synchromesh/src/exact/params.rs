@@ -14,7 +14,6 @@ use synchromesh_rlwe::{LevelPlans, Schedule, Security, SwitchPlan};
 use super::Scheme;
 use crate::error::{Error, Result};
 use crate::plain_modulus::PlainModulus;
-use crate::plan::trace::Trace;
 
 /// Primes by value, as a plan file lists them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -63,7 +62,6 @@ struct Inner {
     rlwe: synchromesh_rlwe::Params,
     plans: LevelPlans,
     second: Option<SwitchPlan>,
-    trace: Option<Arc<Trace>>,
 }
 
 /// Checked, immutable parameters of the scheme S; cheap to clone.
@@ -136,7 +134,7 @@ impl<S: Scheme> Params<S> {
         })?;
         let (plans, second) = (LevelPlans::of(&rlwe, literal.omega)?, SwitchPlan::second(&rlwe)?);
         let literal = ParamsLiteral { primes: Some(primes), ..literal };
-        Ok(Self(Arc::new(Inner { literal, t, rlwe, plans, second, trace: None }), PhantomData))
+        Ok(Self(Arc::new(Inner { literal, t, rlwe, plans, second }), PhantomData))
     }
 
     /// The literal, with the primes that were chosen.
@@ -177,21 +175,9 @@ impl<S: Scheme> Params<S> {
     pub fn with_plans(&self, plans: impl Into<LevelPlans>) -> Result<Self> {
         let plans = plans.into();
         plans.check(self.rlwe())?;
-        let Inner { literal, t, rlwe, second, trace, .. } = &*self.0;
+        let Inner { literal, t, rlwe, second, .. } = &*self.0;
         let (literal, t, rlwe, second) = (literal.clone(), t.clone(), rlwe.clone(), second.clone());
-        Ok(Self(Arc::new(Inner { literal, t, rlwe, plans, second, trace: trace.clone() }), PhantomData))
-    }
-
-    /// The same parameters, writing down the certificate of every ciphertext made under them.
-    pub(crate) fn traced(&self, trace: &Arc<Trace>) -> Self {
-        let Inner { literal, t, rlwe, plans, second, .. } = &*self.0;
-        let (literal, t, rlwe) = (literal.clone(), t.clone(), rlwe.clone());
-        let (plans, second, trace) = (plans.clone(), second.clone(), Some(Arc::clone(trace)));
-        Self(Arc::new(Inner { literal, t, rlwe, plans, second, trace }), PhantomData)
-    }
-
-    pub(crate) fn trace(&self) -> Option<&Trace> {
-        self.0.trace.as_deref()
+        Ok(Self(Arc::new(Inner { literal, t, rlwe, plans, second }), PhantomData))
     }
 
     /// The same parameters with another largest probability of a wrong decryption, which decides what is refused.
@@ -202,9 +188,9 @@ impl<S: Scheme> Params<S> {
 
     /// The same with other parameters of ring learning with errors that have the same digest.
     fn with_rlwe(&self, rlwe: synchromesh_rlwe::Params) -> Self {
-        let Inner { literal, t, plans, second, trace, .. } = &*self.0;
+        let Inner { literal, t, plans, second, .. } = &*self.0;
         let (literal, t, plans, second) = (literal.clone(), t.clone(), plans.clone(), second.clone());
-        Self(Arc::new(Inner { literal, t, rlwe, plans, second, trace: trace.clone() }), PhantomData)
+        Self(Arc::new(Inner { literal, t, rlwe, plans, second }), PhantomData)
     }
 
     /// The largest probability of a wrong decryption, 2^-128 unless another was chosen.

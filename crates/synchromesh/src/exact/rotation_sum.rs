@@ -2,9 +2,9 @@
 
 use num_bigint::{BigInt, BigUint};
 use num_traits::One;
-use synchromesh_rlwe::Source;
 use synchromesh_rlwe::noise::Noise;
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
+use synchromesh_rlwe::{Operation, Source};
 
 use super::plaintext::Norms;
 use super::{Ciphertext, Evaluator, Scheme, lift};
@@ -74,6 +74,6 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         }
         let key = first.inner().key();
         let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), Vec::from(parts), level, key, Noise::ZERO)?;
-        Ciphertext::new(inner.with_noise(total), first.header().clone()).certified(params)
+        Ciphertext::new(inner.assume_noise(total), first.header().clone()).certified(context, Operation::Rotation)
     }
 }

@@ -1,5 +1,6 @@
 //! The second secret key: results below the leading levels go under it, operands meet under one key.
 
+use synchromesh_rlwe::Operation;
 use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::Backend;
 
@@ -14,7 +15,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         match self.keys().filter(lower) {
             Some(switching) if a.components() == 2 => {
                 let inner = switching.rekey(self.context().rlwe(), a.inner())?;
-                Ciphertext::new(inner, a.header().clone()).certified(params)
+                Ciphertext::new(inner, a.header().clone()).certified(self.context(), Operation::Rekeying)
             }
             _ => Ok(a),
         }

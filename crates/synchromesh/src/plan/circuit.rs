@@ -57,7 +57,7 @@ impl Description {
             let params = exact::Params::<S>::new(literal)?;
             let device = recorder(params.rlwe());
             let trace = Trace::new(device.reader());
-            let context = exact::Context::with_backend(params.traced(&trace), device)?;
+            let context = exact::Context::observed(params, device, Some(Trace::observer(&trace)))?;
             let mut randomness = Randomness::insecure_from_number(0);
             let (secret, public) = context.generate_keys(&mut randomness)?;
             let keys = context.generate_evaluation_keys(&secret, &keyed(plan, steps), &mut randomness)?;
@@ -93,7 +93,7 @@ impl Description {
             let params = plan.ckks()?;
             let device = recorder(params.rlwe());
             let trace = Trace::new(device.reader());
-            let context = ckks::Context::with_backend(params.traced(&trace), device)?;
+            let context = ckks::Context::observed(params, device, Some(Trace::observer(&trace)))?;
             let mut randomness = Randomness::insecure_from_number(0);
             let (secret, public) = context.generate_keys(&mut randomness)?;
             let keys = context.generate_evaluation_keys(&secret, &keyed(plan, steps), &mut randomness)?;

@@ -165,24 +165,30 @@ impl<'a, S: Scheme> Exact<'a, S> {
 
     /// Bits of noise left when the circuit has run without data, or none when a certificate fails.
     fn budget(&self, params: &Params<S>, switches: usize) -> Result<Option<f64>> {
-        match self.run(params, dry(params.rlwe()), switches, || ()) {
+        match self.run(params, dry(params.rlwe()), switches, None) {
             Ok(budget) => Ok((budget > 0.0).then_some(budget)),
             Err(e) if too_small(&e) => Ok(None),
             Err(e) => Err(e),
         }
     }
 
-    /// Runs the circuit on a device; `start` is called when all keys are made.
-    fn run<B: Backend>(&self, params: &Params<S>, device: B, switches: usize, start: impl FnOnce()) -> Result<f64> {
+    /// Runs the circuit on a device; `trace` gets what happens once all keys are made.
+    fn run<B: Backend>(
+        &self,
+        params: &Params<S>,
+        device: B,
+        switches: usize,
+        trace: Option<&Arc<Trace>>,
+    ) -> Result<f64> {
         let description = self.description;
-        let context = Context::<S, _>::with_backend(params.clone(), device)?;
+        let context = Context::<S, _>::observed(params.clone(), device, trace.map(Trace::observer))?;
         let mut randomness = Randomness::insecure_from_number(0);
         let (secret, public) = context.generate_keys(&mut randomness)?;
         let rotates = !description.rotations.is_empty();
         let rotations = if rotates { Rotations::by([1]) } else { Rotations::none() };
         let keys = context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?;
         let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
-        start();
+        trace.inspect(|trace| trace.restart());
         let message = context.encode_coefficients(&[1i64][..])?;
         let x = described(&evaluator, description, switches, context.encrypt(&public, &message, &mut randomness)?)?;
         context.noise_budget(&x)
@@ -277,7 +283,7 @@ impl<S: Scheme> Family for Exact<'_, S> {
     fn trace(&self, params: &Params<S>, switches: usize) -> Result<Traced> {
         let device = recorder(params.rlwe());
         let trace = Trace::new(device.reader());
-        self.run(&params.traced(&trace), device, switches, || trace.restart())?;
+        self.run(params, device, switches, Some(&trace))?;
         Ok(trace.take())
     }
 }

@@ -18,7 +18,7 @@
 //! certificates say of the circuit, run on no data with one level dropped before every product
 //! ([`bgv::Management::STATIC`]).
 
-use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, DigitSize, Noise, gadget, rounding};
+use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, DigitSize, Noise, Norm, gadget, rounding};
 use synchromesh_rlwe::ring::rns::Overflow;
 use synchromesh_rlwe::{EvaluationKeys, PrimeSwitching, Randomness, Schedule, Security, Source};
 
@@ -140,8 +140,9 @@ impl Noises {
             }
             NoiseModel::Certified => {
                 let digits = vec![DigitSize { log2: LOG2_DIGIT, primes: digit, errors: 1 }; omega];
-                let switch = rounding(n, 2).plus(bgv_noise::message_switch());
-                (switch, rounding(n, 2), gadget(n, sigma, &digits, 0.0, Overflow::Round).plus(rounding(n, 2)))
+                let rounding = rounding(n, 2, Norm::Coefficients);
+                let switch = rounding.plus(bgv_noise::message_switch());
+                (switch, rounding, gadget(n, sigma, &digits, 0.0, Overflow::Round).plus(rounding))
             }
         };
         Self { model, log_n, log2_t, switch, fresh, key_switch }

@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use synchromesh_rlwe::ring::ledger::{Entries, LedgerReader, Operation};
+use synchromesh_rlwe::ring::ledger::{Entries, LedgerReader};
+use synchromesh_rlwe::{Made, Observer};
 
 use crate::cost::Profile;
 use crate::error::Result;
@@ -13,7 +14,7 @@ use crate::error::Result;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
-    /// What made it, by what the device was asked for: "encryption", "product", "relinearisation", "rotation", ..
+    /// What made it: an [`Operation`](synchromesh_rlwe::Operation) in words.
     pub operation: String,
     /// Its level.
     pub level: usize,
@@ -60,31 +61,19 @@ pub(crate) struct Trace {
     traced: Mutex<Traced>,
 }
 
-impl std::fmt::Debug for Trace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.lock().nodes.fmt(f)
-    }
-}
-
 impl Trace {
     /// Of a circuit that runs on the device of this ledger.
     pub(crate) fn new(ledger: LedgerReader) -> Arc<Self> {
         Arc::new(Self { ledger, traced: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Traced> {
-        self.traced.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The trace as what watches a context.
+    pub(crate) fn observer(self: &Arc<Self>) -> Arc<dyn Observer> {
+        Arc::<Self>::clone(self)
     }
 
-    /// A ciphertext was made, whose error could grow by so many bits.
-    pub(crate) fn node(&self, level: usize, components: usize, modulus_bits: f64, budget: f64) {
-        let (entries, peak) = self.ledger.take();
-        let mut traced = self.lock();
-        let before = traced.nodes.last().map(|node| node.level);
-        let operation = name(&entries, components, before.is_some_and(|before| level < before)).to_owned();
-        let (noise_bits, bytes) = (modulus_bits - budget, peak as u64);
-        traced.nodes.push(Node { operation, level, components, modulus_bits, noise_bits, bytes, predicted_ms: None });
-        traced.asked.push((entries, peak));
+    fn lock(&self) -> MutexGuard<'_, Traced> {
+        self.traced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets what was written so far: keys and encryptions, say.
@@ -99,36 +88,13 @@ impl Trace {
     }
 }
 
-/// The name of what a device was asked for.
-fn name(entries: &Entries, components: usize, descends: bool) -> &'static str {
-    let any = |operations: &[Operation]| entries.iter().any(|((operation, _), _)| operations.contains(operation));
-    let permutes = |operations: &[Operation]| {
-        entries.iter().any(|((operation, _), tally)| operations.contains(operation) && tally.work.extra > 0)
-    };
-    let gadget =
-        [Operation::InnerProduct, Operation::GadgetProduct, Operation::GadgetProductCoeff, Operation::GadgetSums];
-    let rotates = any(&[Operation::PermuteCoeff, Operation::PermuteSlots])
-        || permutes(&[Operation::SlotSums, Operation::GadgetSums]);
-    if any(&gadget) {
-        return if rotates { "rotation" } else { "relinearisation" };
-    }
-    // Fresh secrets and errors: more polynomials reduced than multiplied. A plaintext is one polynomial.
-    let rows = |wanted: &[Operation]| -> u64 {
-        entries.iter().filter(|((operation, _), _)| wanted.contains(operation)).map(|(_, tally)| tally.work.rows).sum()
-    };
-    if rows(&[Operation::ReduceSigned]) > rows(&[Operation::Mul, Operation::MulAcc]) && components == 2 {
-        return if any(&[Operation::Mul, Operation::MulAcc]) { "encryption" } else { "sum with a plaintext" };
-    }
-    if components == 3 && any(&[Operation::Tensor, Operation::Mul, Operation::MulAcc]) {
-        return "product";
-    }
-    if any(&[Operation::Mul, Operation::MulAcc]) {
-        return "product with a plaintext";
-    }
-    match () {
-        () if descends => "switch to a lower level",
-        () if any(&[Operation::MulScalar, Operation::MulScalarAcc]) => "product with a number",
-        () if any(&[Operation::Add, Operation::SumInto]) => "sum",
-        () => "copy",
+impl Observer for Trace {
+    fn made(&self, made: &Made) {
+        let (entries, peak) = self.ledger.take();
+        let Made { operation, level, components, modulus_bits, noise_bits } = *made;
+        let (operation, bytes) = (operation.to_string(), peak as u64);
+        let mut traced = self.lock();
+        traced.nodes.push(Node { operation, level, components, modulus_bits, noise_bits, bytes, predicted_ms: None });
+        traced.asked.push((entries, peak));
     }
 }

@@ -57,16 +57,16 @@ fn every_operation<A: MatrixArithmetic>(
             ("tensors", e.settle_product(&e.sum_of_tensors(&[[y, y], [x, y]]).unwrap()).unwrap()),
         ]
     };
-    assert!(noise(told).is_on_word() && !noise(own).is_on_word());
+    assert!(noise(told).certificate.is_on_word() && !noise(own).certificate.is_on_word());
     for (what, result) in made(told, own) {
-        assert!(noise(&result).is_on_word(), "{what} forgets");
+        assert!(noise(&result).certificate.is_on_word(), "{what} forgets");
     }
     for (what, result) in made(own, own) {
-        assert!(!noise(&result).is_on_word(), "{what} of what is proven");
+        assert!(!noise(&result).certificate.is_on_word(), "{what} of what is proven");
     }
     // From the other side.
     for (what, result) in [("sum", e.add(own, told)), ("product", e.mul(own, told))] {
-        assert!(noise(&result.unwrap()).is_on_word(), "{what} forgets");
+        assert!(noise(&result.unwrap()).certificate.is_on_word(), "{what} forgets");
     }
 }
 
@@ -109,7 +109,7 @@ where
     every_operation(&evaluator, &y, &told, exact::Ciphertext::noise);
     let key = EnvelopeKey::random().unwrap();
     let sealed = x.to_bytes(&context, Some(&key)).unwrap();
-    assert!(!read(&sealed, Trust::Envelope(&key)).unwrap().noise().is_on_word());
+    assert!(!read(&sealed, Trust::Envelope(&key)).unwrap().noise().certificate.is_on_word());
     assert_eq!(read(&forged(sealed), Trust::Envelope(&key)).err().unwrap().kind(), "not_authentic");
     let plain = forged(x.to_bytes(&context, None).unwrap());
     assert_eq!(read(&plain, Trust::Envelope(&key)).err().unwrap().kind(), "envelope_mismatch");
@@ -137,7 +137,7 @@ fn ckks_remembers_and_believes_no_forgery() {
     every_operation(&f.evaluator, &y, &told, |x| x.inner().noise());
     let key = EnvelopeKey::random().unwrap();
     let sealed = x.to_bytes(&f.context, Some(&key)).unwrap();
-    assert!(!read(&sealed, Trust::Envelope(&key)).unwrap().inner().noise().is_on_word());
+    assert!(!read(&sealed, Trust::Envelope(&key)).unwrap().inner().noise().certificate.is_on_word());
     assert_eq!(read(&forged(sealed), Trust::Envelope(&key)).err().unwrap().kind(), "not_authentic");
     let plain = forged(x.to_bytes(&f.context, None).unwrap());
     assert_eq!(read(&plain, Trust::Nothing).err().unwrap().kind(), "unknown_noise");

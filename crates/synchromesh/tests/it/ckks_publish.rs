@@ -136,6 +136,6 @@ fn what_cannot_be_released_is_refused() {
 fn a_certificate_nobody_believes_allows_no_release() {
     let (f, _, ct) = setup();
     let (inner, header) = ct.into_parts();
-    let doubted = Ciphertext::from_parts(&f.context, inner.with_noise(synchromesh::rlwe::Noise::UNKNOWN), header);
+    let doubted = Ciphertext::from_parts(&f.context, inner.assume_noise(synchromesh::rlwe::Noise::UNKNOWN), header);
     assert_eq!(doubted.err().map(|e| e.kind()), Some("unknown_noise"));
 }

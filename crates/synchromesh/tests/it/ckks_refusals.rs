@@ -8,7 +8,7 @@ use synchromesh::ckks::{
     Ciphertext, Complex64, Context, Evaluator, Header, Mode, Params, ParamsLiteral, Plaintext, Rotations, Scale,
 };
 use synchromesh::rlwe::ring::sampler::Seed;
-use synchromesh::rlwe::{Error as RlweError, Noise, Randomness};
+use synchromesh::rlwe::{Certificate, Error as RlweError, Randomness};
 
 fn small(seed: u64) -> Fixture {
     fixture(literal(10, 40, &[55, 40, 40], &[50, 50]), seed)
@@ -192,7 +192,7 @@ fn headers_are_checked_when_a_ciphertext_is_put_together() {
     }
     assert_eq!(refused(with(Header { bound: 1e80, ..good.clone() })).kind(), "noise");
     let (inner, header) = cx.into_parts();
-    let broken = inner.with_noise(Noise::bounded(1.0).with_certificate(f64::NAN, 0.0));
+    let broken = inner.assume_noise(Certificate::gaussian(f64::NAN).into());
     assert_eq!(refused(Ciphertext::from_parts(&f.context, broken, header)).kind(), "header");
 }
 

@@ -38,7 +38,7 @@ fn exact_round_trip<S: Scheme>() {
         let bytes = ct.to_bytes(&context, None).unwrap();
         let read = exact::Ciphertext::<S>::from_bytes(&context, &bytes, Some(secret.id()), Trust::Certificate).unwrap();
         assert_eq!((read.header(), read.level()), (ct.header(), ct.level()));
-        let growth = read.noise().sigma - ct.noise().sigma;
+        let growth = read.noise().certificate.sigma - ct.noise().certificate.sigma;
         assert!((0.0..0.01).contains(&growth), "certificates are rounded up: {growth}");
         assert_eq!(context.decrypt(&secret, &read).unwrap(), context.decrypt(&secret, ct).unwrap());
         assert_eq!(read.to_bytes(&context, None).unwrap(), bytes);

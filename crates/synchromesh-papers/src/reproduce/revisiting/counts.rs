@@ -59,7 +59,7 @@ impl Counted {
         let plaintext = self.context.encode(&[1u64, 2, 3])?;
         let fresh = self.context.encrypt_by(how, &self.public, &plaintext, top, &mut self.randomness)?;
         let noise = Noise::at_most(log2);
-        let inner = fresh.inner().duplicate(self.context.rlwe())?.with_noise(noise);
+        let inner = fresh.inner().duplicate(self.context.rlwe())?.assume_noise(noise);
         Ok(Ciphertext::from_parts(self.context.params(), inner, ())?)
     }
 

@@ -330,7 +330,7 @@ fn rounding_attains_its_bound_where_it_is_all_on_one_frequency() {
         let encoded = embedding.encode(&slots, scale, bound).unwrap();
         let found = embedding.decode(&divided(&encoded, scale)).unwrap();
         let off = slots.iter().zip(&found).map(|(a, b)| distance(*a, *b)).fold(0.0, f64::max) * scale.to_f64();
-        let most = crate::ckks::noise::encoding(log_n, 20.0, bound).remainder;
+        let most = crate::ckks::noise::encoding(log_n, 20.0, bound).certificate.remainder;
         assert!((0.97..1.0).contains(&(off / most.exp2())), "2^{log_n}: {off} of {}", most.exp2());
     }
 }

@@ -2,12 +2,11 @@
 
 use num_traits::ToPrimitive;
 use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::Noise;
 use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Ring};
+use synchromesh_rlwe::{Noise, Operation};
 
 use super::{Evaluator, Held};
 use crate::ckks::ciphertext::Ciphertext;
-use crate::ckks::noise;
 use crate::ckks::scale::Scale;
 use crate::error::{Error, Result};
 
@@ -28,9 +27,9 @@ impl<B: Backend> Evaluator<B> {
             return Err(self.no_level(1, 0));
         }
         let dropped = params.at(x.level())?.dropped.clone();
-        let noise = self.rescaled_noise(x.inner())?;
         let inner = x.inner().mod_switch_to(self.context.rlwe(), x.level() - 1)?;
-        self.settled(self.finish(inner, noise, x.scale().over(&dropped)?, x.bound())?)
+        let noise = inner.noise();
+        self.settled(self.finish(Operation::Descent, inner, noise, x.scale().over(&dropped)?, x.bound())?)
     }
 
     /// The next lower level; see [`Self::mod_switch_to`].
@@ -125,7 +124,7 @@ impl<B: Backend> Evaluator<B> {
         if !self.auto() && to.without(active).is_empty() {
             let inner = x.inner().drop_to(context, level)?;
             let noise = inner.noise();
-            return Ok(Held::Made(self.finish(inner, noise, x.scale().clone(), x.bound())?));
+            return Ok(Held::Made(self.finish(Operation::Descent, inner, noise, x.scale().clone(), x.bound())?));
         }
         let target = if self.auto() { &params.at(level)?.scale } else { x.scale() };
         let through = through(ring, active, to, next);
@@ -134,12 +133,18 @@ impl<B: Backend> Evaluator<B> {
         let factor = target.times(&quotient)?.over(x.scale())?.to_integer()?;
         let size = factor.to_f64().unwrap_or(f64::INFINITY);
         let noise = x.inner().noise().times(size.log2()).times(-(ring.log2(&through) - ring.log2(to)));
-        let rounding = noise::rounded(params.n(), params.log_n(), x.inner().parts().len());
+        let rounding = params.rlwe().rounding_noise(x.inner().parts().len());
         let inner = x.inner().scale_to(context, &through, &factor, level)?;
         // The true scale is the target's times 1 + d with |d| at most 1/2 over the factor.
         let log2 = if self.auto() { params.at(level)?.log2 } else { x.log2_scale() };
         let deviation = Noise::bounded(0.6 / size).times(log2 + x.bound().log2());
-        Ok(Held::Made(self.finish(inner, noise.plus_switching(rounding).plus(deviation), target.clone(), x.bound())?))
+        Ok(Held::Made(self.finish(
+            Operation::Descent,
+            inner,
+            noise.plus_switching(rounding).plus(deviation),
+            target.clone(),
+            x.bound(),
+        )?))
     }
 
     /// Every component times a constant given by its residues.
@@ -156,15 +161,6 @@ impl<B: Backend> Evaluator<B> {
             part.mul_scalar_assign(self.context.rlwe().backend(), residues)?;
         }
         Ok(rlwe::Ciphertext::new(params, parts, level, key, noise)?)
-    }
-
-    /// The certificate after dividing by what the step to the next level divides by.
-    fn rescaled_noise(&self, ct: &rlwe::Ciphertext<B, Ntt>) -> Result<Noise> {
-        let params = self.context.params();
-        let rlwe = params.rlwe();
-        let dropped = rlwe.ring().log2(rlwe.level(ct.level())?) - rlwe.ring().log2(rlwe.level(ct.level() - 1)?);
-        let rounding = noise::rounded(params.n(), params.log_n(), ct.parts().len());
-        Ok(ct.noise().times(-dropped).plus_switching(rounding))
     }
 }
 

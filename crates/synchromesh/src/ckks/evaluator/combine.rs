@@ -2,8 +2,8 @@
 
 use num_bigint::BigInt;
 use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::Noise;
 use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly, Threads};
+use synchromesh_rlwe::{Noise, Operation};
 
 use super::Evaluator;
 use super::plain::{INTEGER_LIMIT, finite, modulus_above, rounded_multiple};
@@ -72,7 +72,8 @@ impl<B: Backend> Evaluator<B> {
         let scale = if integral { own.scale.clone() } else { own.square.clone() };
         let params = self.context.params().rlwe();
         let inner = rlwe::Ciphertext::new(params, sum.parts, level, key, sum.noise)?;
-        let mut out = self.finish(inner, sum.noise, scale, sum.bound)?;
+        let operation = if terms.products.is_empty() { Operation::Sum } else { Operation::Product };
+        let mut out = self.finish(operation, inner, sum.noise, scale, sum.bound)?;
         match terms.constant.filter(|c| !c.is_zero()) {
             Some(Coefficient::All(c)) => out = self.add_scalar(&out, *c)?,
             Some(Coefficient::Slots(values)) => {
@@ -134,7 +135,7 @@ impl<B: Backend> Evaluator<B> {
                 for (sum, part) in sum.parts.iter_mut().zip(x.inner().parts()) {
                     sum.mul_acc(backend, part, &encoded.poly)?;
                 }
-                let error = self.context.encoding_noise(level.log2, bound).remainder;
+                let error = self.context.encoding_noise(level.log2, bound).certificate.remainder;
                 let noise =
                     noise::plain_product(x.factor(), Public::Vector, level.log2 + bound.log2(), error, self.log_n());
                 (None, noise, bound)

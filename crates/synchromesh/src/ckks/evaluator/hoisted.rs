@@ -3,7 +3,7 @@
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::noise::log2_add;
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
-use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm, Noise};
+use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm, Noise, Operation};
 
 use super::Evaluator;
 use crate::circuits::{Levels, Mask, MatrixArithmetic, require_mask};
@@ -49,25 +49,24 @@ impl<B: Backend> Evaluator<B> {
         let inner: Vec<HoistedTerm<'_, B>> = terms.iter().map(|(x, f)| (&x.inner, f.map(|f| &f.0))).collect();
         let switching = self.switching("rotation")?;
         let parts = Vec::from(switching.rotated_sum(context, &inner, self.context.galois_element(k), level)?);
-        let (key, log_n) = (first.inner.key(), self.log_n());
-        let switched = |to| Ok::<_, Error>(noise::switched(switching.noise_under(context, key, from, to)?, log_n));
-        let added = switched(from)?;
+        let key = first.inner.key();
+        let added = switching.noise_under(context, key, from, from)?;
         let bounds = terms.iter().map(|(x, _)| x.header.bound);
         let made = |noise| rlwe::Ciphertext::new(params.rlwe(), parts, level, key, noise);
         if !weighted {
             let noise = terms.iter().fold(added, |sum, (x, _)| sum.plus(x.inner.noise().plus_switching(added)));
-            return self.finish(made(noise)?, noise, own.scale.clone(), bounds.sum());
+            return self.finish(Operation::Rotation, made(noise)?, noise, own.scale.clone(), bounds.sum());
         }
         let bound = bounds.fold(0.0, f64::max);
         let rotated = terms.iter().map(|(x, _)| x.inner.noise()).fold(Noise::ZERO, Noise::either).plus_switching(added);
-        let rounding = |size: f64| self.context.encoding_noise(own.log2, size).remainder;
+        let rounding = |size: f64| self.context.encoding_noise(own.log2, size).certificate.remainder;
         let sizes = terms.iter().filter_map(|(_, factor)| factor.map(|(_, size)| rounding(*size)));
         let errors = sizes.fold(f64::NEG_INFINITY, log2_add);
         let message = own.log2 + bound.log2();
         let noise = rotated.times(log2_add(own.log2, errors)).plus(Noise::at_most(message + errors)).plus(added);
         noise::check(params, from, message + own.log2, noise)?;
-        let noise = noise.times(-own.dropped.log2()).plus_switching(switched(level)?);
-        self.settled(self.finish(made(noise)?, noise, own.square.over(&own.dropped)?, bound)?)
+        let noise = noise.times(-own.dropped.log2()).plus_switching(switching.noise_under(context, key, from, level)?);
+        self.settled(self.finish(Operation::Rotation, made(noise)?, noise, own.square.over(&own.dropped)?, bound)?)
     }
 }
 

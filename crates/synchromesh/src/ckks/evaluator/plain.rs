@@ -2,7 +2,8 @@
 
 use num_bigint::{BigInt, BigUint};
 use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::Noise;
+use synchromesh_rlwe::Operation;
+use synchromesh_rlwe::noise::{Certificate, Estimates, Noise};
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 
 use super::Evaluator;
@@ -60,7 +61,7 @@ impl<B: Backend> Evaluator<B> {
             parts[0].add_assign(backend, poly)?;
         }
         let inner = rlwe::Ciphertext::new(params.rlwe(), parts, level, key, noise)?;
-        self.finish(inner, noise, header.scale, header.bound + bound)
+        self.finish(Operation::PlainSum, inner, noise, header.scale, header.bound + bound)
     }
 
     /// x m, slot by slot; in automatic mode rescaled, and the plaintext encoded at the scale that makes the result the
@@ -78,11 +79,11 @@ impl<B: Backend> Evaluator<B> {
         let backend = self.context.rlwe().backend();
         let product = |part: &Poly<B, Ntt>| Ok(part.mul(backend, &encoded.poly)?);
         let parts = x.inner().parts().iter().map(product).collect::<Result<_>>()?;
-        let error = self.context.encoding_noise(level.log2, m.bound()).remainder;
+        let error = self.context.encoding_noise(level.log2, m.bound()).certificate.remainder;
         let noise =
             noise::plain_product(x.factor(), Public::Vector, level.log2 + m.bound().log2(), error, self.log_n());
         let inner = rlwe::Ciphertext::new(params.rlwe(), parts, x.level(), x.inner().key(), noise)?;
-        self.after_plain(inner, noise, x.scale().times(&level.scale)?, x.bound() * m.bound())
+        self.after_plain(Operation::PlainProduct, inner, noise, x.scale().times(&level.scale)?, x.bound() * m.bound())
     }
 
     /// x c for one public number. An integer of absolute value up to 2^40 is exact and uses no level; other real
@@ -103,7 +104,7 @@ impl<B: Backend> Evaluator<B> {
             let noise = x.inner().noise().times(c.re.abs().log2());
             let (inner, header) = x.duplicate(&self.context)?.into_parts();
             let inner = self.times_residues(inner, &residues, noise)?;
-            return self.finish(inner, noise, header.scale, header.bound * c.re.abs());
+            return self.finish(Operation::NumberProduct, inner, noise, header.scale, header.bound * c.re.abs());
         }
         self.require_level_for_product(x, x)?;
         let x = self.settle(x)?;
@@ -113,7 +114,7 @@ impl<B: Backend> Evaluator<B> {
         let noise = noise::plain_product(x.factor(), Public::Scalar, size, error.log2(), self.log_n());
         let residues = self.residues(x.level(), &integer)?;
         let inner = self.times_residues(x.inner().duplicate(self.context.rlwe())?, &residues, noise)?;
-        self.after_plain(inner, noise, x.scale().times(&level.scale)?, x.bound() * c.re.abs())
+        self.after_plain(Operation::NumberProduct, inner, noise, x.scale().times(&level.scale)?, x.bound() * c.re.abs())
     }
 
     /// x + c for one public number in every slot.
@@ -132,21 +133,24 @@ impl<B: Backend> Evaluator<B> {
         let residues = self.residues(x.level(), &integer)?;
         let words: Vec<u64> = residues.iter().flat_map(|&r| std::iter::repeat_n(r, params.n())).collect();
         let poly = Poly::from_words(self.context.rlwe().backend(), params.rlwe().level(x.level())?, &words)?;
-        let added = Noise::bounded(error);
         let message = 2.0 * (x.log2_scale() + c.re.abs().log2()) - f64::from(params.log_n());
-        let added = added.with_average(added.average.with_message(message));
+        let certificate = Certificate::at_most(error.log2());
+        let uniform = Estimates::uniform(error.log2());
+        let estimates = Estimates { average: uniform.average.with_message(message), ..uniform };
+        let added = Noise { certificate, estimates: Some(estimates) };
         self.plus_polynomial(x, &poly, false, added, c.re.abs())
     }
 
     /// A product with a plaintext, rescaled in automatic mode.
     fn after_plain(
         &self,
+        operation: Operation,
         inner: rlwe::Ciphertext<B, Ntt>,
         noise: Noise,
         scale: Scale,
         bound: f64,
     ) -> Result<Ciphertext<B>> {
-        let product = self.finish(inner, noise, scale, bound)?;
+        let product = self.finish(operation, inner, noise, scale, bound)?;
         if self.auto() { self.rescale(&product) } else { Ok(product) }
     }
 

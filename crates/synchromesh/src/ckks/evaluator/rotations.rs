@@ -1,9 +1,9 @@
 //! Sums of rotations times public vectors in one pass, with their certificate; rotation keys that are missing.
 
 use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::noise::log2_add;
+use synchromesh_rlwe::noise::{Estimates, log2_add};
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
-use synchromesh_rlwe::{Noise, Source};
+use synchromesh_rlwe::{Noise, Operation, Source};
 
 use super::combine::largest;
 use super::{Evaluator, Held};
@@ -68,11 +68,8 @@ impl<B: Backend> Evaluator<B> {
             return Err(self.no_level(1, 0));
         }
         let to = level - usize::from(weighted);
-        let log_n = self.log_n();
         let key = first.inner().key();
-        let switched =
-            |from, to| Ok::<_, Error>(noise::switched(switching.noise_under(context, key, from, to)?, log_n));
-        let added = switched(level, level)?;
+        let added = switching.noise_under(context, key, level, level)?;
         let worst = |a: Noise, x: &Held<'_, B>| a.worse(x.inner().noise());
         let rotated = inputs.iter().fold(first.inner().noise(), worst).moved().plus_switching(added);
         let bound = inputs.iter().map(|x| x.bound()).fold(0.0, f64::max);
@@ -83,11 +80,13 @@ impl<B: Backend> Evaluator<B> {
         if !weighted {
             let count = sum.terms.iter().flatten().count() as f64;
             // Rotations of one error are independent in the average case.
-            let average = rotated.average.times(count.log2() / 2.0);
-            let noise = rotated.times(count.log2()).with_average(average).plus(giants).plus(added);
-            return self.finish(made(noise)?, noise, own.scale.clone(), bound * count);
+            let estimated =
+                |e: Estimates| Estimates { average: e.average.times(count.log2() / 2.0), ..e.times(count.log2()) };
+            let rotated = rotated.times(count.log2()).with_estimates(rotated.estimates.map(estimated));
+            let noise = rotated.plus(giants).plus(added);
+            return self.finish(Operation::Rotation, made(noise)?, noise, own.scale.clone(), bound * count);
         }
-        let rounding = |bound: &f64| self.context.encoding_noise(own.log2, *bound).remainder;
+        let rounding = |bound: &f64| self.context.encoding_noise(own.log2, *bound).certificate.remainder;
         let sizes = sum.terms.iter().flatten().map(|(_, size)| size.as_ref().map_or(f64::NEG_INFINITY, rounding));
         let errors = sizes.fold(f64::NEG_INFINITY, log2_add);
         let message = own.log2 + bound.log2();
@@ -96,7 +95,13 @@ impl<B: Backend> Evaluator<B> {
             .plus(Noise::at_most(message + errors))
             .plus(giants);
         noise::check(params, level, message + own.log2 + sum.gain.log2(), noise)?;
-        let noise = noise.times(-own.dropped.log2()).plus_switching(switched(level, to)?);
-        self.settled(self.finish(made(noise)?, noise, own.square.over(&own.dropped)?, bound * sum.gain)?)
+        let noise = noise.times(-own.dropped.log2()).plus_switching(switching.noise_under(context, key, level, to)?);
+        self.settled(self.finish(
+            Operation::Rotation,
+            made(noise)?,
+            noise,
+            own.square.over(&own.dropped)?,
+            bound * sum.gain,
+        )?)
     }
 }

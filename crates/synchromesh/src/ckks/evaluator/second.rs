@@ -1,11 +1,11 @@
 //! The second secret key: results below the leading levels go under it, operands meet under one key.
 
+use synchromesh_rlwe::Operation;
 use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::Backend;
 
 use super::{Evaluator, Held};
 use crate::ckks::ciphertext::Ciphertext;
-use crate::ckks::noise;
 use crate::error::Result;
 
 impl<B: Backend> Evaluator<B> {
@@ -17,9 +17,8 @@ impl<B: Backend> Evaluator<B> {
             return Ok(x);
         }
         let inner = switching.rekey(context, x.inner())?;
-        let added = switching.noise_under(context, inner.key(), x.level(), x.level())?;
-        let noise = x.inner().noise().plus_switching(noise::switched(added, self.log_n()));
-        self.finish(inner, noise, x.scale().clone(), x.bound())
+        let noise = inner.noise();
+        self.finish(Operation::Rekeying, inner, noise, x.scale().clone(), x.bound())
     }
 
     /// `x`, or what it is under the second secret key where it should be under that.

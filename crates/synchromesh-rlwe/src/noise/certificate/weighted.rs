@@ -8,14 +8,14 @@
 //! of |p(zeta)|^2 V(zeta), at most |p|_2 sigma times the root of the largest V. What p f_d keeps to is in
 //! [`Tails`](super::tails::Tails).
 
-use super::reference::Reference;
 use super::tails::tails;
-use super::{DEGREES, LOG2_FAILURE_INSIDE, Noise, log2_add};
+use super::{Certificate, DEGREES};
+use crate::noise::{LOG2_FAILURE_INSIDE, log2_add};
 
 /// More than the largest |p(zeta)| over N B for coefficients of at most B: the sum of |cos| over equal angles, 2 / pi.
 pub const LARGEST_AT_ROOT: f64 = 0.64;
 
-impl Noise {
+impl Certificate {
     /// The same with w in the remainder.
     pub(super) fn with_weighted_bounded(self, log_n: u32) -> Self {
         let linear = self.weighted[0] + tails(log_n, LOG2_FAILURE_INSIDE).weighted[0];
@@ -40,22 +40,19 @@ impl Noise {
     /// leaves a product of errors what it is, a sum of moved ones. r is bounded by |p|_1, or by |p|_2 and its own.
     #[must_use]
     pub fn times_poly(self, log_n: u32, log2_norm2: f64, log2_norm1: f64) -> Self {
-        self.times_polynomial(log_n, [log2_norm2, log2_norm1, log2_norm1], 2.0 * log2_norm2 - f64::from(log_n))
+        self.times_polynomial(log_n, [log2_norm2, log2_norm1, log2_norm1])
     }
 
-    /// As [`Self::times_poly`] for a polynomial of which only that its coefficients are at most 2^`log2_bound` is known:
-    /// any such for the certificate, a uniform one in the average case.
+    /// As [`Self::times_poly`] for any polynomial with coefficients of at most 2^`log2_bound`.
     #[must_use]
     pub fn times_message(self, log_n: u32, log2_bound: f64) -> Self {
         let log2_n = f64::from(log_n);
-        // Mean square (t^2 + 2) / 12 of centred residues modulo t = 2^(log2_bound + 1).
-        let variance = log2_add(2.0 * log2_bound, -1.0) - 3f64.log2();
         let norms = [log2_n / 2.0, log2_n, log2_n + LARGEST_AT_ROOT.log2()].map(|x| log2_bound + x);
-        self.times_polynomial(log_n, norms, variance)
+        self.times_polynomial(log_n, norms)
     }
 
     /// With log2 of |p|_2, |p|_1 and the largest |p(zeta)|.
-    fn times_polynomial(self, log_n: u32, [norm2, norm1, largest]: [f64; 3], log2_variance: f64) -> Self {
+    fn times_polynomial(self, log_n: u32, [norm2, norm1, largest]: [f64; 3]) -> Self {
         if self.is_unknown() {
             return Self::UNKNOWN;
         }
@@ -72,7 +69,6 @@ impl Noise {
             }
         }
         let remainder = (self.remainder + norm1).min(self.norm + half + norm2);
-        let poly = Reference::of(norm2 - half, log2_variance);
         Self {
             remainder,
             weighted,
@@ -81,8 +77,6 @@ impl Noise {
             origins: self.origins,
             detached: self.detached,
             on_word: self.on_word,
-            average: self.average.error().times_random(log_n, log2_variance),
-            reference: self.reference.product(&poly, log_n),
             ..Self::ZERO
         }
     }

@@ -24,7 +24,7 @@
 
 use std::sync::OnceLock;
 
-use super::log2_add;
+use crate::noise::log2_add;
 use crate::spectrum;
 
 /// Largest number of factors of a product.
@@ -37,6 +37,24 @@ const MOMENTS: usize = 128;
 /// others.
 const EXPONENTS: [u32; 16] = [40, 41, 42, 43, 44, 64, 65, 66, 67, 68, 128, 129, 130, 131, 132, 148];
 
+/// How many standard deviations a sub-Gaussian value stays within, for 2^log_n values, except with probability
+/// 2^-log2_failure.
+#[must_use]
+pub fn tail(log_n: u32, log2_failure: u32) -> f64 {
+    (2.0 * std::f64::consts::LN_2 * f64::from(log_n + log2_failure + 1)).sqrt()
+}
+
+/// How large |g(zeta)| is at the most over all roots of X^N + 1, in units of 2^sigma sqrt(N), except with probability
+/// 2^-log2_failure.
+///
+/// Given the keys, the part of g(zeta) in any direction has at most the moments of a Gaussian of variance
+/// 2^2sigma V(zeta) N/2, where V is a mean of the squares that the secret and the errors of keys, moved by automorphisms,
+/// have at the roots. The mean over all directions is E |g(zeta)|^2p <= p! (2^2sigma V(zeta) N)^p. What is known of the
+/// moments of V bounds the sum over the N/2 pairs of roots, and the best p gives a tail by Markov's inequality.
+#[must_use]
+pub fn root_tail(log_n: u32, log2_failure: u32) -> f64 {
+    tails(log_n, log2_failure).root.exp2()
+}
 /// log2 of the multiples of the standard deviation, for each number of factors.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tails {
@@ -46,7 +64,7 @@ pub(super) struct Tails {
     pub(super) norm: [f64; DEGREES],
     /// No coefficient of the product with a p of |p|_2 = 1 exceeds this.
     pub(super) weighted: [f64; DEGREES],
-    /// No value of a single factor at a root exceeds this times sqrt(N), see [`super::root_tail`].
+    /// No value of a single factor at a root exceeds this times sqrt(N), see [`root_tail`].
     pub(super) root: f64,
 }
 
@@ -81,7 +99,7 @@ impl Tails {
             tails.weighted[d - 1] = at_root.min(tails.norm[d - 1] + f64::from(log_n) / 2.0);
         }
         // A single factor is sub-Gaussian, which is a little sharper than its moments.
-        tails.largest[0] = super::tail(log_n, log2_failure).log2();
+        tails.largest[0] = tail(log_n, log2_failure).log2();
         tails.weighted[0] = tails.largest[0] + spectrum::log2_peak(log_n) / 2.0;
         tails
     }

@@ -5,7 +5,8 @@
 //! the last bound. Everything else is at most |a|_2 |b|_2, by bounds that hold except with probability 2^-148.
 
 use super::tails::{Tails, tails};
-use super::{DEGREES, LOG2_FAILURE_INSIDE, Noise, log2_add};
+use super::{Certificate, DEGREES};
+use crate::noise::{LOG2_FAILURE_INSIDE, log2_add};
 
 /// f_d or p f_d.
 #[derive(Clone, Copy)]
@@ -26,7 +27,7 @@ struct Part {
     norm: f64,
 }
 
-impl Noise {
+impl Certificate {
     /// The product with another error, of one with itself if `same`.
     ///
     /// With disjoint origins the degrees of products add. Otherwise, and beyond the highest degree, a coefficient is at
@@ -41,8 +42,6 @@ impl Noise {
             origins: self.origins.union(&other.origins),
             detached: apart && self.detached && other.detached,
             on_word: self.on_word || other.on_word,
-            average: self.average.error().product(&other.average.error(), log_n, same),
-            reference: self.reference.product(&other.reference, log_n),
             ..Self::ZERO
         };
         let inside = tails(log_n, LOG2_FAILURE_INSIDE);

@@ -1,7 +1,5 @@
 //! Which fresh encryptions an error descends from, so that two errors can be told to have nothing in common.
 
-use serde::{Deserialize, Serialize};
-
 /// How many intervals are kept.
 const INTERVALS: usize = 4;
 
@@ -9,7 +7,7 @@ const INTERVALS: usize = 4;
 /// gaps between more are filled, which can only make two sets meet that do not.
 ///
 /// Errors with disjoint origins are independent given the keys: what randomness they have beside keys was drawn apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origins {
     /// Sorted, disjoint and not adjacent; both ends belong to an interval. Unused ones are (1, 0).
     intervals: [(u64, u64); INTERVALS],

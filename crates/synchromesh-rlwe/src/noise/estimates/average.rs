@@ -5,9 +5,7 @@
 //! exponential, with mean 1 and moments k!. So it is the coefficients of that polynomial that are tracked: products of
 //! two errors under one key double where both meet s, which independent variances would miss.
 
-use serde::{Deserialize, Serialize};
-
-use super::log2_add;
+use crate::noise::log2_add;
 use crate::spectrum;
 
 /// Powers of |s(zeta)|^2 that are kept; more are counted at the highest, with the variance they have.
@@ -17,7 +15,7 @@ const POWERS: usize = 8;
 const FACTORIALS: [f64; POWERS] = [1.0, 1.0, 2.0, 6.0, 24.0, 120.0, 720.0, 5040.0];
 
 /// An error's variance and, for CKKS, the message's, as log2.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Average {
     /// Variance of a coefficient for each power of |s(zeta)|^2 over its mean, the moment k! not counted.
     powers: [f64; POWERS],
@@ -28,9 +26,6 @@ pub struct Average {
 impl Average {
     /// No error.
     pub const ZERO: Self = Self { powers: [f64::NEG_INFINITY; POWERS], message: f64::NEG_INFINITY };
-
-    /// An error of which nothing is known.
-    pub const UNKNOWN: Self = Self { powers: [f64::INFINITY; POWERS], message: f64::INFINITY };
 
     /// Coefficients of variance 2^`log2` that meet the secret `power` times.
     #[must_use]

@@ -5,15 +5,13 @@
 //! section 2, and 2023/593, section 4): a polynomial whose coefficients have variance V is at most 6 sqrt(N V) at every
 //! root of X^N + 1, sums add and products multiply. Both are heuristics: SECURITY.md says what is proven of which.
 
-use serde::{Deserialize, Serialize};
-
-use super::log2_add;
+use crate::noise::log2_add;
 
 /// Standard deviations that both models allow.
 const DEVIATIONS: f64 = 6.0;
 
 /// log2 of the bounds of both models.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reference {
     /// Worst case, on coefficients.
     pub worst: f64,
@@ -24,8 +22,6 @@ pub struct Reference {
 impl Reference {
     /// No error.
     pub const ZERO: Self = Self { worst: f64::NEG_INFINITY, canonical: f64::NEG_INFINITY };
-    /// An error of which nothing is known.
-    pub const UNKNOWN: Self = Self { worst: f64::INFINITY, canonical: f64::INFINITY };
 
     /// Bounds on coefficients in the worst case, and the variance of a coefficient, both as log2.
     #[must_use]
