@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use synchromesh_ring::backend::{DigitLimb, GadgetDigits, RadixDigit, SlotSum, TensorMode, View, ViewMut};
+use synchromesh_ring::backend::{RadixDigit, Stage, View, ViewMut};
 use synchromesh_ring::rns::ConvertSpec;
 use synchromesh_ring::sampler::{Purpose, Seed, stream_key};
 use synchromesh_ring::{Backend, BackendError, ConvertMode, IndexSet, Ring};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::arguments::{Cut, Limbs, MAX_ADDENDS, MAX_LIMBS, MAX_STREAMS, Pair, Scalars, StreamKeys};
+use crate::arguments::{Cut, Limbs, MAX_LIMBS, MAX_STREAMS, Pair, Scalars, StreamKeys};
 use crate::convert::DeviceConversion;
 use crate::device::{Device, DeviceError, Properties};
-use crate::fused::fits;
 use crate::launch::{ONE_BLOCK_LOG_N, Place, Step, groups, steps};
 use crate::memory::{DeviceBuffer, Pool};
 use crate::tables::Tables;
@@ -98,6 +97,11 @@ impl<D: Device> Cuda<D> {
     pub fn waiting(mut self) -> Self {
         self.waits = true;
         self
+    }
+
+    /// How the stages of a key switch become launches.
+    pub(crate) const fn stages(&self) -> Stages {
+        self.stages
     }
 
     /// Whether every launch is waited for.
@@ -380,92 +384,31 @@ impl<D: Device> Backend for Cuda<D> {
         Ok(())
     }
 
-    fn gadget_product(
-        &self,
-        primes: &[usize],
-        mut gadget: GadgetDigits<'_, Self>,
-        keys: [View<'_, Self>; 2],
-        out: ViewMut<'_, Self>,
-        accumulate: bool,
-    ) -> Done {
-        // The digits stay as they are where they are slots already: others may want them.
-        let pending = gadget.limbs.iter().flatten().any(|limb| *limb != DigitLimb::Slots);
-        if self.stages == Stages::Fused && pending && fits(gadget.limbs) {
-            return self.fused_gadget_product(primes, gadget, keys, out, accumulate);
-        }
-        let (limbs, input) = (gadget.limbs, gadget.input);
-        self.transform_digits(primes, GadgetDigits { digits: gadget.digits.reborrow(), limbs, input })?;
-        self.inner_product(primes, gadget.digits.as_view(), keys, out, accumulate)
-    }
-
-    fn tensor(
-        &self,
-        primes: &[usize],
-        a: [View<'_, Self>; 2],
-        b: [View<'_, Self>; 2],
-        out: [ViewMut<'_, Self>; 3],
-        mode: TensorMode,
-    ) -> Done {
-        let ([a0, a1], [b0, b1]) = (a, b);
-        self.fused_tensor(primes, [a0, a1, b0, b1], out, mode)
-    }
-
-    /// All digits at once: one list of rows to transform, one to copy.
-    fn transform_digits(&self, primes: &[usize], gadget: GadgetDigits<'_, Self>) -> Done {
-        let GadgetDigits { mut digits, limbs, input } = gadget;
-        let (mut of, mut rows, mut sources, mut copies) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (j, state) in limbs.iter().enumerate() {
-            for (r, limb) in state.iter().enumerate() {
-                match limb {
-                    DigitLimb::Coefficients => {
-                        of.push(primes[r]);
-                        rows.push(digits.row(j, r));
-                    }
-                    DigitLimb::Input(row) => {
-                        sources.push(*row);
-                        copies.push(digits.row(j, r));
-                    }
-                    DigitLimb::Slots => {}
-                }
+    #[deny(clippy::wildcard_enum_match_arm, reason = "a new stage is to be decided on")]
+    fn stage(&self, primes: &[usize], stage: Stage<'_, Self>) -> Done {
+        match stage {
+            Stage::TransformDigits(gadget) => self.transform_digits(primes, gadget),
+            Stage::GadgetProduct { gadget, keys, out, accumulate } if self.fuses(&gadget) => {
+                self.fused_gadget_product(primes, gadget, keys, out, accumulate)
             }
-        }
-        self.ntt_forward(&of, ViewMut::new(digits.reborrow().buffer, &rows))?;
-        let Some(input) = input else { return Ok(()) };
-        self.copy(View::new(input, &sources), ViewMut::new(digits.buffer, &copies))
-    }
-
-    fn slot_sums(&self, primes: &[usize], sums: Vec<SlotSum<'_, Self>>, g: usize) -> Done {
-        let inverse = inverse_mod_2_32(g as u32);
-        for SlotSum { mut x, ys, out } in sums {
-            let addends: Vec<Place<'_, D>> = ys.iter().map(Place::of).collect();
-            // More addends than one launch takes go by primitives.
-            let fused = self.stages == Stages::Fused && addends.len() <= MAX_ADDENDS;
-            match out {
-                Some(out) if fused => {
-                    let places = [&Place::of_mut(&x), &Place::of_mut(&out)];
-                    self.transform_and_add(primes, places, &addends, inverse)?;
-                }
-                None if fused && g == 1 => {
-                    let place = Place::of_mut(&x);
-                    self.transform_and_add(primes, [&place, &place], &addends, 1)?;
-                }
-                out => {
-                    self.ntt_forward(primes, x.reborrow())?;
-                    ys.iter().try_for_each(|y| self.add_assign(primes, x.reborrow(), *y))?;
-                    out.map_or(Ok(()), |out| self.automorphism_ntt(g, x.as_view(), out))?;
-                }
+            Stage::SlotSums { sums, g } => self.slot_sums(primes, sums, g),
+            Stage::NttInverseInto { src, dst } => {
+                Ok(self.transform(true, primes, [&Place::of(&src), &Place::of_mut(&dst)])?)
             }
+            Stage::Tensor { a: [a0, a1], b: [b0, b1], out, mode } => {
+                self.fused_tensor(primes, [a0, a1, b0, b1], out, mode)
+            }
+            Stage::GadgetProduct { .. }
+            | Stage::GadgetProductCoeff { .. }
+            | Stage::GadgetProductOnto { .. }
+            | Stage::GadgetSums { .. }
+            | Stage::SumInto { .. } => stage.apart(self, primes),
         }
-        Ok(())
-    }
-
-    fn ntt_inverse_into(&self, primes: &[usize], src: View<'_, Self>, dst: ViewMut<'_, Self>) -> Done {
-        Ok(self.transform(true, primes, [&Place::of(&src), &Place::of_mut(&dst)])?)
     }
 }
 
 /// x^-1 mod 2^32 for odd x, by Newton iteration.
-const fn inverse_mod_2_32(x: u32) -> u32 {
+pub(crate) const fn inverse_mod_2_32(x: u32) -> u32 {
     let (mut inverse, mut i) = (x, 0);
     while i < 5 {
         inverse = inverse.wrapping_mul(2u32.wrapping_sub(x.wrapping_mul(inverse)));

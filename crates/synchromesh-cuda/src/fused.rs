@@ -1,10 +1,10 @@
 //! Fused stages of a key switch, and the tensor product, as launches.
 
-use synchromesh_ring::backend::{DigitLimb, GadgetDigits, TensorMode, View, ViewMut};
+use synchromesh_ring::backend::{DigitLimb, GadgetDigits, SlotSum, Stage, TensorMode, View, ViewMut};
 use synchromesh_ring::{Backend, BackendError};
 
-use crate::arguments::{DigitLimbs, Limbs, MAX_DIGIT_LIMBS, MAX_LIMBS, Pass};
-use crate::backend::Cuda;
+use crate::arguments::{DigitLimbs, Limbs, MAX_ADDENDS, MAX_DIGIT_LIMBS, MAX_LIMBS, Pass};
+use crate::backend::{Cuda, Stages, inverse_mod_2_32};
 use crate::device::{Device, DeviceError};
 use crate::launch::{LAST_LAYERS, Place, groups};
 use crate::work::{Argument, Launch};
@@ -28,13 +28,70 @@ pub(crate) fn passes(log_n: u32) -> [Pass; 2] {
 }
 
 /// Whether a gadget's digits can be named to the kernel.
-pub(crate) fn fits(limbs: &[Vec<DigitLimb>]) -> bool {
+fn fits(limbs: &[Vec<DigitLimb>]) -> bool {
     let named = |limb: &DigitLimb| !matches!(limb, DigitLimb::Input(row) if *row >= MAX_INPUT_ROWS);
     !limbs.is_empty() && limbs.len() <= MAX_DIGITS && limbs.iter().flatten().all(named)
 }
 
 impl<D: Device> Cuda<D> {
-    /// [`Backend::gadget_product`] for digits that [`fits`].
+    /// Whether a gadget product of these digits is one launch. The digits stay as they are where they are slots already:
+    /// others may want them.
+    pub(crate) fn fuses(&self, gadget: &GadgetDigits<'_, Self>) -> bool {
+        let pending = gadget.limbs.iter().flatten().any(|limb| *limb != DigitLimb::Slots);
+        self.stages() == Stages::Fused && pending && fits(gadget.limbs)
+    }
+
+    /// [`Stage::TransformDigits`], all digits at once: one list of rows to transform, one to copy.
+    pub(crate) fn transform_digits(
+        &self,
+        primes: &[usize],
+        gadget: GadgetDigits<'_, Self>,
+    ) -> Result<(), BackendError> {
+        let GadgetDigits { mut digits, limbs, input } = gadget;
+        let (mut of, mut rows, mut sources, mut copies) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (j, state) in limbs.iter().enumerate() {
+            for (r, limb) in state.iter().enumerate() {
+                match limb {
+                    DigitLimb::Coefficients => {
+                        of.push(primes[r]);
+                        rows.push(digits.row(j, r));
+                    }
+                    DigitLimb::Input(row) => {
+                        sources.push(*row);
+                        copies.push(digits.row(j, r));
+                    }
+                    DigitLimb::Slots => {}
+                }
+            }
+        }
+        self.ntt_forward(&of, ViewMut::new(digits.reborrow().buffer, &rows))?;
+        let Some(input) = input else { return Ok(()) };
+        self.copy(View::new(input, &sources), ViewMut::new(digits.buffer, &copies))
+    }
+
+    /// [`Stage::SlotSums`], each sum in the launches of its transform.
+    pub(crate) fn slot_sums(
+        &self,
+        primes: &[usize],
+        sums: Vec<SlotSum<'_, Self>>,
+        g: usize,
+    ) -> Result<(), BackendError> {
+        for SlotSum { x, ys, out } in sums {
+            // More addends than one launch takes go by primitives.
+            if self.stages() == Stages::Primitive || ys.len() > MAX_ADDENDS || (out.is_none() && g != 1) {
+                let sums = vec![SlotSum { x, ys, out }];
+                Stage::SlotSums { sums, g }.apart(self, primes)?;
+                continue;
+            }
+            let addends: Vec<Place<'_, D>> = ys.iter().map(Place::of).collect();
+            let place = Place::of_mut(&x);
+            let to = out.as_ref().map_or_else(|| Place::of_mut(&x), Place::of_mut);
+            self.transform_and_add(primes, [&place, &to], &addends, inverse_mod_2_32(g as u32))?;
+        }
+        Ok(())
+    }
+
+    /// [`Stage::GadgetProduct`] for digits that [`fits`].
     pub(crate) fn fused_gadget_product(
         &self,
         primes: &[usize],
@@ -110,7 +167,7 @@ impl<D: Device> Cuda<D> {
         Ok(())
     }
 
-    /// [`Backend::tensor`].
+    /// [`Stage::Tensor`].
     pub(crate) fn fused_tensor(
         &self,
         primes: &[usize],

@@ -11,9 +11,7 @@ pub use self::memory::CpuBuffer;
 
 use self::fused::After;
 use self::memory::{HUGE_PAGE, Recycler};
-use crate::backend::{
-    Backend, BackendError, ConvertMode, GadgetDigits, RadixDigit, SlotSum, TensorMode, View, ViewMut,
-};
+use crate::backend::{Backend, BackendError, ConvertMode, RadixDigit, Stage, View, ViewMut};
 use crate::isa::Isa;
 use crate::kernels::convert::{ConvertMatrix, Mode};
 use crate::kernels::{LimbKernels, STREAM_WORDS};
@@ -182,6 +180,45 @@ impl Cpu {
         let batch = x.batch;
         let items = by_limb(self.rows_mut(x), limbs, batch);
         self.for_each(items, self.ring.n() * batch, |(r, rows)| rows.into_iter().for_each(|row| kernel(r, row)));
+    }
+
+    /// [`Stage::SumInto`], some KiB of a row at a time.
+    fn sum_rows(
+        &self,
+        primes: &[usize],
+        xs: &[View<'_, Self>],
+        scalars: Option<&[u64]>,
+        out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        debug_assert_eq!(out.batch, 1);
+        let items: Vec<_> = self.rows_mut(out).into_iter().enumerate().collect();
+        self.for_each(items, self.ring.n() * xs.len(), |(r, row)| {
+            let kernels = &self.kernels[primes[r]];
+            let scalar = scalars.map(|c| self.ring.modulus(primes[r]).scalar(c[r]));
+            for (c, piece) in row.chunks_mut(CONVERT_CHUNK).enumerate() {
+                let at = c * CONVERT_CHUNK..c * CONVERT_CHUNK + piece.len();
+                for (i, x) in xs.iter().map(|x| &self.row(x, 0, r)[at.clone()]).enumerate() {
+                    if i == 0 { piece.copy_from_slice(x) } else { kernels.add_assign(piece, x) }
+                }
+                if let Some(scalar) = &scalar {
+                    kernels.mul_scalar_assign(piece, scalar);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// [`Stage::NttInverseInto`].
+    fn inverse_rows(&self, primes: &[usize], src: &View<'_, Self>, dst: ViewMut<'_, Self>) -> Result<(), BackendError> {
+        let (limbs, batch) = (primes.len(), dst.batch);
+        self.try_for_each(by_limb(self.rows_mut(dst), limbs, batch), self.ring.n() * batch, |(r, rows)| {
+            let mut scratch = self.scratch(self.ring.n())?;
+            let work = &mut scratch.words_mut()[..self.ring.n()];
+            for (e, row) in rows.into_iter().enumerate() {
+                self.tables[primes[r]].inverse_through(self.row(src, e, r), work, row);
+            }
+            Ok(())
+        })
     }
 
     fn permutation(&self, g: usize) -> Arc<SlotPermutation> {
@@ -421,103 +458,23 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    fn gadget_product(
-        &self,
-        primes: &[usize],
-        gadget: GadgetDigits<'_, Self>,
-        keys: [View<'_, Self>; 2],
-        out: ViewMut<'_, Self>,
-        accumulate: bool,
-    ) -> Result<(), BackendError> {
-        let after = if accumulate { After::Accumulate } else { After::Store };
-        self.products(primes, &gadget, keys, out, after)
-    }
-
-    fn gadget_product_coeff(
-        &self,
-        primes: &[usize],
-        gadget: GadgetDigits<'_, Self>,
-        keys: [View<'_, Self>; 2],
-        out: ViewMut<'_, Self>,
-    ) -> Result<(), BackendError> {
-        self.products(primes, &gadget, keys, out, After::Inverse)
-    }
-
-    fn gadget_sums(
-        &self,
-        primes: &[usize],
-        gadget: GadgetDigits<'_, Self>,
-        keys: [View<'_, Self>; 2],
-        sums: Vec<SlotSum<'_, Self>>,
-        g: usize,
-    ) -> Result<(), BackendError> {
-        self.sums(primes, Some((&gadget, keys)), sums, g)
-    }
-
-    fn gadget_product_onto(
-        &self,
-        primes: &[usize],
-        gadget: GadgetDigits<'_, Self>,
-        keys: [View<'_, Self>; 2],
-        x: [ViewMut<'_, Self>; 2],
-    ) -> Result<(), BackendError> {
-        self.products_onto(primes, (&gadget, keys), x)
-    }
-
-    fn sum_into(
-        &self,
-        primes: &[usize],
-        xs: &[View<'_, Self>],
-        scalars: Option<&[u64]>,
-        out: ViewMut<'_, Self>,
-    ) -> Result<(), BackendError> {
-        debug_assert_eq!(out.batch, 1);
-        let items: Vec<_> = self.rows_mut(out).into_iter().enumerate().collect();
-        self.for_each(items, self.ring.n() * xs.len(), |(r, row)| {
-            let kernels = &self.kernels[primes[r]];
-            let scalar = scalars.map(|c| self.ring.modulus(primes[r]).scalar(c[r]));
-            for (c, piece) in row.chunks_mut(CONVERT_CHUNK).enumerate() {
-                let at = c * CONVERT_CHUNK..c * CONVERT_CHUNK + piece.len();
-                for (i, x) in xs.iter().map(|x| &self.row(x, 0, r)[at.clone()]).enumerate() {
-                    if i == 0 { piece.copy_from_slice(x) } else { kernels.add_assign(piece, x) }
-                }
-                if let Some(scalar) = &scalar {
-                    kernels.mul_scalar_assign(piece, scalar);
-                }
+    #[deny(clippy::wildcard_enum_match_arm, reason = "a new stage is to be decided on")]
+    fn stage(&self, primes: &[usize], stage: Stage<'_, Self>) -> Result<(), BackendError> {
+        match stage {
+            Stage::GadgetProduct { gadget, keys, out, accumulate } => {
+                let after = if accumulate { After::Accumulate } else { After::Store };
+                self.products(primes, &gadget, keys, out, after)
             }
-        });
-        Ok(())
-    }
-
-    fn ntt_inverse_into(
-        &self,
-        primes: &[usize],
-        src: View<'_, Self>,
-        dst: ViewMut<'_, Self>,
-    ) -> Result<(), BackendError> {
-        let (limbs, batch) = (primes.len(), dst.batch);
-        self.try_for_each(by_limb(self.rows_mut(dst), limbs, batch), self.ring.n() * batch, |(r, rows)| {
-            let mut scratch = self.scratch(self.ring.n())?;
-            let work = &mut scratch.words_mut()[..self.ring.n()];
-            for (e, row) in rows.into_iter().enumerate() {
-                self.tables[primes[r]].inverse_through(self.row(&src, e, r), work, row);
+            Stage::GadgetProductCoeff { gadget, keys, out } => {
+                self.products(primes, &gadget, keys, out, After::Inverse)
             }
-            Ok(())
-        })
-    }
-
-    fn tensor(
-        &self,
-        primes: &[usize],
-        a: [View<'_, Self>; 2],
-        b: [View<'_, Self>; 2],
-        out: [ViewMut<'_, Self>; 3],
-        mode: TensorMode,
-    ) -> Result<(), BackendError> {
-        self.tensor_rows(primes, a, b, out, mode)
-    }
-
-    fn slot_sums(&self, primes: &[usize], sums: Vec<SlotSum<'_, Self>>, g: usize) -> Result<(), BackendError> {
-        self.sums(primes, None, sums, g)
+            Stage::GadgetProductOnto { gadget, keys, x } => self.products_onto(primes, (&gadget, keys), x),
+            Stage::GadgetSums { gadget, keys, sums, g } => self.sums(primes, Some((&gadget, keys)), sums, g),
+            Stage::SlotSums { sums, g } => self.sums(primes, None, sums, g),
+            Stage::SumInto { xs, scalars, out } => self.sum_rows(primes, &xs, scalars, out),
+            Stage::NttInverseInto { src, dst } => self.inverse_rows(primes, &src, dst),
+            Stage::Tensor { a, b, out, mode } => self.tensor_rows(primes, a, b, out, mode),
+            Stage::TransformDigits(_) => stage.apart(self, primes),
+        }
     }
 }

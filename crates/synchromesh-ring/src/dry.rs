@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroize;
 
-use crate::backend::{Backend, BackendError, ConvertMode, RadixDigit, View, ViewMut};
+use crate::backend::{Backend, BackendError, ConvertMode, RadixDigit, Stage, View, ViewMut};
 use crate::ring::{IndexSet, Ring};
 use crate::rns::ConvertSpec;
 use crate::sampler::{Purpose, Seed};
@@ -112,6 +112,9 @@ impl Backend for Dry {
         _: ViewMut<'_, Self>,
         _: bool,
     ) -> Done {
+        Ok(())
+    }
+    fn stage(&self, _: &[usize], _: Stage<'_, Self>) -> Done {
         Ok(())
     }
 }

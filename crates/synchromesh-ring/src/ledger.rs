@@ -5,22 +5,17 @@
 //! Around [`crate::Dry`] it is the first half of a cost model; around a real device it also says where time goes.
 
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
+use std::ops::{Add, AddAssign};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use zeroize::Zeroize;
-
-use crate::backend::{
-    Backend, BackendError, ConvertMode, DigitLimb, GadgetDigits, RadixDigit, SlotSum, TensorMode, View, ViewMut,
-};
+use crate::backend::{Backend, ConvertMode, DigitLimb, GadgetDigits, SlotSum, Stage};
 use crate::kernels::IFMA_BITS;
-use crate::ring::{IndexSet, Ring};
-use crate::rns::ConvertSpec;
-use crate::sampler::{Purpose, Seed};
+use crate::observed::{Call, ConversionShape, Handling, Observed, Observer, Primitive};
+use crate::ring::Ring;
 
-/// What a device can be asked for: the methods of [`Backend`], sums and differences as one.
+/// What a device can be asked for: primitives, sums and differences as one, and the stages that it does as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Operation {
@@ -151,17 +146,27 @@ impl Work {
         [self.primes, self.rows, self.terms, self.extra]
     }
 
-    const fn rows(rows: usize) -> Self {
-        Self { primes: 0, rows: rows as u64, terms: 0, extra: 0 }
+    fn times(self, count: usize) -> Self {
+        let [primes, rows, terms, extra] = self.features().map(|x| count as u64 * x);
+        Self { primes, rows, terms, extra }
+    }
+}
+
+impl Add for Work {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            primes: self.primes + other.primes,
+            rows: self.rows + other.rows,
+            terms: self.terms + other.terms,
+            extra: self.extra + other.extra,
+        }
     }
 }
 
 impl AddAssign for Work {
     fn add_assign(&mut self, other: Self) {
-        self.primes += other.primes;
-        self.rows += other.rows;
-        self.terms += other.terms;
-        self.extra += other.extra;
+        *self = *self + other;
     }
 }
 
@@ -177,27 +182,35 @@ pub struct Tally {
 /// What is done on primes of at most [`IFMA_BITS`] bits (`true`) and on wider ones (`false`).
 pub type Entries = BTreeMap<(Operation, bool), Tally>;
 
-/// Wraps a backend; see the module's text.
-pub struct Ledger<B> {
-    inner: B,
+/// Writes down what another backend is asked for; see the module's text.
+pub type Ledger<B> = Observed<B, Book>;
+
+/// What is written down, apart from the backend, which a context owns; clones are of one book.
+#[derive(Clone, Default)]
+pub struct Book {
     entries: Arc<Mutex<Entries>>,
     live: Arc<Live>,
 }
 
-/// Reads a ledger apart from the backend that keeps it, which a context owns.
-#[derive(Clone)]
-pub struct LedgerReader {
-    entries: Arc<Mutex<Entries>>,
-    live: Arc<Live>,
-}
-
-impl LedgerReader {
-    /// As [`Ledger::take`].
+impl Book {
+    /// Everything since the last call, and the most bytes of buffers that existed meanwhile.
     pub fn take(&self) -> (Entries, usize) {
         let now = self.live.now.load(Ordering::Relaxed);
         let peak = self.live.peak.swap(now, Ordering::Relaxed);
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         (std::mem::take(&mut *entries), peak.max(now))
+    }
+}
+
+impl<B: Backend> Ledger<B> {
+    /// What is written down.
+    pub fn reader(&self) -> Book {
+        self.observer().clone()
+    }
+
+    /// As [`Book::take`].
+    pub fn take(&self) -> (Entries, usize) {
+        self.observer().take()
     }
 }
 
@@ -208,381 +221,144 @@ struct Live {
     peak: AtomicUsize,
 }
 
-/// A buffer that counts towards the live bytes.
-pub struct LedgerBuffer<T> {
-    inner: T,
+/// Counts towards the live bytes for as long as it exists.
+pub struct LiveBytes {
     bytes: usize,
     live: Arc<Live>,
 }
 
-impl<T: Zeroize> Zeroize for LedgerBuffer<T> {
-    fn zeroize(&mut self) {
-        self.inner.zeroize();
-    }
-}
-
-impl<T> Drop for LedgerBuffer<T> {
+impl Drop for LiveBytes {
     fn drop(&mut self) {
         self.live.now.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-/// A prepared conversion and what one run of it is.
-pub struct LedgerConversion<C> {
-    inner: C,
-    narrow: Work,
-    wide: Work,
-}
+/// An operation, and how much of it on wide primes, then on narrow ones.
+type Note = (Operation, [Work; 2]);
 
-type Done = Result<(), BackendError>;
+impl Observer for Book {
+    type Note = Note;
+    type Mark = LiveBytes;
 
-impl<B: Backend> Ledger<B> {
-    /// Writes down what `inner` does.
-    pub fn new(inner: B) -> Self {
-        Self { inner, entries: Arc::default(), live: Arc::default() }
+    fn allocated(&self, bytes: usize) -> LiveBytes {
+        let now = self.live.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.live.peak.fetch_max(now, Ordering::Relaxed);
+        LiveBytes { bytes, live: Arc::clone(&self.live) }
     }
 
-    /// A reader of this ledger.
-    pub fn reader(&self) -> LedgerReader {
-        LedgerReader { entries: Arc::clone(&self.entries), live: Arc::clone(&self.live) }
-    }
-
-    /// Everything since the last call, and the most bytes of buffers that existed meanwhile.
-    pub fn take(&self) -> (Entries, usize) {
-        self.reader().take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn narrow(&self, prime: usize) -> bool {
-        self.ring().modulus(prime).bits() <= IFMA_BITS
-    }
-
-    /// Runs `call`, which does `each` on every prime.
-    fn record(
-        &self,
-        operation: Operation,
-        primes: &[usize],
-        each: impl Fn(usize) -> Work,
-        call: impl FnOnce() -> Done,
-    ) -> Done {
-        let mut work = [Work::default(); 2];
-        for (r, &prime) in primes.iter().enumerate() {
-            work[usize::from(self.narrow(prime))] += each(r);
+    fn primitive(&self, ring: &Ring, call: &Call<'_>) -> Note {
+        let rows = Work { primes: 0, rows: call.batch as u64, terms: 0, extra: 0 };
+        let (operation, each) = match call.primitive {
+            Primitive::Copy => (Operation::Copy, rows),
+            Primitive::ReduceSigned => (Operation::ReduceSigned, rows),
+            Primitive::Uniform => (Operation::Uniform, rows),
+            Primitive::NttForward => (Operation::NttForward, Work { primes: 1, ..rows }),
+            Primitive::NttInverse => (Operation::NttInverse, Work { primes: 1, ..rows }),
+            Primitive::AddAssign | Primitive::SubAssign | Primitive::NegAssign => (Operation::Add, rows),
+            Primitive::MulInto => (Operation::Mul, rows),
+            Primitive::MulAcc => (Operation::MulAcc, rows),
+            Primitive::MulScalarAssign => (Operation::MulScalar, rows),
+            Primitive::MulScalarAcc => (Operation::MulScalarAcc, rows),
+            Primitive::AutomorphismCoeff => (Operation::PermuteCoeff, rows),
+            Primitive::AutomorphismNtt => (Operation::PermuteSlots, rows),
+            Primitive::RadixDigit => (Operation::RadixDigit, rows),
+            Primitive::InnerProduct { terms, .. } => {
+                (Operation::InnerProduct, Work { primes: 1, rows: 0, terms: terms as u64, extra: 0 })
+            }
+            Primitive::Convert(shape, ConvertMode::Replace) => {
+                return (Operation::Convert, conversion(ring, shape, call.batch));
+            }
+            Primitive::Convert(shape, ConvertMode::Add) => {
+                return (Operation::ConvertAdd, conversion(ring, shape, call.batch));
+            }
+        };
+        match call.primes {
+            Some(primes) => (operation, by_class(ring, primes, |_| each)),
+            None => (operation, [Work::default(), each.times(call.limbs)]),
         }
-        self.write(operation, work, call)
     }
 
-    /// Runs `call`, which does `work` on wide primes, then on narrow ones.
-    fn write(&self, operation: Operation, work: [Work; 2], call: impl FnOnce() -> Done) -> Done {
-        let start = Instant::now();
-        call()?;
-        let seconds = start.elapsed().as_secs_f64();
+    /// What has an [`Operation`] is handed on; profiles have no other prices.
+    #[deny(clippy::wildcard_enum_match_arm, reason = "a new stage is to be decided on")]
+    fn stage<B: Backend>(&self, ring: &Ring, primes: &[usize], stage: &Stage<'_, B>) -> Handling<Note> {
+        let whole =
+            |operation, each: &dyn Fn(usize) -> Work| Handling::Whole((operation, by_class(ring, primes, each)));
+        match stage {
+            Stage::GadgetProduct { gadget, .. } => whole(Operation::GadgetProduct, &|r| product(gadget, r)),
+            Stage::GadgetProductCoeff { gadget, .. } => whole(Operation::GadgetProductCoeff, &|r| product(gadget, r)),
+            Stage::GadgetSums { gadget, sums, .. } => {
+                let sums = Work { primes: 0, ..slot_sums(sums) };
+                whole(Operation::GadgetSums, &|r| product(gadget, r) + sums)
+            }
+            Stage::SlotSums { sums, .. } => {
+                let each = slot_sums(sums);
+                whole(Operation::SlotSums, &|_| each)
+            }
+            Stage::SumInto { xs, scalars, .. } => {
+                let extra = u64::from(scalars.is_some());
+                whole(Operation::SumInto, &|_| Work { primes: 0, rows: 1, terms: xs.len() as u64, extra })
+            }
+            Stage::NttInverseInto { src, .. } => {
+                let rows = src.batch as u64;
+                whole(Operation::NttInverseInto, &|_| Work { primes: 1, rows, terms: 0, extra: 0 })
+            }
+            Stage::Tensor { mode, .. } => {
+                let extra = mode.finish.iter().map(|&f| u64::from(f)).sum();
+                whole(Operation::Tensor, &|_| Work { primes: 1, rows: 4, terms: 4, extra })
+            }
+            Stage::TransformDigits(_) | Stage::GadgetProductOnto { .. } => Handling::Apart,
+        }
+    }
+
+    fn done(&self, (operation, work): Note, time: Duration) {
         let amount = |w: &Work| w.features().iter().sum::<u64>() as f64;
         let all: f64 = work.iter().map(amount).sum();
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         for (narrow, work) in [false, true].into_iter().zip(work) {
             if work != Work::default() {
                 let tally = entries.entry((operation, narrow)).or_default();
                 tally.work += work;
-                tally.seconds += seconds * amount(&work) / all;
+                tally.seconds += time.as_secs_f64() * amount(&work) / all;
             }
         }
-        Ok(())
-    }
-
-    /// What a gadget product of so many limbs is, for each, and its operand for the inner backend.
-    fn gadget(limbs: usize, gadget: GadgetDigits<'_, Self>) -> (Vec<Work>, GadgetDigits<'_, B>) {
-        let GadgetDigits { digits, limbs: states, input } = gadget;
-        let pending = |r: usize| states.iter().filter(|state| state[r] == DigitLimb::Coefficients).count() as u64;
-        let terms = digits.batch as u64;
-        let work = (0..limbs).map(|r| Work { primes: 1, rows: pending(r), terms, extra: 0 }).collect();
-        (work, GadgetDigits { digits: Self::view_mut(digits), limbs: states, input: input.map(|b| &b.inner) })
-    }
-
-    /// What slot sums are for each limb, and their operands for the inner backend.
-    fn sums(sums: Vec<SlotSum<'_, Self>>) -> (Work, Vec<SlotSum<'_, B>>) {
-        let terms = sums.iter().map(|s| s.ys.len() as u64).sum();
-        let permuted = sums.iter().filter(|s| s.out.is_some()).count() as u64;
-        let each = Work { primes: 1, rows: sums.len() as u64, terms, extra: permuted };
-        let inner = |SlotSum { x, ys, out }| SlotSum {
-            x: Self::view_mut(x),
-            ys: ys.into_iter().map(Self::view).collect(),
-            out: out.map(Self::view_mut),
-        };
-        (each, sums.into_iter().map(inner).collect())
-    }
-
-    fn view<'a>(view: View<'a, Self>) -> View<'a, B> {
-        View { buffer: &view.buffer.inner, batch: view.batch, batch_stride: view.batch_stride, rows: view.rows }
-    }
-
-    fn view_mut<'a>(view: ViewMut<'a, Self>) -> ViewMut<'a, B> {
-        ViewMut { buffer: &mut view.buffer.inner, batch: view.batch, batch_stride: view.batch_stride, rows: view.rows }
     }
 }
 
-/// A call with a batch of `batch` rows a limb.
-const fn batched(batch: usize) -> Work {
-    Work { primes: 1, rows: batch as u64, terms: 0, extra: 0 }
+fn narrow(ring: &Ring, prime: usize) -> bool {
+    ring.modulus(prime).bits() <= IFMA_BITS
 }
 
-impl<B: Backend> Backend for Ledger<B> {
-    const HOLDS_NUMBERS: bool = B::HOLDS_NUMBERS;
-
-    type Buffer = LedgerBuffer<B::Buffer>;
-    type Conversion = LedgerConversion<B::Conversion>;
-
-    fn ring(&self) -> &Arc<Ring> {
-        self.inner.ring()
+/// `each` on the wide primes, then on the narrow ones.
+fn by_class(ring: &Ring, primes: &[usize], each: impl Fn(usize) -> Work) -> [Work; 2] {
+    let mut work = [Work::default(); 2];
+    for (r, &prime) in primes.iter().enumerate() {
+        work[usize::from(narrow(ring, prime))] += each(r);
     }
+    work
+}
 
-    fn name(&self) -> String {
-        self.inner.name()
-    }
+/// Limb r of a gadget product.
+fn product<B: Backend>(gadget: &GadgetDigits<'_, B>, r: usize) -> Work {
+    let pending = gadget.limbs.iter().filter(|state| state[r] == DigitLimb::Coefficients).count() as u64;
+    Work { primes: 1, rows: pending, terms: gadget.digits.batch as u64, extra: 0 }
+}
 
-    fn alloc(&self, rows: usize) -> Result<Self::Buffer, BackendError> {
-        let inner = self.inner.alloc(rows)?;
-        let bytes = rows * self.ring().n() * size_of::<u64>();
-        let now = self.live.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.live.peak.fetch_max(now, Ordering::Relaxed);
-        Ok(LedgerBuffer { inner, bytes, live: Arc::clone(&self.live) })
-    }
+/// One limb of slot sums.
+fn slot_sums<B: Backend>(sums: &[SlotSum<'_, B>]) -> Work {
+    let terms = sums.iter().map(|s| s.ys.len() as u64).sum();
+    let permuted = sums.iter().filter(|s| s.out.is_some()).count() as u64;
+    Work { primes: 1, rows: sums.len() as u64, terms, extra: permuted }
+}
 
-    fn upload(&self, words: &[u64], buffer: &mut Self::Buffer, row: usize) -> Done {
-        self.inner.upload(words, &mut buffer.inner, row)
-    }
-
-    fn download(&self, buffer: &Self::Buffer, row: usize, words: &mut [u64]) -> Done {
-        self.inner.download(&buffer.inner, row, words)
-    }
-
-    fn copy(&self, src: View<'_, Self>, dst: ViewMut<'_, Self>) -> Done {
-        let work = [Work::default(), Work::rows(src.rows.len() * src.batch)];
-        self.write(Operation::Copy, work, || self.inner.copy(Self::view(src), Self::view_mut(dst)))
-    }
-
-    fn reduce_signed(&self, primes: &[usize], values: &[i64], dst: ViewMut<'_, Self>) -> Done {
-        let call = || self.inner.reduce_signed(primes, values, Self::view_mut(dst));
-        self.record(Operation::ReduceSigned, primes, |_| Work::rows(1), call)
-    }
-
-    fn uniform(&self, primes: &[usize], seed: &Seed, purpose: Purpose, digit: u32, dst: ViewMut<'_, Self>) -> Done {
-        let call = || self.inner.uniform(primes, seed, purpose, digit, Self::view_mut(dst));
-        self.record(Operation::Uniform, primes, |_| Work::rows(1), call)
-    }
-
-    fn ntt_forward(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Done {
-        let each = batched(x.batch);
-        self.record(Operation::NttForward, primes, |_| each, || self.inner.ntt_forward(primes, Self::view_mut(x)))
-    }
-
-    fn ntt_inverse(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Done {
-        let each = batched(x.batch);
-        self.record(Operation::NttInverse, primes, |_| each, || self.inner.ntt_inverse(primes, Self::view_mut(x)))
-    }
-
-    fn add_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, y: View<'_, Self>) -> Done {
-        let each = Work::rows(x.batch);
-        let call = || self.inner.add_assign(primes, Self::view_mut(x), Self::view(y));
-        self.record(Operation::Add, primes, |_| each, call)
-    }
-
-    fn sub_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, y: View<'_, Self>) -> Done {
-        let each = Work::rows(x.batch);
-        let call = || self.inner.sub_assign(primes, Self::view_mut(x), Self::view(y));
-        self.record(Operation::Add, primes, |_| each, call)
-    }
-
-    fn neg_assign(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Done {
-        let each = Work::rows(x.batch);
-        self.record(Operation::Add, primes, |_| each, || self.inner.neg_assign(primes, Self::view_mut(x)))
-    }
-
-    fn mul_into(&self, primes: &[usize], a: View<'_, Self>, b: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
-        let each = Work::rows(out.batch);
-        let call = || self.inner.mul_into(primes, Self::view(a), Self::view(b), Self::view_mut(out));
-        self.record(Operation::Mul, primes, |_| each, call)
-    }
-
-    fn mul_acc(&self, primes: &[usize], a: View<'_, Self>, b: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
-        let each = Work::rows(out.batch);
-        let call = || self.inner.mul_acc(primes, Self::view(a), Self::view(b), Self::view_mut(out));
-        self.record(Operation::MulAcc, primes, |_| each, call)
-    }
-
-    fn mul_scalar_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, scalars: &[u64]) -> Done {
-        let each = Work::rows(x.batch);
-        let call = || self.inner.mul_scalar_assign(primes, Self::view_mut(x), scalars);
-        self.record(Operation::MulScalar, primes, |_| each, call)
-    }
-
-    fn mul_scalar_acc(&self, primes: &[usize], x: View<'_, Self>, scalars: &[u64], out: ViewMut<'_, Self>) -> Done {
-        let each = Work::rows(x.batch);
-        let call = || self.inner.mul_scalar_acc(primes, Self::view(x), scalars, Self::view_mut(out));
-        self.record(Operation::MulScalarAcc, primes, |_| each, call)
-    }
-
-    fn automorphism_coeff(&self, primes: &[usize], g: usize, x: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
-        let each = Work::rows(x.batch);
-        let call = || self.inner.automorphism_coeff(primes, g, Self::view(x), Self::view_mut(out));
-        self.record(Operation::PermuteCoeff, primes, |_| each, call)
-    }
-
-    fn automorphism_ntt(&self, g: usize, x: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
-        let work = [Work::default(), Work::rows(x.rows.len() * x.batch)];
-        let call = || self.inner.automorphism_ntt(g, Self::view(x), Self::view_mut(out));
-        self.write(Operation::PermuteSlots, work, call)
-    }
-
-    fn conversion(&self, src: &IndexSet, dst: &IndexSet, spec: &ConvertSpec) -> Result<Self::Conversion, BackendError> {
-        // A destination has the 52-bit kernel only if every source is narrow too.
-        let all_narrow = src.iter().all(|i| self.narrow(i));
-        let part = |narrow: bool| {
-            let rows = dst.iter().filter(|&i| (all_narrow && self.narrow(i)) == narrow).count() as u64;
-            let primes = src.iter().filter(|&i| self.narrow(i) == narrow).count() as u64;
-            let extra = if spec.prescale.is_some() { primes } else { 0 };
-            Work { primes, rows, terms: rows * src.len() as u64, extra }
-        };
-        let (narrow, wide) = (part(true), part(false));
-        Ok(LedgerConversion { inner: self.inner.conversion(src, dst, spec)?, narrow, wide })
-    }
-
-    fn convert(
-        &self,
-        conversion: &Self::Conversion,
-        src: View<'_, Self>,
-        dst: ViewMut<'_, Self>,
-        mode: ConvertMode,
-    ) -> Done {
-        let operation = match mode {
-            ConvertMode::Replace => Operation::Convert,
-            ConvertMode::Add => Operation::ConvertAdd,
-        };
-        let batch = src.batch as u64;
-        let times = |w: Work| {
-            let [primes, rows, terms, extra] = w.features().map(|x| batch * x);
-            Work { primes, rows, terms, extra }
-        };
-        let work = [times(conversion.wide), times(conversion.narrow)];
-        let call = || self.inner.convert(&conversion.inner, Self::view(src), Self::view_mut(dst), mode);
-        self.write(operation, work, call)
-    }
-
-    fn radix_digit(
-        &self,
-        primes: &[usize],
-        from: usize,
-        digit: RadixDigit,
-        src: View<'_, Self>,
-        dst: ViewMut<'_, Self>,
-    ) -> Done {
-        let each = Work::rows(dst.batch);
-        let call = || self.inner.radix_digit(primes, from, digit, Self::view(src), Self::view_mut(dst));
-        self.record(Operation::RadixDigit, primes, |_| each, call)
-    }
-
-    fn inner_product(
-        &self,
-        primes: &[usize],
-        digits: View<'_, Self>,
-        keys: [View<'_, Self>; 2],
-        out: ViewMut<'_, Self>,
-        accumulate: bool,
-    ) -> Done {
-        let each = Work { primes: 1, rows: 0, terms: digits.batch as u64, extra: 0 };
-        let call = || {
-            let (digits, out) = (Self::view(digits), Self::view_mut(out));
-            self.inner.inner_product(primes, digits, keys.map(Self::view), out, accumulate)
-        };
-        self.record(Operation::InnerProduct, primes, |_| each, call)
-    }
-
-    fn gadget_product(
-        &self,
-        primes: &[usize],
-        gadget: GadgetDigits<'_, Self>,
-        keys: [View<'_, Self>; 2],
-        out: ViewMut<'_, Self>,
-        accumulate: bool,
-    ) -> Done {
-        let (work, gadget) = Self::gadget(primes.len(), gadget);
-        let call = || self.inner.gadget_product(primes, gadget, keys.map(Self::view), Self::view_mut(out), accumulate);
-        self.record(Operation::GadgetProduct, primes, |r| work[r], call)
-    }
-
-    fn gadget_product_coeff(
-        &self,
-        primes: &[usize],
-        gadget: GadgetDigits<'_, Self>,
-        keys: [View<'_, Self>; 2],
-        out: ViewMut<'_, Self>,
-    ) -> Done {
-        let (work, gadget) = Self::gadget(primes.len(), gadget);
-        let call = || self.inner.gadget_product_coeff(primes, gadget, keys.map(Self::view), Self::view_mut(out));
-        self.record(Operation::GadgetProductCoeff, primes, |r| work[r], call)
-    }
-
-    fn gadget_sums(
-        &self,
-        primes: &[usize],
-        gadget: GadgetDigits<'_, Self>,
-        keys: [View<'_, Self>; 2],
-        sums: Vec<SlotSum<'_, Self>>,
-        g: usize,
-    ) -> Done {
-        let (work, gadget) = Self::gadget(primes.len(), gadget);
-        let (each, sums) = Self::sums(sums);
-        let both = |r: usize| {
-            let mut both = work[r];
-            both += Work { primes: 0, ..each };
-            both
-        };
-        let call = || self.inner.gadget_sums(primes, gadget, keys.map(Self::view), sums, g);
-        self.record(Operation::GadgetSums, primes, both, call)
-    }
-
-    fn tensor(
-        &self,
-        primes: &[usize],
-        a: [View<'_, Self>; 2],
-        b: [View<'_, Self>; 2],
-        out: [ViewMut<'_, Self>; 3],
-        mode: TensorMode,
-    ) -> Done {
-        let each = Work { primes: 1, rows: 4, terms: 4, extra: mode.finish.iter().map(|&f| u64::from(f)).sum() };
-        let (a, b) = (a.map(Self::view), b.map(Self::view));
-        let call = || self.inner.tensor(primes, a, b, out.map(Self::view_mut), mode);
-        self.record(Operation::Tensor, primes, |_| each, call)
-    }
-
-    fn sum_into(
-        &self,
-        primes: &[usize],
-        xs: &[View<'_, Self>],
-        scalars: Option<&[u64]>,
-        out: ViewMut<'_, Self>,
-    ) -> Done {
-        let each = Work { primes: 0, rows: 1, terms: xs.len() as u64, extra: u64::from(scalars.is_some()) };
-        let xs: Vec<_> = xs.iter().map(|x| Self::view(*x)).collect();
-        self.record(
-            Operation::SumInto,
-            primes,
-            |_| each,
-            || self.inner.sum_into(primes, &xs, scalars, Self::view_mut(out)),
-        )
-    }
-
-    fn ntt_inverse_into(&self, primes: &[usize], src: View<'_, Self>, dst: ViewMut<'_, Self>) -> Done {
-        let each = batched(src.batch);
-        let call = || self.inner.ntt_inverse_into(primes, Self::view(src), Self::view_mut(dst));
-        self.record(Operation::NttInverseInto, primes, |_| each, call)
-    }
-
-    fn slot_sums(&self, primes: &[usize], sums: Vec<SlotSum<'_, Self>>, g: usize) -> Done {
-        let (each, sums) = Self::sums(sums);
-        self.record(Operation::SlotSums, primes, |_| each, || self.inner.slot_sums(primes, sums, g))
-    }
+/// Conversions of `batch` polynomials, on wide primes, then on narrow ones.
+fn conversion(ring: &Ring, shape: &ConversionShape, batch: usize) -> [Work; 2] {
+    let ConversionShape { src, dst, prescaled, .. } = shape;
+    // A destination has the 52-bit kernel only if every source is narrow too.
+    let all_narrow = src.iter().all(|i| narrow(ring, i));
+    [false, true].map(|class| {
+        let rows = dst.iter().filter(|&i| (all_narrow && narrow(ring, i)) == class).count() as u64;
+        let primes = src.iter().filter(|&i| narrow(ring, i) == class).count() as u64;
+        let extra = if *prescaled { primes } else { 0 };
+        Work { primes, rows, terms: rows * src.len() as u64, extra }.times(batch)
+    })
 }

@@ -6,8 +6,8 @@
 //! - [`modulus`], [`prime`], [`ntt`], [`kernels`]: arithmetic modulo one prime, on one limb; [`isa`] picks the lanes;
 //! - [`threads`]: how many threads the CPU computes on;
 //! - [`sampler`]: random polynomials expanded from seeds; [`secrecy`]: marks of what is secret, for a check;
-//! - [`backend`]: the operations on whole RNS polynomials that a device offers; [`cpu`] implements them,
-//!   [`counting`] counts them, [`ledger`] writes down how a device is asked;
+//! - [`backend`]: the operations on whole RNS polynomials that a device offers; [`cpu`] implements them; [`observed`]
+//!   tells observers of them: [`counting`] counts them, [`ledger`] writes down how a device is asked;
 //! - [`poly`]: a polynomial whose domain (coefficients or slots) and device are types.
 
 pub mod backend;
@@ -20,6 +20,7 @@ pub mod kernels;
 pub mod ledger;
 pub mod modulus;
 pub mod ntt;
+pub mod observed;
 pub mod poly;
 pub mod prime;
 pub mod ring;

@@ -11,7 +11,7 @@
 
 use num_bigint::BigUint;
 
-use crate::backend::{Backend, ConvertMode, View, ViewMut};
+use crate::backend::{Backend, ConvertMode, Stage, View, ViewMut};
 use crate::error::Error;
 use crate::poly::{Coeff, Domain, Ntt, Poly};
 use crate::ring::{IndexSet, Ring};
@@ -181,7 +181,7 @@ impl<B: Backend> Scale<B> {
         let mut leaving = Poly::<B, Coeff>::new(backend, &self.constants.leaving)?;
         let rows: Vec<usize> = (0..leaving.primes().len()).collect();
         let (src, dst) = (View::new(x.buffer(), &self.leaving_rows), ViewMut::new(leaving.buffer_mut(), &rows));
-        backend.ntt_inverse_into(self.constants.leaving.as_slice(), src, dst)?;
+        backend.stage(self.constants.leaving.as_slice(), Stage::NttInverseInto { src, dst })?;
         let mut out = self.leave(backend, &leaving, &rows)?.into_ntt(backend)?;
         self.stay(backend, x, &mut out)?;
         Ok(out)

@@ -17,7 +17,7 @@ mod whole;
 
 use std::ops::Range;
 
-use synchromesh_ring::backend::{DigitLimb, GadgetDigits};
+use synchromesh_ring::backend::{DigitLimb, GadgetDigits, Stage};
 use synchromesh_ring::scale::ScaleSpec;
 use synchromesh_ring::{Backend, Coeff, ConvertMode, Error as RingError, IndexSet, Ntt, Poly, View, ViewMut};
 
@@ -227,7 +227,7 @@ impl<B: Backend> Switcher<B> {
         if let Some(slots) = input.ntt() {
             let (from, to) = ((0..slots.primes().len()).collect::<Vec<_>>(), self.active.rows(slots.primes())?);
             let (src, dst) = (View::new(slots.buffer(), &from), ViewMut::new(all.buffer_mut(), &to));
-            backend.ntt_inverse_into(slots.primes().as_slice(), src, dst).map_err(ring)?;
+            backend.stage(slots.primes().as_slice(), Stage::NttInverseInto { src, dst }).map_err(ring)?;
         }
         Ok(all)
     }
@@ -240,7 +240,7 @@ impl<B: Backend> Switcher<B> {
         let rows: Vec<usize> = (0..self.base.len()).collect();
         let view = self.digit_view(&mut digits.buffer, &rows, self.digits.len());
         let gadget = GadgetDigits { digits: view, limbs: &digits.limbs, input: digits.input };
-        context.backend().transform_digits(self.base.as_slice(), gadget).map_err(ring)?;
+        context.backend().stage(self.base.as_slice(), Stage::TransformDigits(gadget)).map_err(ring)?;
         Ok(Hoisted { buffer: digits.buffer })
     }
 
@@ -263,10 +263,10 @@ impl<B: Backend> Switcher<B> {
             let digits = self.hoist(context, digits)?;
             return self.inner_product(context, &digits, key, into);
         }
-        self.accumulate(context, key, into, |primes, keys, output, (run, rows), accumulate| {
+        self.accumulate(context, key, into, |primes, keys, out, (run, rows), accumulate| {
             let view = self.digit_view(&mut digits.buffer, rows, run.len());
             let gadget = GadgetDigits { digits: view, limbs: &digits.limbs[run], input: digits.input };
-            context.backend().gadget_product(primes, gadget, keys, output, accumulate)
+            context.backend().stage(primes, Stage::GadgetProduct { gadget, keys, out, accumulate })
         })
     }
 

@@ -9,6 +9,7 @@ mod lift;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use synchromesh_ring::backend::Stage;
 use synchromesh_ring::sampler::Purpose;
 use synchromesh_ring::{Backend, Cpu, IndexSet, View, ViewMut};
 
@@ -283,15 +284,16 @@ impl<B: Backend> SwitchKey<B> {
         let own = own.filter(|own| !own.is_empty()).ok_or_else(|| self.lacks(primes))?;
         let parts = own.iter().map(|&i| &self.b()[i]);
         let from = parts.clone().map(|p| p.primes().rows(primes)).collect::<Result<Vec<_>, _>>()?;
-        let views: Vec<_> = parts.zip(&from).map(|(p, rows)| View::new(p.buffer(), rows)).collect();
-        backend.sum_into(primes.as_slice(), &views, factors, ViewMut::new(b, at)).map_err(ring)?;
+        let xs = parts.zip(&from).map(|(p, rows)| View::new(p.buffer(), rows)).collect();
+        let sum = Stage::SumInto { xs, scalars: factors, out: ViewMut::new(b, at) };
+        backend.stage(primes.as_slice(), sum).map_err(ring)?;
         let all: Vec<usize> = (0..primes.len()).collect();
         let seed = match self.uniform() {
             UniformHalves::Seed(seed) => seed,
             UniformHalves::Given(given) => {
-                let views: Vec<_> =
-                    own.iter().zip(&from).map(|(&i, rows)| View::new(given[i].buffer(), rows)).collect();
-                return Ok(backend.sum_into(primes.as_slice(), &views, factors, ViewMut::new(a, at)).map_err(ring)?);
+                let xs = own.iter().zip(&from).map(|(&i, rows)| View::new(given[i].buffer(), rows)).collect();
+                let sum = Stage::SumInto { xs, scalars: factors, out: ViewMut::new(a, at) };
+                return Ok(backend.stage(primes.as_slice(), sum).map_err(ring)?);
             }
         };
         for (k, &i) in stored.iter().enumerate() {

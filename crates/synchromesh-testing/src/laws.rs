@@ -3,11 +3,13 @@
 //! A backend's test opens it on the ring of each toy set and calls [`all`]; it also calls [`same_bits`] against the
 //! scalar CPU, which pins what the laws leave open, such as the order of slots.
 
+mod stages;
+
 use std::sync::Arc;
 
 use num_bigint::{BigInt, BigUint};
 use num_traits::{One, Signed, Zero};
-use synchromesh_ring::backend::{DigitLimb, GadgetDigits, RadixDigit, SlotSum, TensorMode};
+use synchromesh_ring::backend::RadixDigit;
 use synchromesh_ring::rns::{ConvertSpec, Overflow};
 use synchromesh_ring::sampler::{Purpose, Seed};
 use synchromesh_ring::scale::{Scale, ScaleSpec};
@@ -226,16 +228,33 @@ pub fn radix_digits_are_short_and_recompose<B: Backend>(backend: &B, seed: u64) 
 /// # Panics
 /// When they differ, or compute in different rings.
 pub fn same_bits<A: Backend, B: Backend>(a: &A, b: &B, seed: u64) -> usize {
+    agree(a, b, transcript(a, seed), transcript(b, seed)) + same_stages(a, b)
+}
+
+/// Both backends give the same bits in every fused stage; how many results were compared.
+///
+/// # Panics
+/// When they differ, or compute in different rings.
+pub fn same_stages<A: Backend, B: Backend>(a: &A, b: &B) -> usize {
+    agree(a, b, stages::transcript(a), stages::transcript(b))
+}
+
+/// Results by name.
+type Transcript = Vec<(&'static str, Vec<u64>)>;
+
+fn agree<A: Backend, B: Backend>(a: &A, b: &B, ours: Transcript, theirs: Transcript) -> usize {
     assert_eq!(a.ring(), b.ring(), "two backends in one ring");
-    let ours = transcript(a, seed);
-    for (ours, theirs) in ours.iter().zip(&transcript(b, seed)) {
-        assert!(ours.1 == theirs.1, "{} differs between {} and {}", ours.0, a.name(), b.name());
+    let n = a.ring().n();
+    for ((what, ours), (_, theirs)) in ours.iter().zip(&theirs) {
+        let differ = ours.iter().zip(theirs).position(|(a, b)| a != b).map(|i| (i / n, i % n));
+        let equal = differ.is_none() && ours.len() == theirs.len();
+        assert!(equal, "{what} differs between {} and {}, first at row and place {differ:?}", a.name(), b.name());
     }
     ours.len()
 }
 
 /// Named results of a fixed list of operations.
-fn transcript<B: Backend>(backend: &B, seed: u64) -> Vec<(&'static str, Vec<u64>)> {
+fn transcript<B: Backend>(backend: &B, seed: u64) -> Transcript {
     let mut bench = Bench::new(backend, seed);
     let all = bench.all();
     let rows = rows(all.len());
@@ -251,81 +270,12 @@ fn transcript<B: Backend>(backend: &B, seed: u64) -> Vec<(&'static str, Vec<u64>
             ViewMut::new(uniform.buffer_mut(), &rows),
         )
         .expect("uniform residues");
-    let sum = bench.upload(&all, &x);
-    let mut sum = sum.into_ntt(backend).expect("forward").into_coeff(backend).expect("inverse");
-    let mut turned = Poly::<B, Coeff>::new(backend, &all).expect("memory");
-    let mut used_up = bench.upload(&all, &x);
-    let addend = View::new(slots.buffer(), &rows);
-    let in_place = SlotSum { x: ViewMut::new(sum.buffer_mut(), &rows), ys: vec![addend; 2], out: None };
-    backend.slot_sums(all.as_slice(), vec![in_place], 1).expect("transform and add");
-    let away = SlotSum {
-        x: ViewMut::new(used_up.buffer_mut(), &rows),
-        ys: vec![addend],
-        out: Some(ViewMut::new(turned.buffer_mut(), &rows)),
-    };
-    backend.slot_sums(all.as_slice(), vec![away], 5).expect("transform, add and turn");
-    let scalars: Vec<u64> = all.iter().map(|i| backend.ring().modulus(i).value() - 2).collect();
-    let mut summed = Poly::<B, Coeff>::new(backend, &all).expect("memory");
-    let terms = [addend, View::new(uniform.buffer(), &rows), addend];
-    let out = ViewMut::new(summed.buffer_mut(), &rows);
-    backend.sum_into(all.as_slice(), &terms, Some(&scalars), out).expect("sum and multiply");
-    let gadget = gadget_product(&mut bench, &slots);
-    let tensor = tensor_product(&mut bench);
     let words = |buffer: &B::Buffer| {
         let mut words = vec![0; all.len() * backend.ring().n()];
         backend.download(buffer, 0, &mut words).expect("download");
         words
     };
-    vec![
-        ("the order of slots", words(slots.buffer())),
-        ("the uniform sampler", words(uniform.buffer())),
-        ("transform and add", words(sum.buffer())),
-        ("transform, add and turn", words(turned.buffer())),
-        ("the sum of several", words(summed.buffer())),
-        ("the gadget product", gadget),
-        ("the tensor product", tensor),
-    ]
-}
-
-/// The sum of two tensor products, in coefficients.
-fn tensor_product<B: Backend>(bench: &mut Bench<'_, B>) -> Vec<u64> {
-    let (backend, all) = (bench.backend, bench.all());
-    let rows = rows(all.len());
-    let operands: [Poly<B, Coeff>; 4] = std::array::from_fn(|_| {
-        let x = bench.full();
-        bench.upload(&all, &x)
-    });
-    let mut out: [Poly<B, Coeff>; 3] = std::array::from_fn(|_| Poly::new(backend, &all).expect("memory"));
-    for (accumulate, finish) in [(false, false), (true, true)] {
-        let [a0, a1, b0, b1] = operands.each_ref().map(|x| View::new(x.buffer(), &rows));
-        let views = out.each_mut().map(|x| ViewMut::new(x.buffer_mut(), &rows));
-        let mode = TensorMode { accumulate, finish: [finish; 3] };
-        backend.tensor(all.as_slice(), [a0, a1], [b0, b1], views, mode).expect("a tensor product");
-    }
-    out.iter().flat_map(|x| x.to_words(backend).expect("download")).collect()
-}
-
-/// Three digits whose limbs are coefficients, slots or those of `key` in turn, against `key` in both columns.
-fn gadget_product<B: Backend>(bench: &mut Bench<'_, B>, key: &Poly<B, synchromesh_ring::Ntt>) -> Vec<u64> {
-    let backend = bench.backend;
-    let all = bench.all();
-    let limbs = all.len();
-    let words: Vec<u64> = (0..3).flat_map(|_| rns::decompose(&bench.full(), &bench.primes).concat()).collect();
-    let mut digits = backend.alloc(3 * limbs).expect("memory");
-    backend.upload(&words, &mut digits, 0).expect("upload");
-    let rows = rows(limbs);
-    let state = |i: usize, r: usize| [DigitLimb::Coefficients, DigitLimb::Slots, DigitLimb::Input(r)][i % 3];
-    let states: Vec<Vec<DigitLimb>> = (0..3).map(|j| (0..limbs).map(|r| state(r + j, r)).collect()).collect();
-    let view = ViewMut { buffer: &mut digits, batch: 3, batch_stride: limbs, rows: &rows };
-    let column = || View { buffer: key.buffer(), batch: 3, batch_stride: 0, rows: &rows };
-    let mut out = backend.alloc(2 * limbs).expect("memory");
-    backend.upload(&vec![0; 2 * limbs * backend.ring().n()], &mut out, 0).expect("upload");
-    let both = ViewMut { buffer: &mut out, batch: 2, batch_stride: limbs, rows: &rows };
-    let gadget = GadgetDigits { digits: view, limbs: &states, input: Some(key.buffer()) };
-    backend.gadget_product(all.as_slice(), gadget, [column(), column()], both, true).expect("a gadget product");
-    let mut words = vec![0; 2 * limbs * backend.ring().n()];
-    backend.download(&out, 0, &mut words).expect("download");
-    words
+    vec![("the order of slots", words(slots.buffer())), ("the uniform sampler", words(uniform.buffer()))]
 }
 
 impl<'a, B: Backend> Bench<'a, B> {

@@ -1,6 +1,6 @@
 //! The shapes in which each operation is measured, with operands as a key switch lays them out.
 
-use synchromesh_ring::backend::{DigitLimb, GadgetDigits, RadixDigit, SlotSum, TensorMode};
+use synchromesh_ring::backend::{DigitLimb, GadgetDigits, RadixDigit, SlotSum, Stage, TensorMode};
 use synchromesh_ring::kernels::IFMA_BITS;
 use synchromesh_ring::ledger::{Operation, Work};
 use synchromesh_ring::rns::{ConvertSpec, Overflow};
@@ -192,7 +192,7 @@ fn transforms<B: Backend>(m: usize, batch: usize) -> Vec<Case<B>> {
                 Operation::NttInverse => backend.ntt_inverse(&primes, out),
                 _ => {
                     let src = View { buffer: y, batch, batch_stride: m, rows: &rows };
-                    backend.ntt_inverse_into(&primes, src, out)
+                    backend.stage(&primes, Stage::NttInverseInto { src, dst: out })
                 }
             }
         };
@@ -268,7 +268,7 @@ fn gadget_product<B: Backend>(m: usize, digits: usize, pending: usize) -> Case<B
         with_gadget((m, digits, pending), backend, buffers, set, |backend, gadget, keys, rest| {
             let (rows, primes) = (first_rows(set, 2, m), (0..m).collect::<Vec<_>>());
             let out = ViewMut { buffer: &mut rest[0], batch: 2, batch_stride: m, rows: &rows };
-            backend.gadget_product(&primes, gadget, keys, out, false)
+            backend.stage(&primes, Stage::GadgetProduct { gadget, keys, out, accumulate: false })
         })
     };
     let matrix = digits * m;
@@ -281,7 +281,7 @@ fn gadget_product_coeff<B: Backend>(m: usize, digits: usize, pending: usize) -> 
         with_gadget((m, digits, pending), backend, buffers, set, |backend, gadget, keys, rest| {
             let (rows, primes) = (first_rows(set, 2, m), (0..m).collect::<Vec<_>>());
             let out = ViewMut { buffer: &mut rest[0], batch: 2, batch_stride: m, rows: &rows };
-            backend.gadget_product_coeff(&primes, gadget, keys, out)
+            backend.stage(&primes, Stage::GadgetProductCoeff { gadget, keys, out })
         })
     };
     let matrix = digits * m;
@@ -300,7 +300,8 @@ fn gadget_sums<B: Backend>(m: usize, digits: usize, addends: usize, rotated: boo
             let ys = (0..addends).map(|_| View::new(&*y, &at)).collect();
             let first = SlotSum { x: ViewMut::new(x0, &at), ys, out: out(out0) };
             let second = SlotSum { x: ViewMut::new(x1, &at), ys: Vec::new(), out: out(out1) };
-            backend.gadget_sums(&primes, gadget, keys, vec![first, second], if rotated { 3 } else { 1 })
+            let (sums, g) = (vec![first, second], if rotated { 3 } else { 1 });
+            backend.stage(&primes, Stage::GadgetSums { gadget, keys, sums, g })
         })
     };
     let (matrix, outs) = (digits * m, if rotated { m } else { 0 });
@@ -314,10 +315,10 @@ fn tensor<B: Backend>(m: usize, finish: bool) -> Case<B> {
     let run = move |backend: &B, buffers: &mut [B::Buffer], set: usize| {
         let [a0, a1, b0, b1, out0, out1, out2, ..] = buffers else { return Ok(()) };
         let (at, primes) = (span(set, m), (0..m).collect::<Vec<_>>());
-        let view = |buffer| View::new(buffer, &at);
+        let [a, b] = [[a0, a1], [b0, b1]].map(|pair| pair.map(|buffer| View::new(buffer, &at)));
         let out = [out0, out1, out2].map(|buffer| ViewMut::new(buffer, &at));
         let mode = TensorMode { accumulate: false, finish: [finish; 3] };
-        backend.tensor(&primes, [view(a0), view(a1)], [view(b0), view(b1)], out, mode)
+        backend.stage(&primes, Stage::Tensor { a, b, out, mode })
     };
     let work = work(m, 4 * m, 4 * m, if finish { 3 * m } else { 0 });
     case(Operation::Tensor, work, m, [m, m, m, m, m, m, m, 0, 0], run)
@@ -329,9 +330,10 @@ fn sum<B: Backend>(m: usize, terms: usize, scaled: bool) -> Case<B> {
         let [x, out, ..] = buffers else { return Ok(()) };
         let (at, primes) = (span(set, m), (0..m).collect::<Vec<_>>());
         let rows: Vec<Vec<usize>> = (0..terms).map(|i| span(set * terms + i, m)).collect();
-        let xs: Vec<_> = rows.iter().map(|rows| View::new(&*x, rows)).collect();
+        let xs = rows.iter().map(|rows| View::new(&*x, rows)).collect();
         let scalars = vec![12_345; m];
-        backend.sum_into(&primes, &xs, scaled.then_some(&scalars[..]), ViewMut::new(out, &at))
+        let (scalars, out) = (scaled.then_some(&scalars[..]), ViewMut::new(out, &at));
+        backend.stage(&primes, Stage::SumInto { xs, scalars, out })
     };
     let rows = [terms * m, m, 0, 0, 0, 0, 0, 0, 0];
     case(Operation::SumInto, work(0, m, terms * m, if scaled { m } else { 0 }), 0, rows, run)
@@ -352,7 +354,8 @@ fn slot_sums<B: Backend>(m: usize, addends: usize, rotated: bool) -> Case<B> {
         let out = |buffer| rotated.then(|| ViewMut::new(buffer, &at));
         let first = SlotSum { x: ViewMut::new(x0, &at), ys, out: out(out0) };
         let second = SlotSum { x: ViewMut::new(x1, &at), ys: vec![View::new(&*y1, &at)], out: out(out1) };
-        backend.slot_sums(&primes, vec![first, second], if rotated { 3 } else { 1 })
+        let (sums, g) = (vec![first, second], if rotated { 3 } else { 1 });
+        backend.stage(&primes, Stage::SlotSums { sums, g })
     };
     let outs = if rotated { m } else { 0 };
     let rows = [m, m, m, m, (addends - 1) * m, outs, outs, 0, 0];

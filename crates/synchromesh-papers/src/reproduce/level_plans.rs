@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use synchromesh::cost::{self, Candidate, IndexMap, OneSwitch, Shape};
+use synchromesh_ring::backend::Stage;
 use synchromesh_ring::{Backend, Counting, Dry, View, ViewMut};
 use synchromesh_rlwe::{Context, LevelPlans, Params, Randomness, SecretKey, Source, SwitchKey, SwitchPlan};
 
@@ -50,9 +51,9 @@ fn sum_rate(context: &Context, key: &SwitchKey, plan: &SwitchPlan) -> Result<f64
     let mut to = backend.alloc(plan.digits.len() * all.len())?;
     let seconds = median_seconds(|| -> Result<(), Error> {
         for (j, digit) in plan.digits.iter().enumerate() {
-            let stored: Vec<View<'_, _>> = digit.iter().map(|i| View::new(key.b()[i].buffer(), &all)).collect();
+            let xs = digit.iter().map(|i| View::new(key.b()[i].buffer(), &all)).collect();
             let at: Vec<usize> = all.iter().map(|r| j * all.len() + r).collect();
-            backend.sum_into(&all, &stored, None, ViewMut::new(&mut to, &at))?;
+            backend.stage(&all, Stage::SumInto { xs, scalars: None, out: ViewMut::new(&mut to, &at) })?;
         }
         Ok(())
     })?;

@@ -4,7 +4,7 @@ use super::Cpu;
 use crate::backend::{BackendError, TensorMode, View, ViewMut};
 
 impl Cpu {
-    /// [`Backend::tensor`](crate::Backend::tensor).
+    /// [`Stage::Tensor`](crate::backend::Stage::Tensor).
     pub(super) fn tensor_rows(
         &self,
         primes: &[usize],

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use num_bigint::{BigInt, BigUint, ToBigInt};
 use num_traits::{One, Zero};
-use synchromesh_ring::backend::{Backend, DigitLimb, GadgetDigits};
+use synchromesh_ring::backend::{Backend, DigitLimb, GadgetDigits, Stage};
 use synchromesh_ring::cpu::CpuBuffer;
 use synchromesh_ring::isa::Isa;
 use synchromesh_ring::rns::{ConvertSpec, Overflow};
@@ -211,15 +211,10 @@ fn gadget_both_ways(cpu: &Cpu, all: &IndexSet) -> Vec<u64> {
         let mut out = cpu.alloc(2 * limbs).unwrap();
         out.words_mut().fill(0);
         let outputs = ViewMut { buffer: &mut out, batch: 2, batch_stride: limbs, rows: &rows };
+        let gadget = GadgetDigits { digits: digit_view(&mut buffer, &rows), limbs: &state, input: Some(&input) };
         let keys = [key(&k0), key(&k1)];
-        if fused {
-            let gadget = GadgetDigits { digits: digit_view(&mut buffer, &rows), limbs: &state, input: Some(&input) };
-            cpu.gadget_product(all.as_slice(), gadget, keys, outputs, true).unwrap();
-        } else {
-            let gadget = GadgetDigits { digits: digit_view(&mut buffer, &rows), limbs: &state, input: Some(&input) };
-            cpu.transform_digits(all.as_slice(), gadget).unwrap();
-            cpu.inner_product(all.as_slice(), digit_view(&mut buffer, &rows).as_view(), keys, outputs, true).unwrap();
-        }
+        let product = Stage::GadgetProduct { gadget, keys, out: outputs, accumulate: true };
+        if fused { cpu.stage(all.as_slice(), product) } else { product.apart(cpu, all.as_slice()) }.unwrap();
         out.words().to_vec()
     };
     let fused = run(true);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use synchromesh_ring::backend::{DigitLimb, GadgetDigits, SlotSum};
+use synchromesh_ring::backend::{DigitLimb, GadgetDigits, SlotSum, Stage};
 use synchromesh_ring::ledger::{Operation, Work};
 use synchromesh_ring::prime::ntt_primes;
 use synchromesh_ring::rns::{ConvertSpec, Overflow};
@@ -49,13 +49,15 @@ fn stages<B: Backend>(backend: &B) -> Vec<u64> {
         input: Some(&k1),
     };
     let to = ViewMut { buffer: &mut out, batch: 2, batch_stride: 4, rows: &row4 };
-    backend.gadget_product(&primes, gadget, [two::<B>(&k0, &row4), two::<B>(&k1, &row4)], to, false).unwrap();
+    let keys = [two::<B>(&k0, &row4), two::<B>(&k1, &row4)];
+    backend.stage(&primes, Stage::GadgetProduct { gadget, keys, out: to, accumulate: false }).unwrap();
     let (mut x, mut y) = (random(4), random(5));
     let ys = vec![View::new(&out, &row4), View::new(&k0, &row4)];
     let sum = SlotSum { x: ViewMut::new(&mut x, &row4), ys, out: Some(ViewMut::new(&mut y, &row4)) };
-    backend.slot_sums(&primes, vec![sum], 3).unwrap();
+    backend.stage(&primes, Stage::SlotSums { sums: vec![sum], g: 3 }).unwrap();
     backend.ntt_inverse(&primes, ViewMut { buffer: &mut out, batch: 2, batch_stride: 4, rows: &row4 }).unwrap();
-    backend.ntt_inverse_into(&primes, View::new(&y, &row4), ViewMut::new(&mut x, &row4)).unwrap();
+    let (src, dst) = (View::new(&y, &row4), ViewMut::new(&mut x, &row4));
+    backend.stage(&primes, Stage::NttInverseInto { src, dst }).unwrap();
     let mut words = vec![0; 16 * 1024];
     backend.download(&out, 0, &mut words[..8 * 1024]).unwrap();
     backend.download(&x, 0, &mut words[8 * 1024..]).unwrap();

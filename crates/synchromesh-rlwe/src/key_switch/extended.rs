@@ -1,6 +1,7 @@
 //! The way out of an extended ring: results of R_E, centred, modulo the primes of each digit of the key, and the rest
 //! of the mod-down on coefficients.
 
+use synchromesh_ring::backend::Stage;
 use synchromesh_ring::{Backend, Coeff, ConvertMode, IndexSet, Ntt, Poly, View, ViewMut};
 
 use super::{Accumulator, Switcher, ring};
@@ -91,7 +92,7 @@ impl<B: Backend> Switcher<B> {
         let mut out = Poly::new(context.backend(), &primes)?;
         let (from, to) = (slots.primes().rows(&primes)?, (0..primes.len()).collect::<Vec<_>>());
         let (src, dst) = (View::new(slots.buffer(), &from), ViewMut::new(out.buffer_mut(), &to));
-        context.backend().ntt_inverse_into(primes.as_slice(), src, dst).map_err(ring)?;
+        context.backend().stage(primes.as_slice(), Stage::NttInverseInto { src, dst }).map_err(ring)?;
         Ok(Some(out))
     }
 

@@ -1,6 +1,6 @@
 //! The end of a key switch: sums of slots, the automorphism, and the two halves of a mixed polynomial.
 
-use synchromesh_ring::backend::SlotSum;
+use synchromesh_ring::backend::{SlotSum, Stage};
 use synchromesh_ring::{Backend, Coeff, IndexSet, Ntt, Poly, View, ViewMut};
 
 use super::{Switcher, ring};
@@ -40,7 +40,7 @@ impl<B: Backend> Switcher<B> {
                     sums.push(sum);
                 }
             }
-            backend.slot_sums(primes.as_slice(), sums, galois).map_err(ring)?;
+            backend.stage(primes.as_slice(), Stage::SlotSums { sums, g: galois }).map_err(ring)?;
         }
         let [out0, out1] = out;
         let [slots0, slots1] = slots;

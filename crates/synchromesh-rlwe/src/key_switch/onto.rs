@@ -4,6 +4,7 @@
 //! slots are those of a numerator that is to be divided by a multiple of P anyway, the sums modulo P join it too, and
 //! that division is the mod-down.
 
+use synchromesh_ring::backend::Stage;
 use synchromesh_ring::{Backend, Coeff, ConvertMode, IndexSet, Ntt, Poly, View, ViewMut};
 
 use super::{Decomposed, Switcher, ring};
@@ -36,7 +37,7 @@ impl<B: Backend> Switcher<B> {
         }
         let rows = self.extended.rows(primes)?;
         self.gadget_on(digits, key, &rows, |primes, gadget, keys| {
-            context.backend().gadget_product_onto(primes, gadget, keys, x)
+            context.backend().stage(primes, Stage::GadgetProductOnto { gadget, keys, x })
         })
     }
 

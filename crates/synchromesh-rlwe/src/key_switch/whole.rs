@@ -4,7 +4,7 @@
 //! transform, conversion - and each limb of Q then goes from its digits to the output without a detour: its
 //! accumulators are never written. The operations are those of the stages, and so are the bits.
 
-use synchromesh_ring::backend::{GadgetDigits, SlotSum};
+use synchromesh_ring::backend::{GadgetDigits, SlotSum, Stage};
 use synchromesh_ring::{Backend, BackendError, Coeff, ConvertMode, Ntt, Poly, View, ViewMut};
 
 use super::{Decomposed, Output, Switcher, ring};
@@ -85,7 +85,7 @@ impl<B: Backend> Switcher<B> {
         let rows = [(0..count).collect(), (count..2 * count).collect::<Vec<usize>>()];
         let out = ViewMut { buffer: &mut special, batch: 2, batch_stride: count, rows: &rows[0] };
         self.gadget_on(digits, key, &self.down.leaving_rows, |primes, gadget, keys| {
-            backend.gadget_product_coeff(primes, gadget, keys, out)
+            backend.stage(primes, Stage::GadgetProductCoeff { gadget, keys, out })
         })?;
         Ok((special, rows))
     }
@@ -117,7 +117,7 @@ impl<B: Backend> Switcher<B> {
             sums.push(SlotSum { x: ViewMut::new(rest.buffer_mut(), &all), ys, out });
         }
         self.gadget_on(&mut digits, key, &self.down.staying_rows, |primes, gadget, keys| {
-            backend.gadget_sums(primes, gadget, keys, sums, galois)
+            backend.stage(primes, Stage::GadgetSums { gadget, keys, sums, g: galois })
         })?;
         let [a, b] = if rotated { slots } else { rest.map(Poly::assume_ntt) };
         let empty = || Poly::new(backend, &synchromesh_ring::IndexSet::empty());

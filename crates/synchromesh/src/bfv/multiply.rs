@@ -16,7 +16,7 @@ use num_bigint::BigUint;
 use num_traits::One;
 use synchromesh_rlwe::noise::Noise;
 use synchromesh_rlwe::operations::KeySwitching;
-use synchromesh_rlwe::ring::backend::TensorMode;
+use synchromesh_rlwe::ring::backend::{Stage, TensorMode};
 use synchromesh_rlwe::ring::rns::{ConvertSpec, Overflow};
 use synchromesh_rlwe::ring::scale::{Scale, ScaleConstants, ScaleSpec};
 use synchromesh_rlwe::ring::{Backend, Coeff, ConvertMode, IndexSet, Poly, View, ViewMut};
@@ -221,7 +221,7 @@ fn tensor_rows<B: Backend>(
     let rows: Vec<usize> = rows.collect();
     let [a, b] = [a, b].map(|operand| operand.map(|poly| View::new(poly.buffer(), &rows)));
     let out = out.each_mut().map(|poly| ViewMut::new(poly.buffer_mut(), &rows));
-    Ok(backend.tensor(&primes, a, b, out, mode)?)
+    Ok(backend.stage(&primes, Stage::Tensor { a, b, out, mode })?)
 }
 
 /// Factors that the limbs of the second operand carry for the scaling at the end: those of the primes that leave then

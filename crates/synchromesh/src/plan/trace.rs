@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use synchromesh_rlwe::ring::ledger::{Entries, LedgerReader};
+use synchromesh_rlwe::ring::ledger::{Book, Entries, Operation};
 use synchromesh_rlwe::{Made, Observer};
 
 use crate::cost::Profile;
@@ -57,13 +57,13 @@ impl Traced {
 
 /// Writes down nodes while a circuit runs.
 pub(crate) struct Trace {
-    ledger: LedgerReader,
+    ledger: Book,
     traced: Mutex<Traced>,
 }
 
 impl Trace {
     /// Of a circuit that runs on the device of this ledger.
-    pub(crate) fn new(ledger: LedgerReader) -> Arc<Self> {
+    pub(crate) fn new(ledger: Book) -> Arc<Self> {
         Arc::new(Self { ledger, traced: Mutex::default() })
     }
 

@@ -1,0 +1,334 @@
+//! A backend around another that tells an observer, as data, of each primitive and each fused stage it is asked for.
+//!
+//! What is written down is the observer's: [`crate::counting`] counts, [`crate::ledger`] keeps a ledger. So is the choice,
+//! stage by stage, between handing it on whole and taking it apart, after which the observer is told of its parts.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use zeroize::Zeroize;
+
+use crate::backend::{Backend, BackendError, ConvertMode, GadgetDigits, RadixDigit, SlotSum, Stage, View, ViewMut};
+use crate::ring::{IndexSet, Ring};
+use crate::rns::{ConvertSpec, Count};
+use crate::sampler::{Purpose, Seed};
+
+/// A base conversion as far as its cost goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConversionShape {
+    /// The primes it reads.
+    pub src: IndexSet,
+    /// The primes it writes.
+    pub dst: IndexSet,
+    /// Whether the source is multiplied first.
+    pub prescaled: bool,
+    /// Whether overflows are counted.
+    pub counted: bool,
+}
+
+/// Which primitive: the methods of [`Backend`] that compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the methods of the same names are documented")]
+pub enum Primitive<'a> {
+    Copy,
+    ReduceSigned,
+    Uniform,
+    NttForward,
+    NttInverse,
+    AddAssign,
+    SubAssign,
+    NegAssign,
+    MulInto,
+    MulAcc,
+    MulScalarAssign,
+    MulScalarAcc,
+    AutomorphismCoeff,
+    AutomorphismNtt,
+    Convert(&'a ConversionShape, ConvertMode),
+    RadixDigit,
+    InnerProduct { terms: usize, accumulate: bool },
+}
+
+/// A primitive that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call<'a> {
+    /// Which one.
+    pub primitive: Primitive<'a>,
+    /// Limbs of each polynomial.
+    pub limbs: usize,
+    /// The prime of each limb; none where primes do not matter, or where the primitive says which.
+    pub primes: Option<&'a [usize]>,
+    /// Polynomials.
+    pub batch: usize,
+}
+
+/// What becomes of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handling<T> {
+    /// It is handed on as one, and this is noted.
+    Whole(T),
+    /// It is taken apart.
+    Apart,
+}
+
+/// Who is told; see the module's text.
+pub trait Observer: Send + Sync + 'static {
+    /// What is written down of one call.
+    type Note;
+    /// Kept with a buffer until that is dropped.
+    type Mark: Send + Sync;
+
+    /// A buffer of so many bytes is there.
+    fn allocated(&self, bytes: usize) -> Self::Mark;
+
+    /// What to note of a primitive.
+    fn primitive(&self, ring: &Ring, call: &Call<'_>) -> Self::Note;
+
+    /// What to do with a stage.
+    fn stage<B: Backend>(&self, ring: &Ring, primes: &[usize], stage: &Stage<'_, B>) -> Handling<Self::Note>;
+
+    /// What was noted is done, and took so long.
+    fn done(&self, note: Self::Note, time: Duration);
+}
+
+/// A backend and who is told of what it is asked for.
+pub struct Observed<B, O> {
+    inner: B,
+    observer: O,
+}
+
+/// A buffer with its observer's mark.
+pub struct Marked<T, M> {
+    inner: T,
+    _mark: M,
+}
+
+impl<T: Zeroize, M> Zeroize for Marked<T, M> {
+    fn zeroize(&mut self) {
+        self.inner.zeroize();
+    }
+}
+
+/// A prepared conversion and its shape.
+pub struct ShapedConversion<C> {
+    inner: C,
+    shape: ConversionShape,
+}
+
+type Done = Result<(), BackendError>;
+
+impl<B: Backend, O: Observer + Default> Observed<B, O> {
+    /// Observes `inner`.
+    pub fn new(inner: B) -> Self {
+        Self { inner, observer: O::default() }
+    }
+}
+
+impl<B: Backend, O: Observer> Observed<B, O> {
+    /// The observer.
+    pub const fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// Runs `run` on the inner backend, a primitive modulo `primes` of so many polynomials.
+    fn tell(&self, primitive: Primitive<'_>, primes: &[usize], batch: usize, run: impl FnOnce(&B) -> Done) -> Done {
+        self.call(&Call { primitive, limbs: primes.len(), primes: Some(primes), batch }, run)
+    }
+
+    fn call(&self, call: &Call<'_>, run: impl FnOnce(&B) -> Done) -> Done {
+        self.timed(self.observer.primitive(self.ring(), call), run)
+    }
+
+    fn timed(&self, note: O::Note, run: impl FnOnce(&B) -> Done) -> Done {
+        let start = Instant::now();
+        run(&self.inner)?;
+        self.observer.done(note, start.elapsed());
+        Ok(())
+    }
+}
+
+/// Operands as those of the inner backend.
+fn view<'a, B: Backend, O: Observer>(view: View<'a, Observed<B, O>>) -> View<'a, B> {
+    View { buffer: &view.buffer.inner, batch: view.batch, batch_stride: view.batch_stride, rows: view.rows }
+}
+
+fn view_mut<'a, B: Backend, O: Observer>(view: ViewMut<'a, Observed<B, O>>) -> ViewMut<'a, B> {
+    ViewMut { buffer: &mut view.buffer.inner, batch: view.batch, batch_stride: view.batch_stride, rows: view.rows }
+}
+
+fn gadget<'a, B: Backend, O: Observer>(gadget: GadgetDigits<'a, Observed<B, O>>) -> GadgetDigits<'a, B> {
+    let GadgetDigits { digits, limbs, input } = gadget;
+    GadgetDigits { digits: view_mut(digits), limbs, input: input.map(|buffer| &buffer.inner) }
+}
+
+fn sum<'a, B: Backend, O: Observer>(SlotSum { x, ys, out }: SlotSum<'a, Observed<B, O>>) -> SlotSum<'a, B> {
+    SlotSum { x: view_mut(x), ys: ys.into_iter().map(view).collect(), out: out.map(view_mut) }
+}
+
+fn inner<'a, B: Backend, O: Observer>(stage: Stage<'a, Observed<B, O>>) -> Stage<'a, B> {
+    match stage {
+        Stage::TransformDigits(digits) => Stage::TransformDigits(gadget(digits)),
+        Stage::GadgetProduct { gadget: digits, keys, out, accumulate } => {
+            let (gadget, keys) = (gadget(digits), keys.map(view));
+            Stage::GadgetProduct { gadget, keys, out: view_mut(out), accumulate }
+        }
+        Stage::GadgetProductCoeff { gadget: digits, keys, out } => {
+            Stage::GadgetProductCoeff { gadget: gadget(digits), keys: keys.map(view), out: view_mut(out) }
+        }
+        Stage::GadgetProductOnto { gadget: digits, keys, x } => {
+            Stage::GadgetProductOnto { gadget: gadget(digits), keys: keys.map(view), x: x.map(view_mut) }
+        }
+        Stage::GadgetSums { gadget: digits, keys, sums, g } => {
+            let (gadget, keys) = (gadget(digits), keys.map(view));
+            Stage::GadgetSums { gadget, keys, sums: sums.into_iter().map(sum).collect(), g }
+        }
+        Stage::SlotSums { sums, g } => Stage::SlotSums { sums: sums.into_iter().map(sum).collect(), g },
+        Stage::SumInto { xs, scalars, out } => {
+            Stage::SumInto { xs: xs.into_iter().map(view).collect(), scalars, out: view_mut(out) }
+        }
+        Stage::NttInverseInto { src, dst } => Stage::NttInverseInto { src: view(src), dst: view_mut(dst) },
+        Stage::Tensor { a, b, out, mode } => {
+            Stage::Tensor { a: a.map(view), b: b.map(view), out: out.map(view_mut), mode }
+        }
+    }
+}
+
+impl<B: Backend, O: Observer> Backend for Observed<B, O> {
+    const HOLDS_NUMBERS: bool = B::HOLDS_NUMBERS;
+
+    type Buffer = Marked<B::Buffer, O::Mark>;
+    type Conversion = ShapedConversion<B::Conversion>;
+
+    fn ring(&self) -> &Arc<Ring> {
+        self.inner.ring()
+    }
+
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+
+    fn alloc(&self, rows: usize) -> Result<Self::Buffer, BackendError> {
+        let inner = self.inner.alloc(rows)?;
+        Ok(Marked { inner, _mark: self.observer.allocated(rows * self.ring().n() * size_of::<u64>()) })
+    }
+
+    fn upload(&self, words: &[u64], buffer: &mut Self::Buffer, row: usize) -> Done {
+        self.inner.upload(words, &mut buffer.inner, row)
+    }
+
+    fn download(&self, buffer: &Self::Buffer, row: usize, words: &mut [u64]) -> Done {
+        self.inner.download(&buffer.inner, row, words)
+    }
+
+    fn copy(&self, src: View<'_, Self>, dst: ViewMut<'_, Self>) -> Done {
+        let call = Call { primitive: Primitive::Copy, limbs: src.rows.len(), primes: None, batch: src.batch };
+        self.call(&call, |b| b.copy(view(src), view_mut(dst)))
+    }
+
+    fn reduce_signed(&self, primes: &[usize], values: &[i64], dst: ViewMut<'_, Self>) -> Done {
+        self.tell(Primitive::ReduceSigned, primes, dst.batch, |b| b.reduce_signed(primes, values, view_mut(dst)))
+    }
+
+    fn uniform(&self, primes: &[usize], seed: &Seed, purpose: Purpose, digit: u32, dst: ViewMut<'_, Self>) -> Done {
+        self.tell(Primitive::Uniform, primes, dst.batch, |b| b.uniform(primes, seed, purpose, digit, view_mut(dst)))
+    }
+
+    fn ntt_forward(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Done {
+        self.tell(Primitive::NttForward, primes, x.batch, |b| b.ntt_forward(primes, view_mut(x)))
+    }
+
+    fn ntt_inverse(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Done {
+        self.tell(Primitive::NttInverse, primes, x.batch, |b| b.ntt_inverse(primes, view_mut(x)))
+    }
+
+    fn add_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, y: View<'_, Self>) -> Done {
+        self.tell(Primitive::AddAssign, primes, x.batch, |b| b.add_assign(primes, view_mut(x), view(y)))
+    }
+
+    fn sub_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, y: View<'_, Self>) -> Done {
+        self.tell(Primitive::SubAssign, primes, x.batch, |b| b.sub_assign(primes, view_mut(x), view(y)))
+    }
+
+    fn neg_assign(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Done {
+        self.tell(Primitive::NegAssign, primes, x.batch, |b| b.neg_assign(primes, view_mut(x)))
+    }
+
+    fn mul_into(&self, primes: &[usize], a: View<'_, Self>, b: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
+        let batch = out.batch;
+        self.tell(Primitive::MulInto, primes, batch, |inner| inner.mul_into(primes, view(a), view(b), view_mut(out)))
+    }
+
+    fn mul_acc(&self, primes: &[usize], a: View<'_, Self>, b: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
+        let batch = out.batch;
+        self.tell(Primitive::MulAcc, primes, batch, |inner| inner.mul_acc(primes, view(a), view(b), view_mut(out)))
+    }
+
+    fn mul_scalar_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, scalars: &[u64]) -> Done {
+        let batch = x.batch;
+        self.tell(Primitive::MulScalarAssign, primes, batch, |b| b.mul_scalar_assign(primes, view_mut(x), scalars))
+    }
+
+    fn mul_scalar_acc(&self, primes: &[usize], x: View<'_, Self>, scalars: &[u64], out: ViewMut<'_, Self>) -> Done {
+        let run = |b: &B| b.mul_scalar_acc(primes, view(x), scalars, view_mut(out));
+        self.tell(Primitive::MulScalarAcc, primes, x.batch, run)
+    }
+
+    fn automorphism_coeff(&self, primes: &[usize], g: usize, x: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
+        let run = |b: &B| b.automorphism_coeff(primes, g, view(x), view_mut(out));
+        self.tell(Primitive::AutomorphismCoeff, primes, x.batch, run)
+    }
+
+    fn automorphism_ntt(&self, g: usize, x: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
+        let call = Call { primitive: Primitive::AutomorphismNtt, limbs: x.rows.len(), primes: None, batch: x.batch };
+        self.call(&call, |b| b.automorphism_ntt(g, view(x), view_mut(out)))
+    }
+
+    fn conversion(&self, src: &IndexSet, dst: &IndexSet, spec: &ConvertSpec) -> Result<Self::Conversion, BackendError> {
+        let (prescaled, counted) = (spec.prescale.is_some(), spec.overflow != Count::None);
+        let shape = ConversionShape { src: src.clone(), dst: dst.clone(), prescaled, counted };
+        Ok(ShapedConversion { inner: self.inner.conversion(src, dst, spec)?, shape })
+    }
+
+    fn convert(
+        &self,
+        conversion: &Self::Conversion,
+        src: View<'_, Self>,
+        dst: ViewMut<'_, Self>,
+        mode: ConvertMode,
+    ) -> Done {
+        let primitive = Primitive::Convert(&conversion.shape, mode);
+        let call = Call { primitive, limbs: dst.rows.len(), primes: None, batch: src.batch };
+        self.call(&call, |b| b.convert(&conversion.inner, view(src), view_mut(dst), mode))
+    }
+
+    fn radix_digit(
+        &self,
+        primes: &[usize],
+        from: usize,
+        digit: RadixDigit,
+        src: View<'_, Self>,
+        dst: ViewMut<'_, Self>,
+    ) -> Done {
+        let run = |b: &B| b.radix_digit(primes, from, digit, view(src), view_mut(dst));
+        self.tell(Primitive::RadixDigit, primes, src.batch, run)
+    }
+
+    fn inner_product(
+        &self,
+        primes: &[usize],
+        digits: View<'_, Self>,
+        keys: [View<'_, Self>; 2],
+        out: ViewMut<'_, Self>,
+        accumulate: bool,
+    ) -> Done {
+        let run = |b: &B| b.inner_product(primes, view(digits), keys.map(view), view_mut(out), accumulate);
+        self.tell(Primitive::InnerProduct { terms: digits.batch, accumulate }, primes, 1, run)
+    }
+
+    fn stage(&self, primes: &[usize], stage: Stage<'_, Self>) -> Done {
+        match self.observer.stage(self.ring(), primes, &stage) {
+            Handling::Whole(note) => self.timed(note, |b| b.stage(primes, inner(stage))),
+            Handling::Apart => stage.apart(self, primes),
+        }
+    }
+}
