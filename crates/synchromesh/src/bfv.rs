@@ -31,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::exact::{self, Operand, Scheme};
 pub use crate::exact::{Integers, ParamsLiteral, Plaintext, PrimeLists, Rotations};
 use crate::plain_modulus::PlainModulus;
+use crate::plan::SchemeName;
 
 /// The scheme, for code that is generic over BFV and BGV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub struct Tables<B: Backend> {
 }
 
 impl Scheme for Bfv {
-    const NAME: &'static str = "bfv";
+    const SCHEME: SchemeName = SchemeName::Bfv;
     const SECOND_BASE: bool = true;
     type Domain = Coeff;
     type Header = ();

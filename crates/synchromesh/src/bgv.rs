@@ -34,6 +34,7 @@ use crate::error::{Error, Result};
 use crate::exact::{self, Scheme, lift};
 pub use crate::exact::{Integers, ParamsLiteral, Plaintext, PrimeLists, Rotations};
 use crate::plain_modulus::PlainModulus;
+use crate::plan::SchemeName;
 
 /// The scheme, for code that is generic over BFV and BGV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub type Ciphertext<B = Cpu> = exact::Ciphertext<Bgv, B>;
 pub type Evaluator<B = Cpu> = exact::Evaluator<Bgv, B>;
 
 impl Scheme for Bgv {
-    const NAME: &'static str = "bgv";
+    const SCHEME: SchemeName = SchemeName::Bgv;
     const SECOND_BASE: bool = false;
     type Domain = Ntt;
     type Header = Factor;

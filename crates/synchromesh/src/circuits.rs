@@ -66,7 +66,7 @@ pub trait Arithmetic {
     /// A public number: an integer mod t, or a complex number.
     type Scalar: Number;
     /// How large a polynomial is that multiplies a ciphertext, as certificates see it.
-    type Size: Clone + Send + Sync;
+    type Size: Clone + Send + Sync + 'static;
     /// What its operations cost.
     const COST: Cost;
 
@@ -80,6 +80,10 @@ pub trait Arithmetic {
     fn duplicate(&self, x: &Self::Ciphertext) -> Result<Self::Ciphertext>;
     /// x + y.
     fn add(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> Result<Self::Ciphertext>;
+    /// x - y.
+    fn sub(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> Result<Self::Ciphertext>;
+    /// -x.
+    fn neg(&self, x: &Self::Ciphertext) -> Result<Self::Ciphertext>;
     /// x y, relinearised, and rescaled where the scheme rescales.
     fn mul(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> Result<Self::Ciphertext>;
     /// x^2, as [`Self::mul`].

@@ -29,3 +29,7 @@ pub use params::{Mode, Params, ParamsLiteral, Primes};
 pub use plaintext::Plaintext;
 pub use publish::{LEAST_SECURITY, Published, Release};
 pub use scale::{Scale, ScaleLiteral};
+
+/// The scheme, for code that is generic over BFV, BGV and CKKS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ckks {}

@@ -147,6 +147,49 @@ pub enum Error {
         /// The plans that these are for, in words.
         plans: String,
     },
+    /// Numbers of a form that a scheme does not compute with.
+    #[error("{found} in {scheme}")]
+    NumberForm {
+        /// What they are.
+        found: &'static str,
+        /// The scheme, or what else was asked for.
+        scheme: &'static str,
+    },
+    /// An integer that a slot does not hold as it is.
+    #[error("number {index} is outside -t/2 to t/2 for t = {t}")]
+    NumberExceedsModulus {
+        /// Its place, from 0.
+        index: usize,
+        /// The integer.
+        value: String,
+        /// The plaintext modulus.
+        t: String,
+    },
+    /// An operation that a scheme does not have.
+    #[error("{operation} in {scheme}")]
+    NotOfScheme {
+        /// The operation.
+        operation: &'static str,
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// A ciphertext or a map of another session.
+    #[error("the object is of another scheme or device")]
+    OtherScheme,
+    /// Operands that do not go together.
+    #[error("{reason}")]
+    Shape {
+        /// Why, with the numbers.
+        reason: String,
+    },
+    /// More rotations than there are.
+    #[error("{count} rotations, and there are at most {most}")]
+    TooManyRotations {
+        /// How many keys were asked for.
+        count: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// An operation needs keys and the evaluator has none.
     #[error("{operation} needs evaluation keys, and this evaluator has none")]
     NoKeys {
@@ -205,6 +248,12 @@ impl Error {
             Self::Release { .. } => "release",
             Self::NoPlan { limit, .. } => limit.kind(),
             Self::KeyBudget { .. } => "key_budget",
+            Self::NumberForm { .. } => "dtype",
+            Self::NumberExceedsModulus { .. } => "value_exceeds_modulus",
+            Self::NotOfScheme { .. } => "scheme",
+            Self::OtherScheme => "scheme_differs",
+            Self::Shape { .. } => "shape",
+            Self::TooManyRotations { .. } => "rotations",
             Self::NoKeys { .. } => "no_keys",
         }
     }
@@ -254,6 +303,13 @@ impl Error {
                 "ask for less security, fewer additions, or a smaller plaintext modulus or precision".to_owned()
             }
             Self::KeyBudget { least, plans, .. } => format!("allow {least} bytes, for {plans}"),
+            Self::NumberForm { found: "wide integers", .. } => "use bfv or bgv for large integers".to_owned(),
+            Self::NumberForm { .. } => "round them, or use ckks".to_owned(),
+            Self::NumberExceedsModulus { .. } => "plan with a larger t, or scale the numbers down".to_owned(),
+            Self::NotOfScheme { .. } => "use ckks, or a polynomial in powers".to_owned(),
+            Self::OtherScheme => "use ciphertexts, keys and maps of one context".to_owned(),
+            Self::Shape { .. } => "pass as many operands as the operation takes, in slots that there are".to_owned(),
+            Self::TooManyRotations { .. } => "name each rotation once".to_owned(),
             Self::NoKeys { operation } => {
                 format!("make the evaluator with keys that the owner of the secret key generated for {operation}")
             }

@@ -47,14 +47,17 @@ pub(crate) use recompose::{FixedPoint, Recompose, Weights, fixed_point_margin};
 use crate::batch::PlainPoly;
 use crate::error::Result;
 use crate::plain_modulus::PlainModulus;
+use crate::plan::SchemeName;
 
 /// A header, and terms of a sum at one level, each with the unit mod t that brings it to that header.
 pub type Equalised<'a, S, B> = (<S as Scheme>::Header, Vec<(Operand<'a, S, B>, BigUint)>);
 
 /// What tells BFV from BGV.
 pub trait Scheme: Copy + std::fmt::Debug + Send + Sync + 'static {
+    /// Which scheme it is.
+    const SCHEME: SchemeName;
     /// The scheme's name, as in the tag of its parameters.
-    const NAME: &'static str;
+    const NAME: &'static str = Self::SCHEME.name();
     /// Whether products need a second base P about Q of auxiliary primes.
     const SECOND_BASE: bool;
     /// The domain that ciphertexts rest in.

@@ -13,6 +13,8 @@ pub mod exact;
 pub mod plain_modulus;
 pub mod plan;
 pub mod rotations;
+pub mod scheme;
+pub mod session;
 
 pub use error::{Error, Result};
 pub use synchromesh_rlwe as rlwe;

@@ -6,7 +6,7 @@
 mod circuit;
 mod derived;
 mod exact;
-mod key_bytes;
+pub(crate) mod key_bytes;
 mod limit;
 mod memory;
 mod prediction;
@@ -352,14 +352,7 @@ impl Plan {
     /// # Errors
     /// [`Error::Params`] for a plan of another scheme, or as [`bfv::Params::new`].
     pub fn bfv(&self) -> Result<bfv::Params> {
-        match &self.params {
-            SchemeParams::Bfv(literal) => {
-                let params = bfv::Params::new(literal.clone())?;
-                let plans = self.level_plans(params.rlwe(), params.plans())?;
-                plans.map_or_else(|| Ok(params.clone()), |plans| params.with_plans(plans))
-            }
-            _ => Err(self.other_scheme(SchemeName::Bfv)),
-        }
+        self.exact()
     }
 
     /// The parameters of a plan for BGV.
@@ -367,13 +360,18 @@ impl Plan {
     /// # Errors
     /// [`Error::Params`] for a plan of another scheme, or as [`bgv::Params::new`].
     pub fn bgv(&self) -> Result<bgv::Params> {
+        self.exact()
+    }
+
+    /// The parameters of a plan for BFV or BGV.
+    pub(crate) fn exact<S: crate::exact::Scheme>(&self) -> Result<crate::exact::Params<S>> {
         match &self.params {
-            SchemeParams::Bgv(literal) => {
-                let params = bgv::Params::new(literal.clone())?;
+            SchemeParams::Bfv(literal) | SchemeParams::Bgv(literal) if self.params.scheme() == S::SCHEME => {
+                let params = crate::exact::Params::new(literal.clone())?;
                 let plans = self.level_plans(params.rlwe(), params.plans())?;
                 plans.map_or_else(|| Ok(params.clone()), |plans| params.with_plans(plans))
             }
-            _ => Err(self.other_scheme(SchemeName::Bgv)),
+            _ => Err(self.other_scheme(S::SCHEME)),
         }
     }
 

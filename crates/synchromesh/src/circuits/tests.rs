@@ -46,6 +46,12 @@ impl<const REAL: bool> Arithmetic for Counter<REAL> {
     fn add(&self, x: &Clear, y: &Clear) -> Result<Clear> {
         Ok(Clear { value: &x.value + &y.value, level: x.level.min(y.level) })
     }
+    fn sub(&self, x: &Clear, y: &Clear) -> Result<Clear> {
+        self.add(x, &self.neg(y)?)
+    }
+    fn neg(&self, x: &Clear) -> Result<Clear> {
+        Ok(Clear { value: -&x.value, level: x.level })
+    }
     fn mul(&self, x: &Clear, y: &Clear) -> Result<Clear> {
         self.combine(&Combination { products: vec![[x, y]], weights: vec![], constant: None })
     }

@@ -162,6 +162,12 @@ impl<S: Scheme, B: Backend> Arithmetic for Evaluator<S, B> {
     fn add(&self, x: &Ciphertext<S, B>, y: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
         Self::add(self, x, y)
     }
+    fn sub(&self, x: &Ciphertext<S, B>, y: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        Self::sub(self, x, y)
+    }
+    fn neg(&self, x: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        Self::neg(self, x)
+    }
     fn mul(&self, x: &Ciphertext<S, B>, y: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
         Self::mul(self, x, y)
     }

@@ -26,6 +26,19 @@ pub(super) fn key_bytes(rotation_level: Option<usize>, rlwe: &Params, plans: &Le
     Ok((HEADER_BYTES + TRAILER_BYTES + 4) as u64 + first + second)
 }
 
+/// `keys` with those for rotations trimmed to `part`, where they are not whole.
+///
+/// # Errors
+/// [`Error::Rlwe`] when the device fails, or for keys of other parameters.
+pub(crate) fn trim<B: Backend>(
+    context: &Context<B>,
+    part: Option<&KeyPart>,
+    keys: EvaluationKeys<B>,
+) -> Result<EvaluationKeys<B>> {
+    let Some(part) = part else { return Ok(keys) };
+    Ok(keys.trim_where(context, part, |source| matches!(source, Source::Galois(_)))?)
+}
+
 /// What keys for rotations up to a level hold; none where they are whole.
 fn part(level: Option<usize>, rlwe: &Params, plans: &LevelPlans) -> Result<Option<KeyPart>> {
     let Some(level) = level.filter(|&level| level < rlwe.top_level()) else { return Ok(None) };
@@ -45,13 +58,20 @@ impl Plan {
         part(self.rotation_level, params, plans.as_ref().unwrap_or(&plain))
     }
 
+    /// What keys for rotations hold, of which the levels are left out at which the plan does not rotate; none: whole keys.
+    pub(crate) fn trimmed(&self) -> Result<Option<KeyPart>> {
+        if self.rotation_level.is_none() {
+            return Ok(None);
+        }
+        let (params, plans) = self.params.plans()?;
+        self.rotation_part(&params, &plans)
+    }
+
     /// Leaves out of `keys` what no level needs at which the plan rotates.
     ///
     /// # Errors
     /// [`Error::Rlwe`] when the device fails, or for keys of other parameters.
     pub fn trim<B: Backend>(&self, context: &Context<B>, keys: EvaluationKeys<B>) -> Result<EvaluationKeys<B>> {
-        let (params, plans) = self.params.plans()?;
-        let Some(part) = self.rotation_part(&params, &plans)? else { return Ok(keys) };
-        Ok(keys.trim_where(context, &part, |source| matches!(source, Source::Galois(_)))?)
+        trim(context, self.trimmed()?.as_ref(), keys)
     }
 }

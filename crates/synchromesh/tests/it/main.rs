@@ -24,6 +24,7 @@ mod oracle;
 mod prime_switching;
 mod random_circuits;
 mod random_mixed;
+mod session;
 mod suite;
 mod switching;
 mod wide_modulus;

@@ -181,6 +181,12 @@ impl<B: Backend> Arithmetic for Evaluator<B> {
     fn add(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<Ciphertext<B>> {
         Self::add(self, x, y)
     }
+    fn sub(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        Self::sub(self, x, y)
+    }
+    fn neg(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        Self::neg(self, x)
+    }
     fn mul(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<Ciphertext<B>> {
         Self::mul(self, x, y)
     }
