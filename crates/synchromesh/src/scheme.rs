@@ -69,7 +69,7 @@ impl State {
             noise_budget: f64::NAN,
             error_bound: 0.0,
             bound: f64::INFINITY,
-            on_word: x.noise().is_on_word(),
+            on_word: x.noise().certificate.is_on_word(),
         })
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use synchromesh_rlwe::ring::ledger::{Book, Entries, Operation};
+use synchromesh_rlwe::ring::ledger::{Book, Entries};
 use synchromesh_rlwe::{Made, Observer};
 
 use crate::cost::Profile;
