@@ -1,6 +1,7 @@
 //! `cargo xtask compare`: this library and its peers in turn, in one run on one core, and the ratio of their times.
 
 mod cases;
+mod picture;
 mod plans;
 pub(crate) mod programs;
 mod report;
@@ -17,7 +18,7 @@ use programs::{OURS, Programs};
 use report::{About, Row};
 
 const USAGE: &str = "usage: cargo xtask compare [ntt|key-switch|key-switch-sets|key-switch-levels|scheme|circuits] [--rounds 3] [--core N] [--min-time 1] [--peers-only]\n       \
-                     cargo xtask compare plans";
+                     cargo xtask compare plans|picture";
 
 /// What the command line asks for.
 struct Options {
@@ -40,6 +41,9 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     let root = workspace::root()?;
     if args == ["plans"] {
         return plans::run(&root);
+    }
+    if args == ["picture"] {
+        return picture::run(&root);
     }
     let options = parse(args)?;
     let cases: Vec<Case> = cases::all().into_iter().filter(|case| options.groups.contains(&case.group)).collect();

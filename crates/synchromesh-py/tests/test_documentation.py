@@ -13,7 +13,7 @@ import synchromesh as sm
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
 PACKAGE = Path(__file__).parents[1]
 BOOK = PACKAGE.parents[1] / "docs/book/src"
-PAGES = [PACKAGE / "README.md", *sorted(BOOK.rglob("*.md"))]
+PAGES = [PACKAGE / "README.md", PACKAGE.parents[1] / "README.md", *sorted(BOOK.rglob("*.md"))]
 
 
 def test_the_packages_own_example():
@@ -28,7 +28,7 @@ def run_blocks(page: Path) -> None:
 
 
 # The page on Ray needs a cluster, and is run where there is one.
-@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "ray"], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "ray"], ids=lambda page: f"{page.parent.name}-{page.stem}")
 def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_blocks(page)

@@ -11,6 +11,7 @@ mod matmul;
 mod plan_fields;
 mod plan_options;
 mod profile;
+mod readme;
 mod session;
 mod shell;
 mod triples;

@@ -179,7 +179,8 @@ impl<S: exact::Scheme> Scheme for S {
         x: &Ciphertext<S, B>,
         c: BigInt,
     ) -> Result<Ciphertext<S, B>> {
-        let constant = || Ok::<_, Error>(e.context().encode_coefficients(std::slice::from_ref(&c))?.with_public_norms());
+        let constant =
+            || Ok::<_, Error>(e.context().encode_coefficients(std::slice::from_ref(&c))?.with_public_norms());
         match op {
             Binary::Add => e.add_plain(x, &constant()?),
             Binary::Sub => e.sub_plain(x, &constant()?),
