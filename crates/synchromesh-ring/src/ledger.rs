@@ -20,6 +20,9 @@ use crate::ring::{IndexSet, Ring};
 use crate::rns::ConvertSpec;
 use crate::sampler::{Purpose, Seed};
 
+/// A JavaScript machine has no clock for us: operations there take no time that is known.
+const HAS_CLOCK: bool = cfg!(not(all(target_family = "wasm", target_os = "unknown")));
+
 /// What a device can be asked for: the methods of [`Backend`], sums and differences as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -277,9 +280,9 @@ impl<B: Backend> Ledger<B> {
 
     /// Runs `call`, which does `work` on wide primes, then on narrow ones.
     fn write(&self, operation: Operation, work: [Work; 2], call: impl FnOnce() -> Done) -> Done {
-        let start = Instant::now();
+        let start = HAS_CLOCK.then(Instant::now);
         call()?;
-        let seconds = start.elapsed().as_secs_f64();
+        let seconds = start.map_or(0.0, |start| start.elapsed().as_secs_f64());
         let amount = |w: &Work| w.features().iter().sum::<u64>() as f64;
         let all: f64 = work.iter().map(amount).sum();
         let mut entries = self.lock();
