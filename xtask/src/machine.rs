@@ -4,29 +4,26 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Instruction sets the library has kernels for, in ascending order, with whether this CPU runs them.
-pub(crate) fn isas() -> [(&'static str, bool); 4] {
-    let (avx2, avx512, ifma) = vector_isas();
-    [("scalar", true), ("avx2", avx2), ("avx512", avx512), ("ifma", ifma)]
+/// Instruction sets that the library has kernels for on this architecture, in ascending order, with whether this CPU
+/// runs them.
+pub(crate) fn isas() -> Vec<(&'static str, bool)> {
+    let mut isas = vec![("scalar", true)];
+    #[cfg(target_arch = "x86_64")]
+    {
+        let avx512 = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl");
+        let ifma = avx512 && is_x86_feature_detected!("avx512ifma");
+        isas.extend([("avx2", is_x86_feature_detected!("avx2")), ("avx512", avx512), ("ifma", ifma)]);
+    }
+    #[cfg(target_arch = "aarch64")]
+    isas.push(("neon", std::arch::is_aarch64_feature_detected!("neon")));
+    isas
 }
 
 /// The most capable of [`isas`] that this CPU runs.
 pub(crate) fn best_isa() -> &'static str {
     isas().into_iter().rev().find(|(_, here)| *here).map_or("scalar", |(isa, _)| isa)
-}
-
-#[cfg(target_arch = "x86_64")]
-fn vector_isas() -> (bool, bool, bool) {
-    let avx2 = is_x86_feature_detected!("avx2");
-    let avx512 = is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl");
-    (avx2, avx512, avx512 && is_x86_feature_detected!("avx512ifma"))
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn vector_isas() -> (bool, bool, bool) {
-    (false, false, false)
 }
 
 /// The processor's model name, with family and model number, since cloud machines hide the former.

@@ -10,6 +10,7 @@ mod harden;
 mod kernels;
 mod layers;
 mod machine;
+mod machines;
 mod package;
 mod python;
 mod races;
@@ -43,6 +44,8 @@ usage: cargo xtask COMMAND
                    compile the GPU kernels and write their PTX, or compare it; fetches the compiler
   package          pack what goes to a registry, build it from what was packed, and check the oldest Rust
   layers           check that crates use only the layers below them
+  machines [PART]  the library on other machines: aarch64 emulated, wasm in Node, check where it is only compiled,
+                   js for the npm package; none: all of which the tools are here
   races            the GPU kernels on the emulator under ThreadSanitizer
   tidy             check file sizes, first lines and unfinished marks
 ";
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         "package" => package::run(rest),
         "kernels" => kernels::run(rest),
         "layers" => workspace::root().and_then(|root| print_check(layers::check(&root))),
+        "machines" => machines::run(rest),
         "races" => races::run(rest),
         checks::RUN_IF_SENSITIVE => checks::run_if_sensitive(rest),
         "tidy" => workspace::root().and_then(|root| print_check(tidy::check(&root))),

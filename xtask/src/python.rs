@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::steps::{Invocation, Step};
-use crate::workspace;
+use crate::{machines, workspace};
 
 /// The package.
 const CRATE: &str = "crates/synchromesh-py";
@@ -165,20 +165,13 @@ pub(crate) fn wheel(args: &[String]) -> Result<ExitCode> {
     let kept = keep(&root, &own)?;
     clean_test(&root, &kept)?;
     println!("{} passes its tests", kept.display());
-    if !has_standard_library(CROSS) {
+    if !machines::has_standard_library(CROSS) {
         println!("skipped: {CROSS} (its standard library is not here: `rustup target add {CROSS}`)");
         return Ok(ExitCode::SUCCESS);
     }
     let cross = wheel_of(&root, &["--release", "--zig", "--compatibility", PLATFORM, "--target", CROSS])?;
     println!("{} compiles", keep(&root, &cross)?.display());
     Ok(ExitCode::SUCCESS)
-}
-
-/// Whether the compiler has the standard library of a target.
-fn has_standard_library(target: &str) -> bool {
-    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
-    let sysroot = sysroot.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
-    Path::new(&sysroot).join("lib/rustlib").join(target).join("lib").is_dir()
 }
 
 /// Moves a wheel to `out`.

@@ -8,11 +8,15 @@ use std::str::FromStr;
 /// Environment variable that lowers the instruction set [`Isa::detect`] returns.
 pub const ISA_VARIABLE: &str = "SYNCHROMESH_ISA";
 
-/// Instruction sets the kernels are compiled for, from the least to the most capable.
+/// Instruction sets the kernels are compiled for, from the least to the most capable on each architecture.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Isa {
     /// Plain 64-bit integer code; runs everywhere.
     Scalar,
+    /// 128-bit vectors of WebAssembly, 2 lanes; in programs compiled with the target feature `simd128`.
+    Simd128,
+    /// 128-bit vectors of aarch64, 2 lanes.
+    Neon,
     /// 256-bit vectors, 4 lanes.
     Avx2,
     /// 512-bit vectors (F, DQ, VL), 8 lanes.
@@ -25,8 +29,8 @@ pub enum Isa {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IsaError {
-    /// The name is not one of the four.
-    #[error("unknown instruction set {name:?}; use one of scalar, avx2, avx512, ifma")]
+    /// The name is none of [`Isa::ALL`].
+    #[error("unknown instruction set {name:?}; use one of {}", Isa::ALL.map(Isa::name).join(", "))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -43,13 +47,15 @@ pub enum IsaError {
 
 impl Isa {
     /// Every instruction set, in increasing order.
-    pub const ALL: [Self; 4] = [Self::Scalar, Self::Avx2, Self::Avx512, Self::Ifma];
+    pub const ALL: [Self; 6] = [Self::Scalar, Self::Simd128, Self::Neon, Self::Avx2, Self::Avx512, Self::Ifma];
 
     /// The name used in the environment variable, in reports and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
+            Self::Simd128 => "simd128",
+            Self::Neon => "neon",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
             Self::Ifma => "ifma",
@@ -59,24 +65,33 @@ impl Isa {
     /// Whether this CPU can run it.
     #[must_use]
     pub fn is_available(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let avx512 = || {
-                is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl")
-            };
-            match self {
-                Self::Scalar => true,
-                Self::Avx2 => is_x86_feature_detected!("avx2"),
-                Self::Avx512 => avx512(),
-                Self::Ifma => avx512() && is_x86_feature_detected!("avx512ifma"),
-            }
+        self == Self::Scalar || self.is_vector_available()
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn is_vector_available(self) -> bool {
+        let avx512 = || {
+            is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+        };
+        match self {
+            Self::Avx2 => is_x86_feature_detected!("avx2"),
+            Self::Avx512 => avx512(),
+            Self::Ifma => avx512() && is_x86_feature_detected!("avx512ifma"),
+            _ => false,
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        {
-            self == Self::Scalar
-        }
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    fn is_vector_available(self) -> bool {
+        self == Self::Neon && std::arch::is_aarch64_feature_detected!("neon")
+    }
+
+    // A WebAssembly module is refused as a whole where the machine lacks what is in it: nothing is left to ask.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    fn is_vector_available(self) -> bool {
+        self == Self::Simd128 && cfg!(all(target_arch = "wasm32", target_feature = "simd128"))
     }
 
     /// Every instruction set this CPU can run, in increasing order; never empty.
@@ -88,13 +103,20 @@ impl Isa {
     /// The best instruction set this CPU can run.
     #[must_use]
     pub fn best() -> Self {
-        Self::available().pop().unwrap_or(Self::Scalar)
+        Self::Ifma.lowered()
+    }
+
+    /// The most capable instruction set of this CPU that is not above this one.
+    #[must_use]
+    pub fn lowered(self) -> Self {
+        let mut sets = Self::ALL.into_iter().rev();
+        sets.find(|isa| *isa <= self && isa.is_available()).unwrap_or(Self::Scalar)
     }
 
     /// The instruction set to use: the best one, or what [`ISA_VARIABLE`] asks for.
     ///
     /// # Errors
-    /// [`IsaError::Unknown`] for a name that is none of the four, [`IsaError::Unavailable`] for one the CPU lacks.
+    /// [`IsaError::Unknown`] for a name that is none of [`Isa::ALL`], [`IsaError::Unavailable`] for one the CPU lacks.
     pub fn detect() -> Result<Self, IsaError> {
         match std::env::var_os(ISA_VARIABLE) {
             None => Ok(Self::best()),
@@ -147,6 +169,8 @@ mod tests {
         }
         assert_eq!("AVX2".parse::<Isa>(), Err(IsaError::Unknown { name: "AVX2".into() }));
         assert!("".parse::<Isa>().is_err());
+        let refusal = "sse".parse::<Isa>().unwrap_err().to_string();
+        assert!(Isa::ALL.iter().all(|isa| refusal.contains(isa.name())), "{refusal}");
     }
 
     #[test]
@@ -156,6 +180,8 @@ mod tests {
             let expected =
                 if isa.is_available() { Ok(isa) } else { Err(IsaError::Unavailable { asked: isa, best: Isa::best() }) };
             assert_eq!(Isa::choose(isa.name()), expected);
+            let lowered = isa.lowered();
+            assert!(lowered <= isa && lowered.is_available() && (lowered == isa) == isa.is_available(), "{isa}");
         }
     }
 }

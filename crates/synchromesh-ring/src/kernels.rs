@@ -51,10 +51,10 @@ pub struct LimbKernels {
 }
 
 impl LimbKernels {
-    /// The kernels for one modulus. An `isa` the CPU lacks is lowered to the best it has.
+    /// The kernels for one modulus. An `isa` the CPU lacks is lowered to the best it has below.
     #[must_use]
     pub fn new(modulus: Modulus, isa: Isa) -> Self {
-        Self::new_unchecked(modulus, isa.min(Isa::best()))
+        Self::new_unchecked(modulus, isa.lowered())
     }
 
     /// As [`LimbKernels::new`] for an instruction set known to be present.

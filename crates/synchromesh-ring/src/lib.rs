@@ -10,6 +10,10 @@
 //!   tells observers of them: [`counting`] counts them, [`ledger`] writes down how a device is asked;
 //! - [`poly`]: a polynomial whose domain (coefficients or slots) and device are types.
 
+// Files and random streams are little-endian words, read in place.
+#[cfg(target_endian = "big")]
+compile_error!("synchromesh needs a little-endian target");
+
 pub mod backend;
 pub mod counting;
 pub mod cpu;

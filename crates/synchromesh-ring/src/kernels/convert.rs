@@ -161,7 +161,7 @@ impl ConvertMatrix {
             correction: reduce(spec.correction),
             bias: reduce(spec.bias),
             narrow: src.iter().all(|p| p.bits() <= IFMA_BITS),
-            isa: isa.min(Isa::best()),
+            isa: isa.lowered(),
         })
     }
 

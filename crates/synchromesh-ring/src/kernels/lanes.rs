@@ -9,7 +9,11 @@ mod avx2;
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod simd128;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use ifma::Ifma;
@@ -19,6 +23,10 @@ use crate::isa::Isa;
 use crate::modulus::{Modulus, Scalar};
 
 /// The constants of one modulus, broadcast.
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    expect(dead_code, reason = "some are for lanes of 52 bits")
+)]
 #[derive(Clone, Copy)]
 pub(crate) struct Consts<V> {
     /// q
@@ -51,7 +59,31 @@ pub(crate) struct Consts<V> {
     pub(crate) bits: u32,
 }
 
-/// Eight, four or one 64-bit words at a time, and arithmetic modulo q on them.
+impl<V: Copy> Consts<V> {
+    /// The same constants in other vectors.
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    fn map<W>(&self, f: impl Fn(V) -> W) -> Consts<W> {
+        Consts {
+            q: f(self.q),
+            q2: f(self.q2),
+            lazy: f(self.lazy),
+            multiples: self.multiples.map(&f),
+            fraction: f(self.fraction),
+            two: f(self.two),
+            neg_q2: f(self.neg_q2),
+            neg_q: f(self.neg_q),
+            mask: f(self.mask),
+            mu: f(self.mu),
+            one: f(self.one),
+            word: f(self.word),
+            word_companion: f(self.word_companion),
+            bits: self.bits,
+        }
+    }
+}
+
+/// One to eight 64-bit words at a time, and arithmetic modulo q on them.
 ///
 /// # Safety
 /// Every method may be called only where the CPU has the instruction set, in code inlined into a function compiled
@@ -59,7 +91,7 @@ pub(crate) struct Consts<V> {
 ///
 /// Bounds: where the lanes are 52 bits wide (q < 2^50) a factor must be below 2^52.
 pub(crate) trait Lanes: Copy {
-    /// Words in a vector: 1, 4 or 8.
+    /// Words in a vector: 1, 2, 4 or 8.
     const WIDTH: usize;
     /// log2 of the word in which companions are expressed.
     const WORD: u32 = 64;
@@ -285,14 +317,16 @@ pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) {
     // SAFETY: tables and kernel sets are built only with an instruction set that `Isa` found on this CPU.
     unsafe {
         match isa {
-            Isa::Scalar => kernel.run::<Scalar1>(),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => avx2::run(kernel),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => avx512::run(kernel),
             #[cfg(target_arch = "x86_64")]
             Isa::Ifma => ifma::run(kernel),
-            #[cfg(not(target_arch = "x86_64"))]
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => neon::run(kernel),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Isa::Simd128 => simd128::run(kernel),
             _ => kernel.run::<Scalar1>(),
         }
     }

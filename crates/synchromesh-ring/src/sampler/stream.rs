@@ -41,7 +41,10 @@ pub fn stream_key(seed: &Seed, purpose: Purpose, digit: u32, prime: u64) -> Zero
 /// Zeroised on drop. The words are the same on every [`Isa`].
 pub struct Stream {
     core: ChaChaCore<R20, Ietf>,
+    /// For the kernel that takes sixteen blocks at a time.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there is no such kernel here"))]
     key: Zeroizing<[u32; 8]>,
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there is no such kernel here"))]
     isa: Isa,
 }
 
@@ -124,9 +127,6 @@ impl Stream {
         self.core.set_block_pos(block as u32);
         let bytes: &mut [[u8; 64]] = bytemuck::cast_slice_mut(out);
         self.core.write_keystream_blocks(Array::<u8, U64>::cast_slice_from_core_mut(bytes));
-        if cfg!(target_endian = "big") {
-            out.iter_mut().for_each(|word| *word = u64::from_le(*word));
-        }
     }
 }
 

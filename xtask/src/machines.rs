@@ -1,0 +1,176 @@
+//! `cargo xtask machines`: the library on machines that this one is not: emulated, in Node, or compiled and not run.
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Result, bail};
+
+use crate::checks::ISA;
+use crate::steps::{Invocation, Step, run_all};
+use crate::workspace;
+
+/// A program, and Debian's packages that have it and what it needs.
+struct Tool {
+    program: &'static str,
+    packages: &'static str,
+}
+
+const NODE: Tool = Tool { program: "node", packages: "nodejs" };
+
+/// A kind of machine whose programs run here.
+struct Machine {
+    /// The word of the command line.
+    part: &'static str,
+    target: &'static str,
+    tools: &'static [Tool],
+    /// Variables of cargo; `{root}` is the workspace.
+    variables: &'static [(&'static str, &'static str)],
+    /// What is run on each of its instruction sets.
+    isas: &'static [&'static str],
+    /// The cargo command, and what the programs are given.
+    runs: &'static [(&'static str, &'static str)],
+}
+
+/// All tests of the ring, of the laws of a backend and of rlwe; and the known answers, which hold the bits of every scheme.
+const AARCH64: Machine = Machine {
+    part: "aarch64",
+    target: "aarch64-unknown-linux-gnu",
+    tools: &[
+        Tool { program: "qemu-aarch64", packages: "qemu-user" },
+        Tool { program: "aarch64-linux-gnu-gcc", packages: "gcc-aarch64-linux-gnu libc6-dev-arm64-cross" },
+    ],
+    variables: &[
+        ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc"),
+        ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu"),
+    ],
+    isas: &["neon", "scalar"],
+    runs: &[
+        ("test -p synchromesh-ring -p synchromesh-testing -p synchromesh-rlwe --lib --tests", ""),
+        ("run -p synchromesh-harden --no-default-features", "known"),
+    ],
+};
+
+/// One build: the kernels without vectors are in it too. There are no threads to be had, and what panics ends the program,
+/// so that tests of either are left out.
+const WASM: Machine = Machine {
+    part: "wasm",
+    target: "wasm32-wasip1",
+    tools: &[NODE],
+    variables: &[
+        ("CARGO_TARGET_WASM32_WASIP1_RUNNER", "node --no-warnings {root}/xtask/machines/wasi.mjs"),
+        ("CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS", "-C target-feature=+simd128"),
+    ],
+    isas: &["simd128", "scalar"],
+    runs: &[("test -p synchromesh-ring --lib --tests", "--skip threads::")],
+};
+
+const MACHINES: [&Machine; 2] = [&AARCH64, &WASM];
+
+/// Where the crates are compiled and not run.
+const CHECKED: [&str; 3] = ["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "wasm32-unknown-unknown"];
+
+/// Runs the parts named, or all.
+///
+/// # Errors
+/// On an unknown part.
+pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    let known: Vec<&str> = MACHINES.iter().map(|machine| machine.part).chain(["check"]).collect();
+    if let Some(other) = args.iter().find(|arg| !known.contains(&arg.as_str())) {
+        bail!("unknown part {other:?}; usage: cargo xtask machines [{}]", known.join("|"));
+    }
+    let root = workspace::root()?;
+    let wanted = |part: &str| args.is_empty() || args.iter().any(|arg| arg == part);
+    let mut steps: Vec<Step> = Vec::new();
+    MACHINES.iter().filter(|machine| wanted(machine.part)).for_each(|machine| steps.extend(machine.steps(&root)));
+    if wanted("check") {
+        steps.extend(CHECKED.iter().map(|target| check(target)));
+    }
+    Ok(run_all(&root, &steps).tally.exit_code())
+}
+
+impl Machine {
+    /// Its runs on each instruction set; skipped, with the packages to install, where something is missing.
+    fn steps(&self, root: &Path) -> Vec<Step> {
+        let lacking = lacking(self.target, self.tools);
+        let mut steps = Vec::new();
+        for isa in self.isas {
+            for (command, given) in self.runs {
+                let name = format!("{}, isa {isa}: {command} {given}", self.part);
+                steps.push(match &lacking {
+                    Some(why) => Step::skip(name, why),
+                    None => Step::run(name, self.invocation(root, isa, (command, given))),
+                });
+            }
+        }
+        steps
+    }
+
+    fn invocation(&self, root: &Path, isa: &str, (command, given): (&str, &str)) -> Invocation {
+        let all = format!("{command} --quiet --target {} --target-dir target/{}", self.target, self.part);
+        let given = format!("-- {given}");
+        let command = Invocation::cargo(&all).args(&given.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        let root = root.display().to_string();
+        let set =
+            |command: Invocation, (name, value): &(&str, &str)| command.env(name, &value.replace("{root}", &root));
+        self.variables.iter().fold(command, set).env(ISA, isa)
+    }
+}
+
+/// A step that compiles the libraries for a target and runs nothing.
+fn check(target: &str) -> Step {
+    // The portable form of BLAKE3 in Rust: its others are in C and assembly, for which this machine has no compiler.
+    let mut command = "check --quiet -p synchromesh-ring -p synchromesh-rlwe -p synchromesh".to_owned();
+    if !target.starts_with("wasm") {
+        command.push_str(" --features blake3/pure");
+    }
+    let name = format!("compiled for {target}");
+    match lacking(target, &[]) {
+        Some(why) => Step::skip(name, why),
+        None => Step::run(name, Invocation::cargo(&format!("{command} --target {target} --target-dir target/check"))),
+    }
+}
+
+/// What is missing for a target, and how to get it. The standard library is fetched where that is possible.
+fn lacking(target: &str, tools: &[Tool]) -> Option<String> {
+    let absent = |tool: &&Tool| !starts(Command::new(tool.program).arg("--version"));
+    let packages: Vec<&str> = tools.iter().filter(absent).map(|tool| tool.packages).collect();
+    if !packages.is_empty() {
+        return Some(format!("apt-get install {}", packages.join(" ")));
+    }
+    let there = has_standard_library(target) || starts(Command::new("rustup").args(["target", "add", target]));
+    (!there).then(|| format!("its standard library is not here: `rustup target add {target}`"))
+}
+
+/// Whether the compiler has the standard library of a target.
+pub(crate) fn has_standard_library(target: &str) -> bool {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let sysroot = sysroot.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    Path::new(&sysroot).join("lib/rustlib").join(target).join("lib").is_dir()
+}
+
+/// Whether a command can be started and succeeds.
+fn starts(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_tool_is_named_with_its_package() {
+        let tools = [Tool { program: "no-such-program", packages: "its-package" }];
+        assert_eq!(lacking("x86_64-unknown-linux-gnu", &tools).unwrap(), "apt-get install its-package");
+    }
+
+    #[test]
+    fn every_run_is_on_its_target_and_instruction_set() {
+        for machine in MACHINES {
+            for isa in machine.isas {
+                let line = machine.invocation(Path::new("/root"), isa, machine.runs[0]).to_string();
+                assert!(line.contains(machine.target) && line.contains(&format!("{ISA}={isa}")), "{line}");
+                assert!(!line.contains("{root}"), "{line}");
+            }
+        }
+    }
+}
