@@ -113,7 +113,7 @@ impl Wanted {
         let plan = GenerationPlan::find(&self.request()?)?;
         let planned = start.elapsed();
         self.check_memory(&plan, here)?;
-        std::fs::create_dir_all(directory).map_err(|source| io(directory, source))?;
+        synchromesh_rlwe::file::create_private_directory(directory)?;
         let phase = |name, time: Duration| json!({"name": name, "seconds": time.as_secs_f64(), "bytes_sent": 0, "rounds": 0, "peak_bytes": memory::peak_bytes()});
         let mut report = describe(&plan, self.count);
         let mut phases = vec![phase("plan", planned)];
@@ -402,7 +402,7 @@ impl Local {
         let plan = GenerationPlan::read(setup, &Floor::NONE)?;
         for party in 0..self.wanted.parties {
             let directory = self.place(setup, party);
-            std::fs::create_dir_all(&directory).map_err(|source| io(&directory, source))?;
+            synchromesh_rlwe::file::create_private_directory(&directory)?;
             plan.write(&directory)?;
         }
         Ok(())

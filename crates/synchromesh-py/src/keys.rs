@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 use synchromesh::bundle::{Bundle, KEY, Kind, MAX_FILE_BYTES};
 use synchromesh::rlwe::wire;
 use synchromesh::rlwe::{self, KeyId};
-use synchromesh_rlwe::file::{self, Access, Existing};
+use synchromesh_rlwe::file::{self, Access, Existing, Part, Set};
 use zeroize::Zeroizing;
 
 use crate::ciphertext::Ciphertext;
@@ -238,4 +238,33 @@ shared_key_class! {
             Ok(self.key.wire_bytes(self.context.keyed()?.rlwe().params()))
         }
     }
+}
+
+/// Writes the four files of a directory of keys, all or none; the public key is the last to get its name, so that nothing is
+/// encrypted under keys that are not all there.
+#[pyfunction]
+pub(crate) fn save_keys(
+    py: Python<'_>,
+    secret: &SecretKey,
+    envelope: &EnvelopeKey,
+    evaluation: &EvaluationKeys,
+    public: &PublicKey,
+    directory: PathBuf,
+) -> PyResult<()> {
+    let context = secret.context.clone();
+    let (secret, envelope) = (Arc::clone(&secret.key), Arc::clone(&envelope.key));
+    let (evaluation, public) = (Arc::clone(&evaluation.key), Arc::clone(&public.key));
+    interruptible(py, move || {
+        let files = [
+            ("secret.key", Access::Secret, filed(&context, &*secret)?),
+            ("envelope.key", Access::Secret, filed(&context, &*envelope)?),
+            ("eval.keys", Access::Public, filed(&context, &*evaluation)?),
+            ("public.key", Access::Public, filed(&context, &*public)?),
+        ];
+        let parts: Vec<Part<'_>> =
+            files.iter().map(|(name, access, bytes)| Part { name, bytes, access: *access }).collect();
+        let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
+        Set::begin(&directory, &names)?.write(&parts)?;
+        Ok(())
+    })
 }

@@ -33,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use crate::files::{Column, read_file, write_file};
     #[pymodule_export]
-    use crate::keys::{EnvelopeKey, EvaluationKeys, PublicKey, SecretKey};
+    use crate::keys::{EnvelopeKey, EvaluationKeys, PublicKey, SecretKey, save_keys};
     #[pymodule_export]
     use crate::matrices::MatrixProduct;
     #[pymodule_export]

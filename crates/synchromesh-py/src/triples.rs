@@ -157,7 +157,7 @@ impl Workers for Asked {
 }
 
 /// Files, phases, and in what the plan is below what is wanted as a rule.
-type Ran = (Vec<PathBuf>, Vec<Measured>, Vec<String>);
+type Ran = (Vec<PathBuf>, Vec<Measured>, Vec<String>, Vec<PathBuf>);
 
 /// A phase: name, seconds, bytes sent, rounds.
 type Measured = (&'static str, f64, u64, u64);
@@ -220,9 +220,9 @@ pub(crate) fn run_triples_party(
     spawned.map_err(|e| Fault::own("thread", format!("no thread could be started: {e}"), "end other threads"))?;
     let made = attend(py, asked, &answers, workers.as_ref(), progress.as_ref())?;
     let phases = made.phases().iter().map(measured).collect();
-    let lowered = made.plan().shortfalls();
+    let (lowered, void) = (made.plan().shortfalls(), made.unmatched().to_vec());
     let files = detached(py, || Ok(made.write()?))?;
-    Ok((files, phases, lowered))
+    Ok((files, phases, lowered, void))
 }
 
 /// Answers what a run asks for, until it is done.

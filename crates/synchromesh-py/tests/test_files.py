@@ -219,3 +219,16 @@ def test_a_key_is_replaced_by_a_key_only(each, tmp_path):
         assert caught.value.kind == "file_is_a_key"
     assert (tmp_path / "secret.key").read_bytes() == before
     each.keys.save(tmp_path, replace=True)
+
+
+def test_keys_are_saved_together_or_not_at_all(each, tmp_path):
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    (folder / "public.key").write_bytes(b"something else")
+    with pytest.raises(errors.FileError) as caught:
+        each.keys.save(folder)
+    assert caught.value.kind == "file_exists"
+    assert [file.name for file in folder.iterdir()] == ["public.key"]
+    (folder / "public.key").unlink()
+    each.keys.save(folder)
+    assert sorted(file.name for file in folder.iterdir()) == ["envelope.key", "eval.keys", "public.key", "secret.key"]

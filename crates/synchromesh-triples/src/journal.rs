@@ -92,7 +92,7 @@ impl TripleStore {
         bytes.resize(offset, 0);
         bytes.reserve_exact(shares.len());
         bytes.extend_from_slice(&shares);
-        std::fs::create_dir_all(directory).map_err(|e| format_error(directory, e.to_string()))?;
+        file::create_private_directory(directory)?;
         let path = Self::path(directory, shape, party);
         if path.exists() {
             return Err(FileError::Exists { path }.into());

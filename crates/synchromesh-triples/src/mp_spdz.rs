@@ -71,7 +71,7 @@ impl Preprocessing {
     /// # Errors
     /// [`Error::File`] if a file cannot be written; [`Error::Format`] if the directory holds another prime or key.
     pub fn write_key(&self, key: &MacKeyShare) -> Result<()> {
-        std::fs::create_dir_all(&self.directory).map_err(|e| self.format(&self.directory, e.to_string()))?;
+        file::create_private_directory(&self.directory)?;
         self.write_once("Params-Data", format!("{}\n1\n", self.field.prime()).as_bytes(), Access::Public)?;
         let text = Zeroizing::new(format!("{}\n{}\n", self.parties, key.secret().to_biguint()));
         let path = self.key_path();
@@ -137,7 +137,7 @@ impl Preprocessing {
         let mut bytes = Zeroizing::new(Vec::with_capacity(header.len() + codec.triple_bytes(shape) * triples.len()));
         bytes.extend_from_slice(&header);
         codec.write_triples(shape, &triples, &mut bytes)?;
-        std::fs::create_dir_all(&self.directory).map_err(|e| self.format(&self.directory, e.to_string()))?;
+        file::create_private_directory(&self.directory)?;
         let path = self.triples_path(shape);
         if path.exists() {
             return Err(file::FileError::Exists { path }.into());

@@ -360,16 +360,24 @@ class Keys(NamedTuple):
     envelope: EnvelopeKey
 
     def save(self, directory: Path, *, replace: bool = False) -> None:
-        """Writes ``secret.key`` and ``envelope.key`` (mode 0600), ``public.key`` and ``eval.keys``, as the command line."""
+        """Writes ``secret.key`` and ``envelope.key`` (mode 0600), ``public.key`` and ``eval.keys``, as the command line.
+
+        All are there in the end, or none; with ``replace`` one after another takes the place of those before.
+        """
         folder = _path(directory)
+        if not replace:
+            _native.save_keys(
+                self.secret._native, self.envelope._native, self.evaluation._native, self.public._native, folder
+            )
+            return
         try:
             os.makedirs(folder, exist_ok=True)
         except OSError as error:
             raise FileError(str(error), kind="file_system", remedy="check the path and its permissions") from None
-        self.secret.save(os.path.join(folder, "secret.key"), replace=replace)
-        self.envelope.save(os.path.join(folder, "envelope.key"), replace=replace)
-        self.public.save(os.path.join(folder, "public.key"), replace=replace)
-        self.evaluation.save(os.path.join(folder, "eval.keys"), replace=replace)
+        self.secret.save(os.path.join(folder, "secret.key"), replace=True)
+        self.envelope.save(os.path.join(folder, "envelope.key"), replace=True)
+        self.evaluation.save(os.path.join(folder, "eval.keys"), replace=True)
+        self.public.save(os.path.join(folder, "public.key"), replace=True)
 
 
 def _require_secure(plan: Plan, insecure: bool) -> None:

@@ -48,11 +48,15 @@ class Phase:
 
 @dataclass(frozen=True)
 class Run:
-    """What a party's run wrote, what its phases took, and in what its plan gives less than is wanted as a rule."""
+    """What a party's run wrote, what its phases took, and in what its plan gives less than is wanted as a rule.
+
+    ``void`` are files of an earlier run that another party did not end: their triples have no counterparts and are not read.
+    """
 
     files: list[str]
     phases: list[Phase]
     lowered: list[str]
+    void: list[str]
 
 
 def _path(path: Any, what: str) -> str:
@@ -141,7 +145,7 @@ def party(
     """
     if format not in ("mp-spdz", "plain"):
         raise InputError(f"the format {format!r}", kind="operation", remedy="say mp-spdz or plain")
-    files, phases, lowered = _native.run_triples_party(
+    files, phases, lowered, void = _native.run_triples_party(
         _numbers.whole(id, "id", 0, 63),
         _path(hosts, "hosts"),
         _path(setup, "setup"),
@@ -158,4 +162,5 @@ def party(
         workers,
         progress,
     )
-    return Run([os.fspath(file) for file in files], [Phase(*phase) for phase in phases], lowered)
+    written, unmatched = [os.fspath(file) for file in files], [os.fspath(file) for file in void]
+    return Run(written, [Phase(*phase) for phase in phases], lowered, unmatched)
