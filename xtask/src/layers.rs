@@ -1,4 +1,7 @@
-//! The layer check: ring, rlwe, synchromesh, triples form a chain, and a crate uses only what lies below it.
+//! The layer check: ring, rlwe, synchromesh, triples form a chain, a crate uses only what lies below it, and within a crate
+//! of the chain no modules use one another in a circle.
+
+mod circles;
 
 use std::path::Path;
 
@@ -67,10 +70,13 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[("synchromesh-cuda", &["synchromesh-
 /// Packages that others may name only as a development dependency.
 const DEV_ONLY: &str = "synchromesh-testing";
 
+/// Packages within which modules form no circle.
+const WITHOUT_CIRCLES: [&str; 3] = ["synchromesh-ring", "synchromesh-rlwe", "synchromesh"];
+
 /// Checks every package of the workspace at `root`; the text says how many dependencies were looked at.
 ///
 /// # Errors
-/// Lists every dependency that points upwards or sideways, and every package that has no layer.
+/// Lists every dependency that points upwards or sideways, every package that has no layer, and circles of modules.
 pub(crate) fn check(root: &Path) -> Result<String> {
     let metadata = workspace::metadata(root)?;
     let members = workspace::package_names(&metadata);
@@ -79,8 +85,16 @@ pub(crate) fn check(root: &Path) -> Result<String> {
     for package in workspace::packages(&metadata) {
         edges += check_package(package, &members, &mut faults);
     }
+    for name in WITHOUT_CIRCLES {
+        let circles = circles::uses(&root.join("crates").join(name).join("src"))?.circles();
+        faults.extend(circles.iter().map(|circle| format!("{name} has a circle of modules: {circle}")));
+    }
     if faults.is_empty() {
-        Ok(format!("layers: {} packages, {edges} dependencies between them, all downwards", members.len()))
+        let crates = WITHOUT_CIRCLES.join(", ");
+        let packages = members.len();
+        Ok(format!(
+            "layers: {packages} packages, {edges} dependencies between them, all downwards; no circle of modules in {crates}"
+        ))
     } else {
         bail!("layers:\n  {}", faults.join("\n  "))
     }

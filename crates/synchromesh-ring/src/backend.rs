@@ -15,92 +15,12 @@ use std::sync::Arc;
 use zeroize::Zeroize;
 
 pub use self::stage::{DigitLimb, GadgetDigits, SlotSum, Stage, TensorMode};
+pub use crate::error::BackendError;
 pub use crate::kernels::RadixDigit;
 use crate::ring::{IndexSet, Ring};
 use crate::rns::ConvertSpec;
 use crate::sampler::{Purpose, Seed};
-use crate::threads::{Threads, ThreadsError};
-
-/// Why a device could not do what it was asked to.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BackendError {
-    /// Not enough memory on the device.
-    #[error("{device}: {needed} bytes are needed, {available} are available")]
-    Memory {
-        /// Device name.
-        device: String,
-        /// Bytes asked for.
-        needed: u64,
-        /// Bytes free.
-        available: u64,
-    },
-    /// The device cannot be used.
-    #[error("{device} cannot be used: {reason}")]
-    Unavailable {
-        /// Device name.
-        device: String,
-        /// What is missing.
-        reason: String,
-    },
-    /// The device failed or is gone; no further work on it succeeds.
-    #[error("{device} is lost: {reason}")]
-    Lost {
-        /// Device name.
-        device: String,
-        /// What failed.
-        reason: String,
-    },
-    /// An operand is in another device's memory.
-    #[error("an operand is in the memory of another device than {device}")]
-    OtherDevice {
-        /// Name of the device that was to compute.
-        device: String,
-    },
-    /// The threads that the CPU was to compute on.
-    #[error(transparent)]
-    Threads(#[from] ThreadsError),
-    /// A prime or degree this device has no kernel for.
-    #[error("{device} has no kernel for modulus {modulus} at N = 2^{log_n}: {reason}")]
-    Unsupported {
-        /// Device name.
-        device: String,
-        /// The modulus.
-        modulus: u64,
-        /// log2 of the degree.
-        log_n: u32,
-        /// Which rule is broken.
-        reason: String,
-    },
-}
-
-impl BackendError {
-    /// A stable word for scripts.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Memory { .. } => "memory_budget",
-            Self::Unavailable { .. } => "device_unavailable",
-            Self::Lost { .. } => "device_lost",
-            Self::OtherDevice { .. } => "other_device",
-            Self::Threads(error) => error.kind(),
-            Self::Unsupported { .. } => "unsupported_modulus",
-        }
-    }
-
-    /// What the caller can do about it.
-    #[must_use]
-    pub const fn remedy(&self) -> &'static str {
-        match self {
-            Self::Memory { .. } => "use smaller parameters, fewer keys, or drop prepared keys",
-            Self::Unavailable { .. } => "use the CPU backend, or lower SYNCHROMESH_ISA to one this machine has",
-            Self::Lost { .. } => "open the device again and upload the data anew, or compute on the CPU",
-            Self::OtherDevice { .. } => "bring the operands to one device: write them there and read them here",
-            Self::Threads(error) => error.remedy(),
-            Self::Unsupported { .. } => "use primes of 20 to 61 bits that are 1 mod 2N",
-        }
-    }
-}
+use crate::threads::Threads;
 
 /// Rows of a buffer to read: `rows[r]` is the row (of N words) of limb r; batch element b lies `b * batch_stride`
 /// rows further.

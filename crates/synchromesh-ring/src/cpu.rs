@@ -15,10 +15,11 @@ use crate::backend::{Backend, BackendError, ConvertMode, RadixDigit, Stage, View
 use crate::isa::Isa;
 use crate::kernels::convert::{ConvertMatrix, Mode};
 use crate::kernels::{LimbKernels, STREAM_WORDS};
-use crate::ntt::{NttTable, SlotPermutation};
+use crate::ntt::NttTable;
 use crate::ring::{IndexSet, Ring};
 use crate::rns::ConvertSpec;
 use crate::sampler::{Purpose, Seed, uniform_into};
+use crate::slot_order::SlotPermutation;
 use crate::threads::Threads;
 
 /// Coefficients that one thread converts, or sums, at a time.

@@ -9,7 +9,7 @@ mod tensor;
 
 use crate::isa::Isa;
 use crate::modulus::{Modulus, Scalar};
-use crate::ntt::SlotPermutation;
+use crate::slot_order::SlotPermutation;
 use lanes::dispatch;
 use pointwise::{
     Add, FromSigned, InnerProduct2, Map, Mul, MulAcc, MulScalar, MulScalarAcc, Neg, Op, Permute, PermuteBlocks, Reduce,

@@ -32,6 +32,7 @@ pub mod rns;
 pub mod sampler;
 pub mod scale;
 pub mod secrecy;
+mod slot_order;
 pub mod threads;
 
 pub use backend::{Backend, BackendError, ConvertMode, View, ViewMut};

@@ -4,11 +4,9 @@
 mod butterfly;
 pub mod naive;
 mod network;
-mod order;
 mod tables;
 
-pub(crate) use order::SlotPermutation;
-pub use order::{galois_permutation, slot_exponents};
+pub use crate::slot_order::{MAX_LOG_N, MIN_LOG_N, galois_permutation, slot_exponents};
 
 use std::ops::Range;
 
@@ -22,11 +20,6 @@ use tables::{Aligned, Pass, passes};
 
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::lanes::Ifma;
-
-/// Least log2 N of a transform.
-pub const MIN_LOG_N: u32 = 10;
-/// Greatest log2 N of a transform.
-pub const MAX_LOG_N: u32 = 18;
 
 /// Why a transform cannot be had.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -10,7 +10,7 @@ use crate::domain::SwitchDomain;
 use crate::error::Error;
 use crate::noise::Noise;
 use crate::params::Params;
-use crate::secret_key::KeyId;
+use crate::wire::KeyId;
 
 /// c_0 + c_1 s (+ c_2 s^2) = message + t e modulo the primes of its level.
 pub struct Ciphertext<B: Backend, D: SwitchDomain> {

@@ -1,47 +1,44 @@
 //! A context: checked parameters on a device, with every constant that depends on both cached.
 
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use synchromesh_ring::scale::{Scale, ScaleSpec};
-use synchromesh_ring::{Backend, Cpu, IndexSet};
+use synchromesh_ring::{Backend, Cpu};
 
 use crate::error::Error;
-use crate::key_switch::Switcher;
 use crate::noise::{Noise, Origins};
 use crate::observer::Observer;
 use crate::params::Params;
-use crate::switch_plan::SwitchPlan;
 
-/// Values made once for each key and shared.
-pub(crate) struct Cache<K, V>(Mutex<HashMap<K, Arc<V>>>);
+/// A constant of a context: what its parameters, its device and a description give, made once and shared.
+pub(crate) trait Constant<B: Backend>: Sized + Send + Sync + 'static {
+    /// Which one.
+    type Spec: Eq + Hash + Send + 'static;
 
-impl<K, V> Default for Cache<K, V> {
-    fn default() -> Self {
-        Self(Mutex::default())
+    /// Makes it.
+    fn make(context: &Context<B>, spec: &Self::Spec) -> Result<Self, Error>;
+}
+
+impl<B: Backend> Constant<B> for Scale<B> {
+    type Spec = ScaleSpec;
+
+    fn make(context: &Context<B>, spec: &ScaleSpec) -> Result<Self, Error> {
+        Ok(Self::new(&context.backend, spec.clone())?)
     }
 }
 
-impl<K: Hash + Eq, V> Cache<K, V> {
-    /// The value for `key`, made by `make` the first time.
-    pub(crate) fn get_or_make(&self, key: K, make: impl FnOnce() -> Result<V, Error>) -> Result<Arc<V>, Error> {
-        let find = |map: &HashMap<K, Arc<V>>, key: &K| map.get(key).cloned();
-        if let Some(value) = find(&self.0.lock().unwrap_or_else(PoisonError::into_inner), &key) {
-            return Ok(value);
-        }
-        let made = Arc::new(make()?);
-        Ok(Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_insert(made)))
-    }
-}
+/// By kind of constant, a map from descriptions to constants.
+type Constants = HashMap<TypeId, Box<dyn Any + Send>>;
 
 /// Parameters on a device.
 pub struct Context<B: Backend = Cpu> {
     params: Params,
     backend: B,
-    scales: Cache<ScaleSpec, Scale<B>>,
-    switchers: Cache<(SwitchPlan, IndexSet, IndexSet), Switcher<B>>,
+    constants: Mutex<Constants>,
     /// Encryptions made so far.
     encryptions: AtomicU64,
     observer: Option<Arc<dyn Observer>>,
@@ -68,8 +65,7 @@ impl<B: Backend> Context<B> {
     /// As [`Self::with_backend`], watched by an observer.
     #[must_use]
     pub fn observed(params: Params, backend: B, observer: Option<Arc<dyn Observer>>) -> Arc<Self> {
-        let (scales, switchers) = (Cache::default(), Cache::default());
-        Arc::new(Self { params, backend, scales, switchers, encryptions: AtomicU64::new(0), observer })
+        Arc::new(Self { params, backend, constants: Mutex::default(), encryptions: AtomicU64::new(0), observer })
     }
 
     /// The parameters.
@@ -103,15 +99,23 @@ impl<B: Backend> Context<B> {
     /// # Errors
     /// As [`Scale::new`].
     pub fn scale(&self, spec: ScaleSpec) -> Result<Arc<Scale<B>>, Error> {
-        self.scales.get_or_make(spec.clone(), || Ok(Scale::new(&self.backend, spec)?))
+        self.constant(spec)
     }
 
-    /// The key switch of `plan` on the primes `active`, ending on the primes `target`.
-    ///
-    /// # Errors
-    /// As [`Switcher::new`].
-    pub fn switcher(&self, plan: &SwitchPlan, active: &IndexSet, target: &IndexSet) -> Result<Arc<Switcher<B>>, Error> {
-        self.switchers
-            .get_or_make((plan.clone(), active.clone(), target.clone()), || Switcher::new(self, plan, active, target))
+    /// The constant of this description.
+    pub(crate) fn constant<C: Constant<B>>(&self, spec: C::Spec) -> Result<Arc<C>, Error> {
+        if let Some(found) = self.made(|made| made.get(&spec).cloned()) {
+            return Ok(found);
+        }
+        // Not under the lock: a constant may take others, and at worst one is made twice.
+        let constant = Arc::new(C::make(self, &spec)?);
+        Ok(self.made(|made| Arc::clone(made.entry(spec).or_insert(constant))))
+    }
+
+    /// What `f` makes of the constants of one kind that there are.
+    fn made<C: Constant<B>, R>(&self, f: impl FnOnce(&mut HashMap<C::Spec, Arc<C>>) -> R) -> R {
+        let mut constants = self.constants.lock().unwrap_or_else(PoisonError::into_inner);
+        let kind = constants.entry(TypeId::of::<C>()).or_insert_with(|| Box::new(HashMap::<C::Spec, Arc<C>>::new()));
+        f(kind.downcast_mut().expect("a kind of constants has one type of map"))
     }
 }

@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::key_switch::{Accumulator, Hoisted, Output};
 use crate::noise::Noise;
 use crate::operations::KeySwitching;
-use crate::secret_key::KeyId;
 use crate::switch_key::Source;
+use crate::wire::KeyId;
 
 /// A ciphertext in slots, with its second component decomposed for any number of rotations.
 pub struct HoistedCiphertext<B: Backend> {

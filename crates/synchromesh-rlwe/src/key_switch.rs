@@ -6,6 +6,7 @@
 //! merging with a following modulus switch is a smaller target. Inputs and outputs may be coefficients, slots, or
 //! mixed prime by prime, each at the same number of transforms (ePrint 2023/1642, sections 3.1 and 6.1).
 
+mod compiled;
 mod digit;
 mod extended;
 mod finish;

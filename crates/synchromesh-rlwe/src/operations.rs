@@ -8,12 +8,13 @@ use crate::ciphertext::Ciphertext;
 use crate::context::Context;
 use crate::domain::SwitchDomain;
 use crate::error::Error;
+use crate::evaluation_keys::EvaluationKeys;
 use crate::key_switch::{Output, Switcher};
 use crate::level_plans::LevelPlans;
 use crate::params::Params;
-use crate::secret_key::KeyId;
-use crate::switch_key::{EvaluationKeys, Source};
+use crate::switch_key::Source;
 use crate::switch_plan::SwitchPlan;
+use crate::wire::KeyId;
 
 /// Evaluation keys with the plans they are used by, one for each level.
 pub struct KeySwitching<B: Backend> {

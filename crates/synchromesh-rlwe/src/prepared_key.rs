@@ -16,9 +16,10 @@ use synchromesh_ring::{Backend, Cpu, IndexSet, View, ViewMut};
 use crate::context::Context;
 use crate::error::Error;
 use crate::params::Params;
-use crate::secret_key::{KeyId, uniform};
+use crate::secret_key::uniform;
 use crate::switch_key::{Source, SwitchKey, UniformHalves};
 use crate::switch_plan::{ProductRing, SwitchPlan};
+use crate::wire::KeyId;
 
 /// A key on the device: two columns, each \[row\]\[limb of QP\]\[N\] in slots; in an extended ring \[row\]\[digit of the
 /// key\]\[limb of E\]\[N\].
@@ -95,8 +96,8 @@ impl<B: Backend> PreparedKey<B> {
     }
 }
 
-/// Which prepared key: the one under this secret key, of this source, for this plan.
-type At = (KeyId, Source, SwitchPlan);
+/// Which prepared key: the one under this secret key, of this source, for the plan of this digest.
+type At = (KeyId, Source, [u8; 32]);
 
 /// Prepared keys by what they switch and by their plan, within a budget of bytes: the one used longest ago goes first.
 pub(crate) struct PreparedKeys<B: Backend>(Mutex<Kept<B>>);
@@ -181,7 +182,7 @@ impl<B: Backend> Kept<B> {
 
     fn keep_within_budget(&mut self) {
         while self.bytes > self.budget {
-            let oldest = self.entries.iter().min_by_key(|(_, e)| e.used).map(|(at, _)| at.clone());
+            let oldest = self.entries.iter().min_by_key(|(_, e)| e.used).map(|(at, _)| *at);
             let Some(entry) = oldest.and_then(|at| self.entries.remove(&at)) else { return };
             self.bytes -= entry.bytes;
         }

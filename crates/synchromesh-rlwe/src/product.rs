@@ -9,9 +9,9 @@ use crate::error::Error;
 use crate::key_switch::Switcher;
 use crate::operations::KeySwitching;
 use crate::prepared_key::PreparedKey;
-use crate::secret_key::KeyId;
 use crate::switch_key::Source;
 use crate::switch_plan::SwitchPlan;
+use crate::wire::KeyId;
 
 /// A compiled plan and the key that it is used with.
 pub type KeyedSwitch<B> = (Arc<Switcher<B>>, Arc<PreparedKey<B>>);

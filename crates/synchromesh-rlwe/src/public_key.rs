@@ -38,7 +38,13 @@ impl<B: Backend> PublicKey<B> {
         params.require_secure(&keyed)?;
         let seed = root.derive("public key uniform", 0).published();
         let a = uniform(context, &keyed, &seed, Purpose::PublicKeyUniform, 0)?;
-        let error = spectrum::even_error(params, &root.derive("public key error", 0), Purpose::PublicKeyError, 0)?;
+        let error = spectrum::even_error(
+            params.error(),
+            params.n(),
+            &root.derive("public key error", 0),
+            Purpose::PublicKeyError,
+            0,
+        )?;
         let mut b = scaled_error(context, &keyed, &error)?.into_ntt(context.backend())?;
         b.sub_assign(context.backend(), SecretPoly::new(secret.times(context, &a)?).poly())?;
         Ok(Self { id: secret.id(), params_digest: *params.digest(), seed, b, a })

@@ -8,9 +8,10 @@ use crate::ciphertext::Ciphertext;
 use crate::context::Context;
 use crate::domain::{Operand, SwitchDomain};
 use crate::error::Error;
+use crate::evaluation_keys::EvaluationKeys;
 use crate::key_switch::{Accumulator, Output, Switcher};
 use crate::operations::KeySwitching;
-use crate::switch_key::{EvaluationKeys, Source};
+use crate::switch_key::Source;
 use crate::switch_plan::SwitchPlan;
 
 /// A baby step by its number, and the polynomial it is multiplied by, in slots on the primes of

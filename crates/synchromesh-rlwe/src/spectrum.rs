@@ -9,12 +9,11 @@
 use std::ops::{Add, Mul, Sub};
 use std::sync::OnceLock;
 
-use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly};
+use synchromesh_ring::sampler::{ErrorDistribution, Purpose, Seed, SmallPoly};
 use synchromesh_ring::secrecy;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::error::Error;
-use crate::params::Params;
 
 /// |s|^2 of a secret that is used is at most this times N, and |s(zeta)|^2 is measured in it.
 pub const POWER: f64 = 0.72;
@@ -62,11 +61,17 @@ pub(crate) fn first_even(even: impl Fn(&[i64]) -> bool, draw: impl Fn(u64) -> Sm
 
 /// The error numbered `index` of a key: of the stream `seed`, and drawn again from streams derived from it until it is as
 /// even at the roots as certificates take it to be.
-pub(crate) fn even_error(params: &Params, seed: &Seed, purpose: Purpose, index: u32) -> Result<SmallPoly, Error> {
-    let (log_n, variance) = (params.ring().log_n(), params.error().variance());
+pub(crate) fn even_error(
+    error: ErrorDistribution,
+    n: usize,
+    seed: &Seed,
+    purpose: Purpose,
+    index: u32,
+) -> Result<SmallPoly, Error> {
+    let (log_n, variance) = (n.trailing_zeros(), error.variance());
     let draw = |attempt| match attempt {
-        0 => params.error().sample(seed, purpose, index, params.n()),
-        _ => params.error().sample(&seed.derive("even error", attempt), purpose, index, params.n()),
+        0 => error.sample(seed, purpose, index, n),
+        _ => error.sample(&seed.derive("even error", attempt), purpose, index, n),
     };
     let error = first_even(|error| is_even_error(log_n, error, variance), draw);
     error.ok_or_else(|| Error::params("the generator gives no error of a key that is even at the roots of X^N + 1"))

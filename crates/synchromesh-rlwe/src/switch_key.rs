@@ -1,8 +1,6 @@
 //! Switch keys: what they switch, and their wire form with a seed.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use synchromesh_ring::sampler::{Purpose, Seed};
 use synchromesh_ring::{Backend, Cpu, IndexSet, Ntt, Poly, View, ViewMut};
@@ -11,11 +9,11 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::key_part::KeyPart;
 use crate::params::hex;
-use crate::prepared_key::{PreparedKey, PreparedKeys};
 use crate::randomness::Randomness;
-use crate::secret_key::{KeyId, SecretKey, SecretPoly, scaled_error, uniform};
+use crate::secret_key::{SecretKey, SecretPoly, scaled_error, uniform};
 use crate::spectrum;
 use crate::switch_plan::{DigitSizes, KeyRow, KeyShape, SwitchPlan};
+use crate::wire::KeyId;
 
 /// What a switch key brings under its target key s.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -99,7 +97,7 @@ impl<B: Backend> SwitchKey<B> {
     }
 
     /// The key whose randomness is expanded from `root`.
-    fn from_root(
+    pub(crate) fn from_root(
         context: &Context<B>,
         secret: &SecretKey<B>,
         (source, other): (Source, Option<&SecretKey<B>>),
@@ -286,7 +284,7 @@ fn row_body<B: Backend>(
     let (backend, params, ring) = (context.backend(), context.params(), synchromesh_ring::Error::from);
     let (primes, j) = (part.primes(), row.index as u32);
     let a = uniform(context, primes, seed, Purpose::SwitchKeyUniform, j)?;
-    let error = spectrum::even_error(params, errors, Purpose::SwitchKeyError, j)?;
+    let error = spectrum::even_error(params.error(), params.n(), errors, Purpose::SwitchKeyError, j)?;
     let mut b = scaled_error(context, primes, &error)?.into_ntt(backend)?;
     let mut product = SecretPoly::new(Poly::new(backend, primes)?);
     let (all, secret_rows) = ((0..primes.len()).collect::<Vec<_>>(), under.poly().primes().rows(primes)?);
@@ -299,166 +297,4 @@ fn row_body<B: Backend>(
     let from = View::new(from.poly().buffer(), &from_rows);
     backend.mul_scalar_acc(own.as_slice(), from, &factors, ViewMut::new(b.buffer_mut(), &rows)).map_err(ring)?;
     Ok(b)
-}
-
-/// The switch keys of one secret key, and their prepared forms, made at first use.
-pub struct EvaluationKeys<B: Backend = Cpu> {
-    target: KeyId,
-    keys: BTreeMap<Source, Arc<SwitchKey<B>>>,
-    /// Those under both secret keys.
-    prepared: Arc<PreparedKeys<B>>,
-    second: Option<Box<Self>>,
-}
-
-impl<B: Backend> EvaluationKeys<B> {
-    /// No keys yet.
-    #[must_use]
-    pub fn new(target: KeyId) -> Self {
-        Self { target, keys: BTreeMap::new(), prepared: Arc::default(), second: None }
-    }
-
-    /// Adds the keys under the second secret key; their prepared forms share the budget of these.
-    pub fn set_second(&mut self, mut keys: Self) {
-        keys.prepared = Arc::clone(&self.prepared);
-        self.second = Some(Box::new(keys));
-    }
-
-    /// The keys under the second secret key.
-    #[must_use]
-    pub fn second(&self) -> Option<&Self> {
-        self.second.as_deref()
-    }
-
-    /// Makes keys for each of `sources` (relinearisation and rotations).
-    ///
-    /// # Errors
-    /// As [`SwitchKey::generate`].
-    pub fn generate(
-        context: &Context<B>,
-        secret: &SecretKey<B>,
-        sources: impl IntoIterator<Item = Source>,
-        plan: &SwitchPlan,
-        randomness: &mut Randomness,
-    ) -> Result<Self, Error> {
-        let part = KeyPart::whole(context.params(), plan.shape())?;
-        Self::generate_parts(context, secret, sources.into_iter().map(|source| (source, part.clone())), randomness)
-    }
-
-    /// The part of each key that is named beside it, made side by side on the device's threads.
-    ///
-    /// # Errors
-    /// As [`SwitchKey::generate`].
-    pub fn generate_parts(
-        context: &Context<B>,
-        secret: &SecretKey<B>,
-        parts: impl IntoIterator<Item = (Source, KeyPart)>,
-        randomness: &mut Randomness,
-    ) -> Result<Self, Error> {
-        // Seeds are drawn in the order of the keys, whoever makes them.
-        let rooted = parts.into_iter().map(|(source, part)| Ok((source, part, randomness.next_seed()?)));
-        let rooted = rooted.collect::<Result<Vec<_>, Error>>()?;
-        let make = |(source, part, root)| SwitchKey::from_root(context, secret, (source, None), &part, &root);
-        let mut keys = Self::new(secret.id());
-        for key in context.backend().threads().try_map(rooted, make)? {
-            keys.insert(key)?;
-        }
-        Ok(keys)
-    }
-
-    /// Adds a key.
-    ///
-    /// # Errors
-    /// [`Error::KeysDiffer`] when it switches to another secret key.
-    pub fn insert(&mut self, key: SwitchKey<B>) -> Result<(), Error> {
-        self.target.require(key.target)?;
-        self.keys.insert(key.source, Arc::new(key));
-        self.prepared.clear();
-        Ok(())
-    }
-
-    /// The secret key they belong to.
-    #[must_use]
-    pub const fn target(&self) -> KeyId {
-        self.target
-    }
-
-    /// All keys in their wire form.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<SwitchKey<B>>> {
-        self.keys.values()
-    }
-
-    /// The wire form of one key.
-    ///
-    /// # Errors
-    /// [`Error::MissingKey`].
-    pub fn get(&self, source: Source) -> Result<&Arc<SwitchKey<B>>, Error> {
-        self.keys.get(&source).ok_or_else(|| {
-            let have: Vec<String> = self.keys.keys().take(8).map(Source::to_string).collect();
-            let more = self.keys.len().saturating_sub(8);
-            let suffix = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let have = if have.is_empty() { "none".to_owned() } else { have.join(", ") + &suffix };
-            Error::MissingKey { source_name: source.to_string(), have }
-        })
-    }
-
-    /// One key prepared for `plan`, from the cache if it was made before.
-    ///
-    /// # Errors
-    /// [`Error::MissingKey`], or as [`SwitchKey::prepare`].
-    pub fn prepared(
-        &self,
-        context: &Context<B>,
-        source: Source,
-        plan: &SwitchPlan,
-    ) -> Result<Arc<PreparedKey<B>>, Error> {
-        let key = self.get(source)?;
-        self.prepared
-            .get_or_make((self.target, source, plan.clone()), context.params().n(), || key.prepare(context, plan))
-    }
-
-    /// Keeps at most `bytes` of prepared forms from now on, and of those the ones used last; the others are derived again
-    /// at need. One larger than that is made for each use. Without this call all are kept.
-    pub fn set_prepared_budget(&self, bytes: u64) {
-        self.prepared.set_budget(bytes);
-    }
-
-    /// Bytes of prepared forms kept now.
-    #[must_use]
-    pub fn prepared_bytes(&self) -> u64 {
-        self.prepared.bytes()
-    }
-
-    /// The keys with of each the part that `part` names; those under a second secret key stay whole.
-    ///
-    /// # Errors
-    /// As [`SwitchKey::trim`].
-    pub fn trim(&self, context: &Context<B>, part: &KeyPart) -> Result<Self, Error> {
-        self.trim_where(context, part, |_| true)
-    }
-
-    /// As [`Self::trim`], for the keys of these sources; the others stay as they are.
-    ///
-    /// # Errors
-    /// As [`SwitchKey::trim`].
-    pub fn trim_where(
-        &self,
-        context: &Context<B>,
-        part: &KeyPart,
-        sources: impl Fn(Source) -> bool,
-    ) -> Result<Self, Error> {
-        let mut trimmed = Self::new(self.target);
-        for (&source, key) in &self.keys {
-            let key = if sources(source) { Arc::new(key.trim(context, part)?) } else { Arc::clone(key) };
-            trimmed.keys.insert(source, key);
-        }
-        if let Some(second) = self.second() {
-            trimmed.set_second(Self { keys: second.keys.clone(), ..Self::new(second.target) });
-        }
-        Ok(trimmed)
-    }
-
-    /// Drops the prepared forms; they are derived again at need.
-    pub fn drop_prepared(&self) {
-        self.prepared.clear();
-    }
 }

@@ -5,6 +5,9 @@ mod coalesce;
 mod key_rows;
 mod product_ring;
 mod search;
+mod second;
+
+use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 use synchromesh_ring::IndexSet;
@@ -182,6 +185,22 @@ impl SwitchPlan {
         self.digit_overflow = digits;
         self.down_overflow = down;
         self
+    }
+
+    /// A digest that tells plans apart within a process.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        struct Digest(blake3::Hasher);
+        impl Hasher for Digest {
+            fn write(&mut self, bytes: &[u8]) {
+                self.0.update(bytes);
+            }
+            fn finish(&self) -> u64 {
+                0
+            }
+        }
+        let mut digest = Digest(blake3::Hasher::new());
+        self.hash(&mut digest);
+        *digest.0.finalize().as_bytes()
     }
 
     /// Number of primes of each digit.

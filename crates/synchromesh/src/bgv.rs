@@ -21,7 +21,7 @@ use std::sync::Arc;
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::One;
-use synchromesh_rlwe::noise::Noise;
+use synchromesh_rlwe::noise::{KeyBound, Noise};
 use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, Ntt, Poly};
 
@@ -31,7 +31,7 @@ pub use management::{Factors, Levels, Management, original_primes};
 
 use crate::batch::PlainPoly;
 use crate::error::{Error, Result};
-use crate::exact::{self, Scheme, lift};
+use crate::exact::{self, Scheme, lift, log2_biguint};
 pub use crate::exact::{Integers, ParamsLiteral, Plaintext, PrimeLists, Rotations};
 use crate::plain_modulus::PlainModulus;
 use crate::plan::SchemeName;
@@ -115,6 +115,10 @@ impl Scheme for Bgv {
         noise::message_product(log2_norm1)
     }
 
+    fn tensor_noise(params: &Params, a: Noise, b: Noise) -> Noise {
+        noise::product(params.log_n(), log2_biguint(params.t().value()), a, b)
+    }
+
     fn recover<B: Backend>(
         context: &Context<B>,
         ciphertext: &Ciphertext<B>,
@@ -157,6 +161,15 @@ impl Scheme for Bgv {
         _: Option<&KeySwitching<B>>,
     ) -> Result<Ciphertext<B>> {
         switching::tensor(context, pairs)
+    }
+}
+
+impl Params {
+    /// The same parameters for keys that are sums of shares which others made, of which only these norms are known:
+    /// certificates then hold for any such keys.
+    #[must_use]
+    pub fn with_key_bound(&self, bound: KeyBound) -> Self {
+        self.with_rlwe(self.rlwe().clone().with_key_bound(bound))
     }
 }
 

@@ -11,7 +11,6 @@
 mod ciphertext;
 mod context;
 mod decode;
-pub mod embedding;
 mod evaluator;
 mod noise;
 mod params;
@@ -20,10 +19,10 @@ mod publish;
 mod scale;
 mod wire;
 
+pub use crate::embedding::{self, Complex64};
 pub use crate::rotations::Rotations;
 pub use ciphertext::{Ciphertext, Header};
 pub use context::Context;
-pub use embedding::Complex64;
 pub use evaluator::Evaluator;
 pub use params::{Mode, Params, ParamsLiteral, Primes};
 pub use plaintext::Plaintext;

@@ -1,12 +1,15 @@
 //! What can go wrong in a scheme: the errors of the layers below, and mismatches that only a scheme can see.
 
+mod limit;
+
 use synchromesh_rlwe::entropy::EntropyError;
 use synchromesh_rlwe::ring::prime::PrimeError;
 
 use crate::batch::BatchError;
-use crate::ckks::embedding::EmbeddingError;
+use crate::embedding::EmbeddingError;
 use crate::plain_modulus::PlainModulusError;
-use crate::plan::{Limit, Nearest};
+
+pub use limit::{Limit, Nearest};
 
 /// Result of a scheme's operation.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -14,6 +14,7 @@ mod evaluator;
 mod hoisted;
 mod integers;
 mod lift;
+mod matrix_keys;
 mod merged;
 mod params;
 mod plaintext;
@@ -121,6 +122,13 @@ pub trait Scheme: Copy + std::fmt::Debug + Send + Sync + 'static {
 
     /// The error of a message times a public polynomial p, beyond e p: |p|_1 is given as log2.
     fn product_noise(log2_norm1: f64) -> Noise;
+
+    /// The error of a product of two different ciphertexts with errors `a` and `b`; unknown where products go through a
+    /// second base.
+    fn tensor_noise(params: &Params<Self>, a: Noise, b: Noise) -> Noise {
+        let _ = (params, a, b);
+        Noise::UNKNOWN
+    }
 
     /// The message of a phase.
     ///

@@ -8,6 +8,7 @@ pub mod bundle;
 pub mod circuits;
 pub mod ckks;
 pub mod cost;
+pub mod embedding;
 pub mod error;
 pub mod exact;
 pub mod plain_modulus;

@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::ring::Dry;
 use synchromesh_rlwe::{LevelPlans, Params, PrimeSwitching, Security, SwitchPlan};
 
-pub use self::limit::{Limit, Nearest};
 pub use self::memory::Forecast;
 use self::search::Found;
 pub use self::switches::LevelSwitch;
@@ -29,6 +28,7 @@ pub use self::trace::Node;
 use self::trace::Traced;
 use crate::cost::Profile;
 use crate::error::{Error, Result};
+pub use crate::error::{Limit, Nearest};
 use crate::rotations::Routes;
 use crate::{bfv, bgv, ckks};
 

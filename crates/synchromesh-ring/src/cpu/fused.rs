@@ -7,7 +7,8 @@
 use super::Cpu;
 use crate::backend::{BackendError, DigitLimb, GadgetDigits, SlotSum, View, ViewMut};
 use crate::kernels::{LimbKernels, streams};
-use crate::ntt::{NttTable, SlotPermutation};
+use crate::ntt::NttTable;
+use crate::slot_order::SlotPermutation;
 
 /// What follows an inner product.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -7,12 +7,13 @@ use zeroize::Zeroizing;
 use super::{SEED_BYTES, digest, open, poly_bytes, read_poly, require_named, require_seeded, write_poly, write_u16};
 use crate::context::Context;
 use crate::error::Error;
+use crate::evaluation_keys::EvaluationKeys;
 use crate::key_part::KeyPart;
 use crate::params::Params;
 use crate::public_key::PublicKey;
 use crate::second_key::second_id;
 use crate::secret_key::SecretKey;
-use crate::switch_key::{EvaluationKeys, Source, SwitchKey, UniformHalves};
+use crate::switch_key::{Source, SwitchKey, UniformHalves};
 use crate::switch_plan::{DigitSizes, KeyShape};
 use crate::wire::{
     EnvelopeKey, HEADER_BYTES, Header, KeyId, ObjectType, Reader, TRAILER_BYTES, WireError, Writer, limb_bytes,

@@ -3,7 +3,7 @@
 use num_bigint::BigInt;
 use num_traits::Zero;
 
-use crate::ckks::Complex64;
+use crate::embedding::Complex64;
 
 /// A public number that circuits compute with.
 pub trait Number: Clone + PartialEq + std::fmt::Debug + Send + Sync {

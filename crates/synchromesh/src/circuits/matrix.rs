@@ -7,7 +7,6 @@
 
 mod arithmetic;
 mod dense;
-mod keys;
 mod multiply;
 mod packing;
 mod plan;

@@ -12,7 +12,7 @@ mod plan;
 use std::collections::BTreeMap;
 
 use super::{Arithmetic, Coefficient, Combination, Cost, Number};
-use crate::ckks::Complex64;
+use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 pub use plan::PolynomialPlan;
 use plan::{Shape, Sum};

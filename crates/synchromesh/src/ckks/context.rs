@@ -10,11 +10,11 @@ use zeroize::Zeroizing;
 
 use super::ciphertext::Ciphertext;
 use super::decode;
-use super::embedding::{Complex64, Embedding};
 use super::noise;
 use super::params::Params;
 use super::plaintext::{Decrypted, Encoded, Plaintext};
 use super::scale::Scale;
+use crate::embedding::{Complex64, Embedding};
 use crate::error::Result;
 use crate::rotations::Rotations;
 

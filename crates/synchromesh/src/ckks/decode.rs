@@ -7,7 +7,7 @@ use synchromesh_rlwe::ring::modulus::{Modulus, Scalar};
 use synchromesh_rlwe::ring::{Backend, Coeff, Poly};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::embedding::Scale;
+use crate::embedding::Scale;
 use crate::error::Result;
 
 /// The coefficients of `phase`, centred modulo its primes and divided by `scale`; each within a relative 3 * 2^-53.

@@ -16,8 +16,8 @@ use synchromesh_rlwe::noise::{
     root_tail,
 };
 
-use super::embedding::fixed;
 use super::params::Params;
+use crate::embedding::fixed;
 use crate::error::Result;
 
 /// Rounding unit of a double.
@@ -164,4 +164,34 @@ pub(crate) fn check_flooded(params: &Params, level: usize, factor: Factor, sigma
 pub(crate) fn check(params: &Params, level: usize, log2_message: f64, noise: Noise) -> Result<()> {
     let bits = phase(params, log2_message, noise);
     Ok(require_room(bits, room(params, level)?, level, params.failure_limit().log2_failure())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embedding::{Embedding, Scale};
+
+    #[test]
+    fn rounding_attains_its_bound_where_it_is_all_on_one_frequency() {
+        let mut state = 7u64;
+        for log_n in [4, 12, 15] {
+            let n = 1usize << log_n;
+            let (embedding, scale) = (Embedding::new(log_n).unwrap(), Scale::power_of_two(20).unwrap());
+            let mut word = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 54) as f64
+            };
+            let sign = |j: usize| (std::f64::consts::PI * j as f64 / n as f64).cos().signum();
+            let wanted = (0..n).map(|j| (word() + 0.499 * sign(j)) / scale.to_f64());
+            let slots = embedding.decode(&wanted.collect::<Vec<f64>>()).unwrap();
+            let bound = slots.iter().map(|z| z.re.hypot(z.im)).fold(0.0, f64::max);
+            let encoded = embedding.encode(&slots, scale, bound).unwrap();
+            let rounded = encoded.iter().map(|&c| c as f64 / scale.to_f64());
+            let found = embedding.decode(&rounded.collect::<Vec<f64>>()).unwrap();
+            let distances = slots.iter().zip(found.iter()).map(|(a, b)| (a.re - b.re).hypot(a.im - b.im));
+            let off = distances.fold(0.0, f64::max) * scale.to_f64();
+            let most = encoding(log_n, 20.0, bound).certificate.remainder;
+            assert!((0.97..1.0).contains(&(off / most.exp2())), "2^{log_n}: {off} of {}", most.exp2());
+        }
+    }
 }

@@ -17,8 +17,8 @@ use synchromesh_rlwe::params::ErrorChoice;
 use synchromesh_rlwe::ring::prime::{MAX_PRIME_BITS, MIN_PRIME_BITS, is_prime, ntt_primes_excluding};
 use synchromesh_rlwe::{LevelPlans, Schedule, Security, SwitchPlan};
 
-use super::embedding;
 use super::scale::Scale;
+use crate::embedding;
 use crate::error::{Error, Result};
 
 /// Levels above the lowest that a chain may have; exact exponents double at each.

@@ -9,9 +9,9 @@ use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, Domain, Ntt, Poly};
 use synchromesh_rlwe::secret_key::Phase;
 use zeroize::Zeroizing;
 
-use super::embedding::Complex64;
 use super::params::Params;
 use super::scale::Scale;
+use crate::embedding::Complex64;
 use crate::error::Result;
 
 /// An encoded polynomial, overwritten with zeros when dropped.

@@ -18,8 +18,8 @@ use zeroize::Zeroizing;
 
 use super::ciphertext::Ciphertext;
 use super::context::Context;
-use super::embedding::Complex64;
 use super::{decode, noise};
+use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 
 /// Statistical security that every release has at least.

@@ -11,7 +11,7 @@ use std::fmt;
 use num_bigint::BigUint;
 use serde::{Deserialize, Serialize};
 
-use super::embedding;
+use crate::embedding;
 use crate::error::{Error, Result};
 use wide::Wide;
 

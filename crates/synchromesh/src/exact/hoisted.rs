@@ -6,7 +6,7 @@ use synchromesh_rlwe::ring::{Backend, Coeff, Ntt, Poly};
 use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm, Operation};
 
 use super::plaintext::Norms;
-use super::{Ciphertext, Evaluator, Plaintext, Scheme, log2_biguint, signed_residues};
+use super::{Ciphertext, Evaluator, Plaintext, Scheme, signed_residues};
 use crate::batch::{BatchEncoder, CoefficientEncoder, MIN_LOG_N};
 use crate::circuits::{Levels, Mask, MatrixArithmetic, require_mask};
 use crate::error::{Error, Result};
@@ -170,7 +170,6 @@ impl<S: Scheme, B: Backend> MatrixArithmetic for Evaluator<S, B> {
         if S::SECOND_BASE {
             return Ok(Levels { left: lowest, product: lowest });
         }
-        let log2_t = log2_biguint(params.t().value());
         let mut budgets = Vec::with_capacity(lowest + 1);
         for level in 0..=lowest {
             let rotated = |x: &Ciphertext<S, B>, terms: &[(Noise, Option<Norms>)]| {
@@ -185,7 +184,7 @@ impl<S: Scheme, B: Backend> MatrixArithmetic for Evaluator<S, B> {
                 None => rotated(left, &[(left.noise(), None)])?,
             };
             let b = rotated(right, &[(right.noise(), None)])?;
-            let sum = crate::bgv::noise::product(params.log_n(), log2_t, a, b).times((terms as f64).log2());
+            let sum = S::tensor_noise(params, a, b).times((terms as f64).log2());
             budgets.push((level, self.budget(sum, level)?));
         }
         let product = cheapest(&budgets).unwrap_or(lowest);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use num_bigint::BigUint;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
-use synchromesh_rlwe::noise::{FailureLimit, KeyBound};
+use synchromesh_rlwe::noise::FailureLimit;
 use synchromesh_rlwe::ring::IndexSet;
 use synchromesh_rlwe::ring::prime::{MAX_PRIME_BITS, PrimeError, ntt_primes_excluding};
 use synchromesh_rlwe::{LevelPlans, Schedule, Security, SwitchPlan};
@@ -82,15 +82,6 @@ impl<S> PartialEq for Params<S> {
 impl<S> std::fmt::Debug for Params<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.literal.fmt(f)
-    }
-}
-
-impl Params<crate::bgv::Bgv> {
-    /// The same parameters for keys that are sums of shares which others made, of which only these norms are known:
-    /// certificates then hold for any such keys.
-    #[must_use]
-    pub fn with_key_bound(&self, bound: KeyBound) -> Self {
-        self.with_rlwe(self.rlwe().clone().with_key_bound(bound))
     }
 }
 
@@ -187,7 +178,7 @@ impl<S: Scheme> Params<S> {
     }
 
     /// The same with other parameters of ring learning with errors that have the same digest.
-    fn with_rlwe(&self, rlwe: synchromesh_rlwe::Params) -> Self {
+    pub(crate) fn with_rlwe(&self, rlwe: synchromesh_rlwe::Params) -> Self {
         let Inner { literal, t, plans, second, .. } = &*self.0;
         let (literal, t, plans, second) = (literal.clone(), t.clone(), plans.clone(), second.clone());
         Self(Arc::new(Inner { literal, t, rlwe, plans, second }), PhantomData)

@@ -1,83 +1,8 @@
 //! Requests that cannot be planned: which limit they hit, and the nearest request that works.
 
-use std::fmt;
-
 use super::search::Refusal;
 use super::{Description, PRECISION, SchemeName, smallest_near};
-use crate::error::{Error, Result};
-
-/// What a request ran into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Limit {
-    /// The largest modulus that is secure at the largest degree.
-    Security,
-    /// The certificates of CKKS, at every scale that primes allow.
-    Precision,
-    /// The slots of the largest degree, or of the plaintext modulus.
-    Slots,
-    /// [`Description::max_key_bytes`].
-    KeyBytes,
-    /// [`Description::max_memory_bytes`].
-    Memory,
-}
-
-impl Limit {
-    /// The kind of the error, for scripts.
-    #[must_use]
-    pub const fn kind(self) -> &'static str {
-        match self {
-            Self::Security => "plan_security",
-            Self::Precision => "plan_precision",
-            Self::Slots => "plan_slots",
-            Self::KeyBytes => "plan_key_bytes",
-            Self::Memory => "plan_memory",
-        }
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Security => "the largest secure modulus",
-            Self::Precision => "the precision that primes allow",
-            Self::Slots => "the number of slots",
-            Self::KeyBytes => "the budget of key bytes",
-            Self::Memory => "the budget of memory",
-        })
-    }
-}
-
-/// The change to a request that makes it work, all else as it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Nearest {
-    /// So many multiplications.
-    Depth(usize),
-    /// So many bits.
-    Precision(u32),
-    /// So many multiplications, and no more than so many bits.
-    DepthAndPrecision(usize, u32),
-    /// So many slots.
-    Slots(usize),
-    /// A budget of so many key bytes.
-    KeyBytes(u64),
-    /// A budget of so many bytes of memory.
-    MemoryBytes(u64),
-}
-
-impl fmt::Display for Nearest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Depth(depth) => write!(f, "depth {depth}"),
-            Self::Precision(bits) => write!(f, "a precision of {bits} bits"),
-            Self::DepthAndPrecision(depth, bits) => write!(f, "depth {depth} with a precision of {bits} bits"),
-            Self::Slots(slots) => write!(f, "{slots} slots"),
-            Self::KeyBytes(bytes) => write!(f, "a key budget of {bytes} bytes"),
-            Self::MemoryBytes(bytes) => write!(f, "a memory budget of {bytes} bytes"),
-        }
-    }
-}
+use crate::error::{Error, Limit, Nearest, Result};
 
 /// Least bytes over all candidates that a budget refused.
 #[derive(Debug, Clone, Copy, Default)]

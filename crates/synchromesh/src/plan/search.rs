@@ -3,7 +3,8 @@
 
 use synchromesh_rlwe::{Params, SwitchPlan};
 
-use super::limit::{Least, Limit};
+use super::Limit;
+use super::limit::Least;
 use super::memory::Forecast;
 use super::shape::{Digits, Shape, explain_digits, explain_raise, limit_text};
 use super::trace::Traced;

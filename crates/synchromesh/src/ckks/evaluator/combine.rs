@@ -9,8 +9,8 @@ use super::Evaluator;
 use super::plain::{INTEGER_LIMIT, finite, modulus_above, rounded_multiple};
 use crate::circuits::{Arithmetic, Coefficient, Combination, Cost, SizedSum, SlotShape};
 use crate::ckks::ciphertext::Ciphertext;
-use crate::ckks::embedding::Complex64;
 use crate::ckks::noise::{self, Public};
+use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 

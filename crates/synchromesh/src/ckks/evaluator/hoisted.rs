@@ -8,8 +8,8 @@ use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm, Noise, Operation};
 use super::Evaluator;
 use crate::circuits::{Levels, Mask, MatrixArithmetic, require_mask};
 use crate::ckks::ciphertext::{Ciphertext, Header};
-use crate::ckks::embedding::Complex64;
 use crate::ckks::noise;
+use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 
 /// A ciphertext decomposed for rotations.

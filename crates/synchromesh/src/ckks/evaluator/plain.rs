@@ -8,10 +8,10 @@ use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 
 use super::Evaluator;
 use crate::ckks::ciphertext::Ciphertext;
-use crate::ckks::embedding::{Complex64, EmbeddingError};
 use crate::ckks::noise::{self, Public};
 use crate::ckks::plaintext::Plaintext;
 use crate::ckks::scale::Scale;
+use crate::embedding::{Complex64, EmbeddingError};
 use crate::error::Result;
 
 /// Integers up to this size multiply without using a level.

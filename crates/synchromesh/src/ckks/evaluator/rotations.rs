@@ -9,8 +9,8 @@ use super::combine::largest;
 use super::{Evaluator, Held};
 use crate::circuits::SizedSum;
 use crate::ckks::ciphertext::Ciphertext;
-use crate::ckks::embedding::Complex64;
 use crate::ckks::noise;
+use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 

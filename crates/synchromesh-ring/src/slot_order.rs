@@ -3,7 +3,10 @@
 //! With i = 64 B + 8 j + v (v, j < 8), e(i) = 2 rev(64 B + 8 v + j) + 1, rev the bit reversal on log2 N bits: the
 //! usual bit-reversed order with each block of 64 read as an 8 x 8 matrix and transposed.
 
-use super::{MAX_LOG_N, MIN_LOG_N};
+/// Least log2 N of a transform.
+pub const MIN_LOG_N: u32 = 10;
+/// Greatest log2 N of a transform.
+pub const MAX_LOG_N: u32 = 18;
 
 /// The slot of the bit-reversed order that slot i stands for; its own inverse.
 #[inline]

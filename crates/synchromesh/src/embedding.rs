@@ -14,7 +14,7 @@
 
 mod error;
 mod fft;
-pub(super) mod fixed;
+pub(crate) mod fixed;
 mod roots;
 mod scale;
 

@@ -5,11 +5,9 @@ use std::collections::BTreeSet;
 use synchromesh_rlwe::ring::Backend;
 use synchromesh_rlwe::{EvaluationKeys, KeyPart, Randomness, SecretKey, Source};
 
-use super::multiply::MatrixChoices;
-use super::packing::Side;
-use super::plan::MatrixPlan;
+use super::{Context, Scheme};
+use crate::circuits::{MatrixChoices, MatrixPlan, Side};
 use crate::error::Result;
-use crate::exact::{Context, Scheme};
 
 impl MatrixPlan {
     /// The keys that products of this plan take in BFV or BGV: relinearisation and rotations, trimmed to levels up to

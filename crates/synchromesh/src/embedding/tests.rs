@@ -317,20 +317,3 @@ fn e11_fixed_point_serves_where_doubles_are_too_coarse() {
         }
     }
 }
-
-#[test]
-fn rounding_attains_its_bound_where_it_is_all_on_one_frequency() {
-    for log_n in [4, 12, 15] {
-        let n = 1usize << log_n;
-        let (embedding, scale, mut stream) = (embedding(log_n), scale(20), Stream(7));
-        let sign = |j: usize| (std::f64::consts::PI * j as f64 / n as f64).cos().signum();
-        let wanted: Vec<f64> = (0..n).map(|j| (stream.word() % 1024) as f64 + 0.499 * sign(j)).collect();
-        let slots = embedding.decode(&wanted.iter().map(|c| c / scale.to_f64()).collect::<Vec<f64>>()).unwrap();
-        let bound = slots.iter().map(|z| z.re.hypot(z.im)).fold(0.0, f64::max);
-        let encoded = embedding.encode(&slots, scale, bound).unwrap();
-        let found = embedding.decode(&divided(&encoded, scale)).unwrap();
-        let off = slots.iter().zip(&found).map(|(a, b)| distance(*a, *b)).fold(0.0, f64::max) * scale.to_f64();
-        let most = crate::ckks::noise::encoding(log_n, 20.0, bound).certificate.remainder;
-        assert!((0.97..1.0).contains(&(off / most.exp2())), "2^{log_n}: {off} of {}", most.exp2());
-    }
-}
