@@ -73,6 +73,10 @@ impl<S: exact::Scheme> Scheme for S {
         values.integers(<S as exact::Scheme>::NAME)
     }
 
+    fn values(numbers: &[BigInt]) -> Values {
+        numbers.into()
+    }
+
     fn require_held<B: Backend>(context: &Context<S, B>, numbers: &[BigInt]) -> Result<()> {
         let t = context.params().t().value();
         let fits = |value: &BigInt| {
@@ -179,7 +183,8 @@ impl<S: exact::Scheme> Scheme for S {
         x: &Ciphertext<S, B>,
         c: BigInt,
     ) -> Result<Ciphertext<S, B>> {
-        let constant = || Ok::<_, Error>(e.context().encode_coefficients(std::slice::from_ref(&c))?.with_public_norms());
+        let constant =
+            || Ok::<_, Error>(e.context().encode_coefficients(std::slice::from_ref(&c))?.with_public_norms());
         match op {
             Binary::Add => e.add_plain(x, &constant()?),
             Binary::Sub => e.sub_plain(x, &constant()?),
