@@ -11,47 +11,65 @@ mod machine;
 mod plans;
 pub mod scores;
 
-pub use machine::{Digests, Machine, Slot};
+pub use machine::{Digests, Machine};
 pub use plans::{Plans, descriptions};
+
+use synchromesh::scheme::{Binary, Operation, State, Values};
 
 /// Patients take this many slots when a column of all of them is packed: the power of two above 569.
 pub const BLOCK: usize = 1024;
 
-/// A scheme with its keys, computing on vectors of `slots()` values; the server's part never decrypts.
+/// Who computes on vectors of `slots()` numbers: a session with its keys, or arithmetic in the clear. The server's part
+/// never decrypts.
 ///
 /// An operation fails with the scheme's own error; it switches keys, rescales and changes moduli as it must.
 pub trait SlotMachine {
-    /// What a slot holds.
-    type Slot: Copy;
     /// An encrypted vector.
     type Ciphertext;
     /// The scheme's error.
     type Error;
 
-    /// Values in a vector: a power of two.
+    /// Numbers in a vector: a power of two.
     fn slots(&self) -> usize;
-    /// Encrypts up to `slots()` values; the others are zero.
-    fn encrypt(&mut self, values: &[Self::Slot]) -> Result<Self::Ciphertext, Self::Error>;
-    /// a + b, slot by slot.
-    fn add(&mut self, a: &Self::Ciphertext, b: &Self::Ciphertext) -> Result<Self::Ciphertext, Self::Error>;
-    /// a - b, slot by slot.
-    fn sub(&mut self, a: &Self::Ciphertext, b: &Self::Ciphertext) -> Result<Self::Ciphertext, Self::Error>;
-    /// a b, slot by slot.
-    fn mul(&mut self, a: &Self::Ciphertext, b: &Self::Ciphertext) -> Result<Self::Ciphertext, Self::Error>;
-    /// a + p, slot by slot, with p in the clear.
-    fn add_plain(&mut self, a: &Self::Ciphertext, p: &[Self::Slot]) -> Result<Self::Ciphertext, Self::Error>;
-    /// a p, slot by slot, with p in the clear.
-    fn mul_plain(&mut self, a: &Self::Ciphertext, p: &[Self::Slot]) -> Result<Self::Ciphertext, Self::Error>;
-    /// a c, with one c for all slots.
-    fn mul_scalar(&mut self, a: &Self::Ciphertext, c: Self::Slot) -> Result<Self::Ciphertext, Self::Error>;
-    /// Slot i + k in slot i, round the end, for k > 0.
-    fn rotate(&mut self, a: &Self::Ciphertext, k: usize) -> Result<Self::Ciphertext, Self::Error>;
-    /// The same a, with the public promise that no slot exceeds `bound` in magnitude.
-    fn promise(&self, a: Self::Ciphertext, bound: f64) -> Result<Self::Ciphertext, Self::Error>;
-    /// All slots of a.
-    fn decrypt(&mut self, a: &Self::Ciphertext) -> Result<Vec<Self::Slot>, Self::Error>;
+    /// Encrypts up to `slots()` numbers; the others are zero.
+    fn encrypt(&mut self, values: &Values) -> Result<Self::Ciphertext, Self::Error>;
+    /// The result of an operation on these vectors; rotations are to the left, round the end.
+    fn apply(&mut self, operation: &Operation<'_>, x: &[&Self::Ciphertext]) -> Result<Self::Ciphertext, Self::Error>;
+    /// All slots of a, `slots()` or more.
+    fn decrypt(&mut self, a: &Self::Ciphertext) -> Result<Values, Self::Error>;
     /// Where a stands.
-    fn health(&self, a: &Self::Ciphertext) -> Health;
+    fn health(&self, a: &Self::Ciphertext) -> Result<Health, Self::Error>;
+
+    /// Of two vectors.
+    fn of_two(
+        &mut self,
+        op: Binary,
+        a: &Self::Ciphertext,
+        b: &Self::Ciphertext,
+    ) -> Result<Self::Ciphertext, Self::Error> {
+        self.apply(&Operation::Binary(op), &[a, b])
+    }
+    /// a^2
+    fn square(&mut self, a: &Self::Ciphertext) -> Result<Self::Ciphertext, Self::Error> {
+        self.apply(&Operation::Square, &[a])
+    }
+    /// Of a vector and one in the clear.
+    fn with_plain(
+        &mut self,
+        op: Binary,
+        a: &Self::Ciphertext,
+        p: impl Into<Values>,
+    ) -> Result<Self::Ciphertext, Self::Error> {
+        self.apply(&Operation::Plain(op, &p.into()), &[a])
+    }
+    /// a c, with one c for all slots.
+    fn times(&mut self, a: &Self::Ciphertext, c: impl Into<Values>) -> Result<Self::Ciphertext, Self::Error> {
+        self.apply(&Operation::Scalar(Binary::Mul, &c.into()), &[a])
+    }
+    /// Slot i + k in slot i.
+    fn rotate(&mut self, a: &Self::Ciphertext, k: usize) -> Result<Self::Ciphertext, Self::Error> {
+        self.apply(&Operation::Rotate(k as i64), &[a])
+    }
 }
 
 /// How much a ciphertext can still take.
@@ -63,6 +81,13 @@ pub struct Health {
     pub modulus_bits: f64,
     /// log2 of the certified bound on the noise.
     pub noise_bits: f64,
+}
+
+impl From<State> for Health {
+    fn from(state: State) -> Self {
+        let State { level, modulus_bits, noise_bits, .. } = state;
+        Self { level: level as u32, modulus_bits, noise_bits }
+    }
 }
 
 /// A named point of a computation.
@@ -100,9 +125,18 @@ impl<'a> Trace<'a> {
     }
 
     /// Records a step.
-    pub fn note<M: SlotMachine>(&mut self, name: &str, machine: &M, ciphertext: &M::Ciphertext) {
+    ///
+    /// # Errors
+    /// The machine's.
+    pub fn note<M: SlotMachine>(
+        &mut self,
+        name: &str,
+        machine: &M,
+        ciphertext: &M::Ciphertext,
+    ) -> Result<(), M::Error> {
         (self.on_step)(name);
-        self.steps.push(Step { name: name.to_owned(), health: machine.health(ciphertext) });
+        self.steps.push(Step { name: name.to_owned(), health: machine.health(ciphertext)? });
+        Ok(())
     }
 
     /// All steps, in order.
@@ -125,9 +159,9 @@ fn sum_slots<M: SlotMachine>(
     stride: usize,
 ) -> Result<M::Ciphertext, M::Error> {
     let turned = machine.rotate(ciphertext, stride)?;
-    let pairs = machine.add(ciphertext, &turned)?;
+    let pairs = machine.of_two(Binary::Add, ciphertext, &turned)?;
     doublings(count, stride).skip(1).try_fold(pairs, |sum, k| {
         let turned = machine.rotate(&sum, k)?;
-        machine.add(&sum, &turned)
+        machine.of_two(Binary::Add, &sum, &turned)
     })
 }

@@ -26,7 +26,7 @@ pub enum Error {
     Threads(#[from] ThreadsError),
     /// A scheme, its keys, ciphertexts or parameters.
     #[error(transparent)]
-    Scheme(#[from] synchromesh::Error),
+    Scheme(synchromesh::Error),
     /// A device that cannot be had.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -192,6 +192,15 @@ impl From<BundleError> for Error {
             BundleError::File(error) => error.into(),
             BundleError::Plan(error) => error.into(),
             other => Self::Session { what: other.to_string() },
+        }
+    }
+}
+
+impl From<synchromesh::Error> for Error {
+    fn from(error: synchromesh::Error) -> Self {
+        match error {
+            synchromesh::Error::NumberExceedsModulus { value, t, .. } => Self::Modulus { value, t },
+            other => Self::Scheme(other),
         }
     }
 }

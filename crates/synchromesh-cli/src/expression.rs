@@ -1,13 +1,13 @@
 //! Arithmetic expressions over named ciphertexts: `0.5*x*y - rotate(x, 3)^2 + conj(z)`.
 //!
 //! Text -> syntax tree (`parser`) -> a graph in which equal subexpressions are one node ([`Graph`]) -> values of any
-//! [`Algebra`]. Constants are folded; a product of several factors is taken shallowest first, and a power x^n as
+//! kind. Constants are folded; a product of several factors is taken shallowest first, and a power x^n as
 //! x^ceil(n/2) * x^floor(n/2), so the multiplicative depth is the least that products of two allow.
 
 mod graph;
 mod parser;
 
-pub use graph::{Algebra, Graph, Operation};
+pub use graph::{Graph, Operation};
 
 use std::ops::Range;
 

@@ -13,7 +13,6 @@ pub mod output;
 pub mod page;
 pub mod plot;
 pub mod profile;
-pub mod scheme;
 pub mod session;
 pub mod table;
 pub mod triples;

@@ -2,22 +2,21 @@
 
 use crate::error::Error;
 use crate::number::Number;
-use crate::scheme::Open;
 use crate::table::Table;
 use clap::ValueEnum;
 use num_bigint::BigInt;
 use num_traits::Signed;
 use serde::Serialize;
-use std::sync::Arc;
 use std::time::Instant;
 use synchromesh::circuits::{
     Arithmetic, Matrix, MatrixArithmetic, MatrixChoices, MatrixPlan, Number as Entry, Side, Slicing, SlotShape,
 };
-use synchromesh::exact::Scheme;
 use synchromesh::plan::{Description, Plan, SchemeName};
 use synchromesh::rlwe::Randomness;
 use synchromesh::rotations::Rotations;
+use synchromesh::scheme::{Encryptor, Scheme};
 use synchromesh::{bfv, bgv, ckks, exact};
+use synchromesh_bench::device::Open;
 
 /// Which rotation keys and how much memory a product may take.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -197,6 +196,9 @@ impl Chain {
     }
 }
 
+/// A product with how it was computed: the chain, and why it was chosen.
+type Multiplied<T> = (Chain, Vec<String>, Matrix<T>);
+
 /// Times of the parts of the work.
 struct Clock<'a> {
     phases: Vec<Phase>,
@@ -235,8 +237,8 @@ impl Job {
             }
         }
         match self.scheme {
-            SchemeName::Bfv => self.exact::<bfv::Bfv, B>(tables, say, Plan::bfv),
-            SchemeName::Bgv => self.exact::<bgv::Bgv, B>(tables, say, Plan::bgv),
+            SchemeName::Bfv => self.exact::<bfv::Bfv, B>(tables, say),
+            SchemeName::Bgv => self.exact::<bgv::Bgv, B>(tables, say),
             SchemeName::Ckks => self.approximate::<B>(tables, say),
         }
     }
@@ -247,12 +249,39 @@ impl Job {
         description
     }
 
-    fn exact<S: Scheme, B: Open>(
+    /// The product of factors by a plan, no number of factor i larger than bound i.
+    fn multiply<S: Scheme, B: Open>(
         &self,
-        tables: &[Table],
-        say: &dyn Fn(&str),
-        params: impl Fn(&Plan) -> synchromesh::Result<exact::Params<S>>,
-    ) -> Result<Product, Error> {
+        plan: &Plan,
+        shapes: &[usize],
+        factors: (&[Matrix<S::Number>], &[f64]),
+        clock: &mut Clock<'_>,
+    ) -> Result<Multiplied<S::Number>, Error> {
+        clock.done("parameters", "making keys");
+        let session = plan.open_on::<S, B, _>(B::open)?;
+        let mut randomness = Randomness::from_os();
+        let (secret, public) = session.generate_keys(&mut randomness)?;
+        let (slots, tensor) = (session.keyless().slots()?, <S::Evaluator<B> as Arithmetic>::COST.tensor);
+        let (chain, slicing) = Chain::new(self, shapes, slots, tensor)?;
+        let evaluator = session.evaluator(session.generate_keys_for(&secret, &chain.rotations()?, &mut randomness)?);
+        clock.done("keys", "encrypting");
+        let (context, by, top) = (session.context(), Encryptor::Public(&public), session.rlwe().params().top_level());
+        let mut encrypted = Vec::with_capacity(factors.0.len());
+        for (factor, &bound) in chain.slots(factors.0)?.iter().zip(factors.1) {
+            let encrypt =
+                |slots: &Vec<S::Number>| S::encrypt(context, &by, &S::values(slots), bound, top, &mut randomness);
+            encrypted.push(factor.iter().map(encrypt).collect::<Result<Vec<_>, _>>()?);
+        }
+        clock.done("encrypt", "multiplying");
+        let made = chain.run(&evaluator, &encrypted)?;
+        clock.done("multiply", "decrypting");
+        let decrypt = |x| S::numbers(&S::decrypt(context, &secret, x)?);
+        let product = chain.product(&made.iter().map(decrypt).collect::<Result<Vec<_>, _>>()?)?;
+        clock.done("decrypt", "comparing");
+        Ok((chain, slicing, product))
+    }
+
+    fn exact<S: exact::Scheme, B: Open>(&self, tables: &[Table], say: &dyn Fn(&str)) -> Result<Product, Error> {
         let t: synchromesh::plain_modulus::PlainModulus =
             self.t.as_deref().unwrap_or("65537").parse().map_err(synchromesh::Error::from)?;
         let t_value = BigInt::from(t.value().clone());
@@ -263,29 +292,8 @@ impl Job {
         let plan = self.description(tables.len() - 1).plan_exact::<S>(tables.len(), |evaluator, fresh| {
             Chain::new(self, &shapes, evaluator.slots()?, tensor)?.0.rehearse(evaluator, fresh)
         })?;
-        clock.done("parameters", "making keys");
-        let params = params(&plan)?;
-        let backend = B::open(params.rlwe().ring())?;
-        let context = exact::Context::with_backend(params, backend)?;
-        let mut randomness = Randomness::from_os();
-        let (secret, public) = context.generate_keys(&mut randomness)?;
-        let slots = exact::Evaluator::new(&context, None).slots()?;
-        let (chain, slicing) = Chain::new(self, &shapes, slots, tensor)?;
-        let rotations = chain.rotations()?;
-        let keys = Arc::new(context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?);
-        let evaluator = exact::Evaluator::new(&context, Some(keys));
-        clock.done("keys", "encrypting");
-        let mut encrypt = |slots: &Vec<BigInt>| context.encrypt(&public, &context.encode(slots)?, &mut randomness);
-        let mut factors = Vec::with_capacity(tables.len());
-        for factor in chain.slots(&matrices)? {
-            factors.push(factor.iter().map(&mut encrypt).collect::<Result<Vec<_>, _>>()?);
-        }
-        clock.done("encrypt", "multiplying");
-        let made = chain.run(&evaluator, &factors)?;
-        clock.done("multiply", "decrypting");
-        let decrypt = |ct| context.decode_big(&context.decrypt(&secret, ct)?);
-        let product = chain.product(&made.iter().map(decrypt).collect::<Result<Vec<_>, _>>()?)?;
-        clock.done("decrypt", "comparing");
+        let bounds = vec![f64::INFINITY; matrices.len()];
+        let (chain, slicing, product) = self.multiply::<S, B>(&plan, &shapes, (&matrices, &bounds), &mut clock)?;
         let plain =
             matrices[1..].iter().try_fold(matrices[0].clone(), |a, b| plain(&a, b, |x| reduced(&x, &t_value)))?;
         let entries: Vec<BigInt> = product.entries().iter().map(|x| reduced(x, &t_value)).collect();
@@ -310,31 +318,8 @@ impl Job {
         let plan = description.plan_ckks(&bounds, |evaluator, fresh| {
             Chain::new(self, &shapes, evaluator.slots()?, tensor)?.0.rehearse(evaluator, fresh)
         })?;
-        clock.done("parameters", "making keys");
-        let params = plan.ckks()?;
-        let backend = B::open(params.rlwe().ring())?;
-        let context = ckks::Context::with_backend(params, backend)?;
-        let mut randomness = Randomness::from_os();
-        let (secret, public) = context.generate_keys(&mut randomness)?;
-        let slots = ckks::Evaluator::new(&context, None).slots()?;
-        let (chain, slicing) = Chain::new(self, &shapes, slots, tensor)?;
-        let rotations = chain.rotations()?;
-        let keys = Arc::new(context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?);
-        let evaluator = ckks::Evaluator::new(&context, Some(keys));
-        clock.done("keys", "encrypting");
-        let mut factors = Vec::with_capacity(tables.len());
-        for (factor, &bound) in chain.slots(&matrices)?.iter().zip(&bounds) {
-            let mut encrypt = |slots: &Vec<ckks::Complex64>| {
-                context.encrypt(&public, &context.encode_complex(slots, bound)?, &mut randomness)
-            };
-            factors.push(factor.iter().map(&mut encrypt).collect::<Result<Vec<_>, _>>()?);
-        }
-        clock.done("encrypt", "multiplying");
-        let made = chain.run(&evaluator, &factors)?;
-        clock.done("multiply", "decrypting");
-        let decrypt = |ct| context.decode_complex(&context.decrypt(&secret, ct)?);
-        let product = chain.product(&made.iter().map(decrypt).collect::<Result<Vec<_>, _>>()?)?;
-        clock.done("decrypt", "comparing");
+        let (chain, slicing, product) =
+            self.multiply::<ckks::Ckks, B>(&plan, &shapes, (&matrices, &bounds), &mut clock)?;
         let plain = matrices[1..].iter().try_fold(matrices[0].clone(), |a, b| plain(&a, b, |x| x))?;
         let gaps = product.entries().iter().zip(plain.entries()).map(|(x, y)| (x.re - y.re).abs());
         let error = gaps.fold(0.0, f64::max);
@@ -391,7 +376,9 @@ fn residues(table: &Table, t: &BigInt) -> Result<Matrix<BigInt>, Error> {
             }
         }
     }
-    Ok(Matrix::from_fn(table.rows(), table.columns(), |i, j| columns[j][i].clone())?)
+    // As slots hold them: centred.
+    let centred = |x: &BigInt| if x * 2 > *t { x - t } else { x.clone() };
+    Ok(Matrix::from_fn(table.rows(), table.columns(), |i, j| centred(&columns[j][i]))?)
 }
 
 fn reals(table: &Table) -> Result<Matrix<ckks::Complex64>, Error> {

@@ -1,7 +1,10 @@
 //! Numbers as they appear in files and expressions: integers in Z of any size, or finite reals in binary64.
 
+use crate::error::Error;
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive, Zero};
+use synchromesh::plan::SchemeName;
+use synchromesh::scheme::Values;
 
 /// The longest number, in characters, that is read: 256-bit integers need 78 digits, binary64 at most 1100.
 pub const MAX_DIGITS: usize = 1200;
@@ -91,6 +94,30 @@ impl Number {
             Self::Int(value) => value.is_negative(),
             Self::Real(value) => *value < 0.0,
         }
+    }
+}
+
+/// Numbers as a scheme computes with them.
+///
+/// # Errors
+/// [`Error::NotInteger`] for a fraction in an exact scheme, [`Error::NotReal`] for an integer beyond binary64 in CKKS.
+pub fn values(scheme: SchemeName, numbers: &[Number]) -> Result<Values, Error> {
+    if scheme == SchemeName::Ckks {
+        let real = |x: &Number| x.to_f64().ok_or_else(|| Error::NotReal { value: x.to_string() });
+        return Ok(numbers.iter().map(real).collect::<Result<Vec<_>, _>>()?.into());
+    }
+    let not_integer = |x: &Number| Error::NotInteger { value: x.to_string(), scheme: scheme.name() };
+    let integer = |x: &Number| x.to_integer().ok_or_else(|| not_integer(x));
+    Ok(numbers.iter().map(integer).collect::<Result<Vec<_>, _>>()?.into())
+}
+
+/// Decrypted numbers: integers, or real parts.
+#[must_use]
+pub fn numbers(values: &Values) -> Vec<Number> {
+    match values {
+        Values::Integers(x) => x.iter().map(|&x| x.into()).collect(),
+        Values::Wide(x) => x.iter().cloned().map(Number::Int).collect(),
+        Values::Reals(_) | Values::Complexes(_) => values.reals().iter().copied().map(Number::Real).collect(),
     }
 }
 

@@ -22,26 +22,3 @@ pub fn require_secure(plan: &Plan, insecure: bool) -> Result<(), Error> {
     let bits = params.security_bits();
     if insecure || bits >= 128.0 { Ok(()) } else { Err(Error::Insecure { bits }) }
 }
-
-/// Calls a function that is generic over [`Scheme`](crate::scheme::Scheme) for the scheme of a plan.
-#[macro_export]
-macro_rules! for_scheme {
-    ($plan:expr, $backend:ident, $function:ident($($argument:expr),* $(,)?)) => {
-        match $plan.scheme {
-            synchromesh::plan::SchemeName::Bfv => {
-                $function::<$crate::scheme::Exact<synchromesh::bfv::Bfv, $backend>>($($argument),*)
-            }
-            synchromesh::plan::SchemeName::Bgv => {
-                $function::<$crate::scheme::Exact<synchromesh::bgv::Bgv, $backend>>($($argument),*)
-            }
-            synchromesh::plan::SchemeName::Ckks => $function::<$crate::scheme::Approximate<$backend>>($($argument),*),
-        }
-    };
-    ($plan:expr, $function:ident($($argument:expr),* $(,)?)) => {
-        match $plan.scheme {
-            synchromesh::plan::SchemeName::Bfv => $function::<$crate::scheme::Exact<synchromesh::bfv::Bfv>>($($argument),*),
-            synchromesh::plan::SchemeName::Bgv => $function::<$crate::scheme::Exact<synchromesh::bgv::Bgv>>($($argument),*),
-            synchromesh::plan::SchemeName::Ckks => $function::<$crate::scheme::Approximate>($($argument),*),
-        }
-    };
-}

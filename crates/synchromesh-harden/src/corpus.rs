@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
+use synchromesh::bfv::Bfv;
+use synchromesh::bgv::Bgv;
+use synchromesh::circuits::Arithmetic;
+use synchromesh::ckks::Ckks;
 use synchromesh::rlwe::Randomness;
-use synchromesh::{bfv, bgv};
 
 use crate::report::Report;
-use crate::schemes::{Approximate, Exact, Files, Size, Subject, message, require, zip};
+use crate::schemes::{Files, Sample, Size, Subject, message, zip};
 use crate::targets::folders::{files_in, fresh, put};
 use crate::targets::parties::FOLDERS;
 use crate::targets::{Outcome, named};
@@ -60,9 +63,9 @@ fn write_version(corpus: &Path, version: u32) -> Result<Report> {
 }
 
 fn write_to(root: &Path) -> Result<()> {
-    write_scheme::<Exact<bfv::Bfv>>(root)?;
-    write_scheme::<Exact<bgv::Bgv>>(root)?;
-    write_scheme::<Approximate>(root)?;
+    write_scheme::<Bfv>(root)?;
+    write_scheme::<Bgv>(root)?;
+    write_scheme::<Ckks>(root)?;
     for kind in KINDS {
         for (at, bytes) in (named(kind)?.seeds)()?.iter().enumerate() {
             put(&root.join(kind).join(format!("{at}.bin")), bytes)?;
@@ -76,20 +79,21 @@ fn write_to(root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn write_scheme<S: Subject>(root: &Path) -> Result<()> {
-    let folder = root.join(S::NAME);
-    let subject = S::new(Size::Small, 1)?;
+fn write_scheme<S: Sample>(root: &Path) -> Result<()> {
+    let folder = root.join(Subject::<S>::NAME);
+    let subject = Subject::<S>::new(Size::Small, 1)?;
     let Files { literal, secret, public, evaluation } = subject.to_files()?;
     put(&folder.join("literal.json"), &literal)?;
     put(&folder.join("secret.key"), &secret)?;
     put(&folder.join("public.key"), &public)?;
     put(&folder.join("eval.keys"), &evaluation)?;
     let mut randomness = Randomness::insecure_from_number(2);
-    let [a, b] = [3, 4].map(|seed| message(subject.slots(), seed));
+    let slots = subject.slots()?;
+    let [a, b] = [3, 4].map(|seed| message(slots, seed));
     let (x, y) = (subject.encrypt(&a, &mut randomness)?, subject.encrypt(&b, &mut randomness)?);
     put(&folder.join("fresh.ct"), &subject.to_bytes(&x)?)?;
-    put(&folder.join("sum.ct"), &subject.to_bytes(&subject.add(&x, &y)?)?)?;
-    let expected = json!({"fresh": a, "sum": zip(&a, &b, |a, b| a + b), "rotated": subject.rotated(&a)});
+    put(&folder.join("sum.ct"), &subject.to_bytes(&subject.evaluator().add(&x, &y)?)?)?;
+    let expected = json!({"fresh": a, "sum": zip(&a, &b, |a, b| a + b), "rotated": subject.rotated(&a)?});
     put(&folder.join("expected.json"), expected.to_string().as_bytes())
 }
 
@@ -115,9 +119,9 @@ pub fn check() -> Result<Report> {
 
 /// Reads the files of one version; how many there are.
 fn check_version(root: &Path) -> Result<u64> {
-    let mut files = check_scheme::<Exact<bfv::Bfv>>(root)?;
-    files += check_scheme::<Exact<bgv::Bgv>>(root)?;
-    files += check_scheme::<Approximate>(root)?;
+    let mut files = check_scheme::<Bfv>(root)?;
+    files += check_scheme::<Bgv>(root)?;
+    files += check_scheme::<Ckks>(root)?;
     for kind in KINDS {
         let target = named(kind)?;
         // A version from before a kind of file was made has none of it.
@@ -142,10 +146,10 @@ fn check_version(root: &Path) -> Result<u64> {
     Ok(files)
 }
 
-fn check_scheme<S: Subject>(root: &Path) -> Result<u64> {
-    let folder = root.join(S::NAME);
-    let get = |name: &str| fs::read(folder.join(name)).with_context(|| format!("{} {name}", S::NAME));
-    let subject = S::from_files(&Files {
+fn check_scheme<S: Sample>(root: &Path) -> Result<u64> {
+    let folder = root.join(Subject::<S>::NAME);
+    let get = |name: &str| fs::read(folder.join(name)).with_context(|| format!("{} {name}", Subject::<S>::NAME));
+    let subject = Subject::<S>::from_files(&Files {
         literal: get("literal.json")?,
         secret: get("secret.key")?,
         public: get("public.key")?,
@@ -154,12 +158,12 @@ fn check_scheme<S: Subject>(root: &Path) -> Result<u64> {
     let expected: Value = serde_json::from_slice(&get("expected.json")?).context("what is expected")?;
     let values = |name: &str| serde_json::from_value::<Vec<i64>>(expected[name].clone()).context("what is expected");
     let fresh = subject.read(&get("fresh.ct")?)?;
-    require(&subject, &fresh, &values("fresh")?)?;
-    require(&subject, &subject.read(&get("sum.ct")?)?, &values("sum")?)?;
+    subject.require(&fresh, &values("fresh")?)?;
+    subject.require(&subject.read(&get("sum.ct")?)?, &values("sum")?)?;
     // The keys compute still.
-    require(&subject, &subject.rotate(&fresh)?, &values("rotated")?)?;
-    let again = message(subject.slots(), 9);
-    require(&subject, &subject.encrypt(&again, &mut Randomness::insecure_from_number(5))?, &again)?;
+    subject.require(&subject.evaluator().rotate(&fresh, 1)?, &values("rotated")?)?;
+    let again = message(subject.slots()?, 9);
+    subject.require(&subject.encrypt(&again, &mut Randomness::insecure_from_number(5))?, &again)?;
     Ok(7)
 }
 

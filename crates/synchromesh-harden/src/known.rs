@@ -5,11 +5,14 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use synchromesh::bfv::Bfv;
+use synchromesh::bgv::Bgv;
+use synchromesh::circuits::Arithmetic;
+use synchromesh::ckks::Ckks;
 use synchromesh::rlwe::Randomness;
-use synchromesh::{bfv, bgv};
 
 use crate::report::Report;
-use crate::schemes::{Approximate, Exact, Files, Size, Subject, message};
+use crate::schemes::{Files, Sample, Size, Subject, message};
 use crate::targets::named;
 
 /// A digest by the name of what it is of.
@@ -51,9 +54,9 @@ pub fn run(write: bool) -> Result<Report> {
 
 fn digests() -> Result<Digests> {
     let mut all = Digests::new();
-    of_scheme::<Exact<bfv::Bfv>>(&mut all)?;
-    of_scheme::<Exact<bgv::Bgv>>(&mut all)?;
-    of_scheme::<Approximate>(&mut all)?;
+    of_scheme::<Bfv>(&mut all)?;
+    of_scheme::<Bgv>(&mut all)?;
+    of_scheme::<Ckks>(&mut all)?;
     for name in FILES {
         for (at, bytes) in (named(name)?.seeds)()?.iter().enumerate() {
             all.insert(format!("{name} {at}"), digest(bytes));
@@ -66,21 +69,22 @@ fn digest(bytes: &[u8]) -> String {
     format!("{} bytes {}", bytes.len(), &blake3::hash(bytes).to_hex()[..32])
 }
 
-fn of_scheme<S: Subject>(all: &mut Digests) -> Result<()> {
-    let subject = S::new(Size::Working, 11)?;
+fn of_scheme<S: Sample>(all: &mut Digests) -> Result<()> {
+    let subject = Subject::<S>::new(Size::Working, 11)?;
     let Files { literal, secret, public, evaluation } = subject.to_files()?;
     let mut randomness = Randomness::insecure_from_number(12);
-    let [a, b] = [13, 14].map(|seed| message(subject.slots(), seed));
+    let (slots, e) = (subject.slots()?, subject.evaluator());
+    let [a, b] = [13, 14].map(|seed| message(slots, seed));
     let (x, y) = (subject.encrypt(&a, &mut randomness)?, subject.encrypt(&b, &mut randomness)?);
-    let mut put = |name: &str, bytes: &[u8]| all.insert(format!("{} {name}", S::NAME), digest(bytes));
+    let mut put = |name: &str, bytes: &[u8]| all.insert(format!("{} {name}", Subject::<S>::NAME), digest(bytes));
     put("literal", &literal);
     put("secret key", &secret);
     put("public key", &public);
     put("evaluation keys", &evaluation);
     put("fresh", &subject.to_bytes(&x)?);
-    put("sum", &subject.to_bytes(&subject.add(&x, &y)?)?);
-    put("product", &subject.to_bytes(&subject.mul(&x, &y)?)?);
-    put("rotation", &subject.to_bytes(&subject.rotate(&x)?)?);
+    put("sum", &subject.to_bytes(&e.add(&x, &y)?)?);
+    put("product", &subject.to_bytes(&e.mul(&x, &y)?)?);
+    put("rotation", &subject.to_bytes(&e.rotate(&x, 1)?)?);
     Ok(())
 }
 

@@ -1,19 +1,27 @@
-//! The three schemes behind one trait, at N = 2^10 and insecure, on vectors of small integers with the clear beside them.
+//! The three schemes at N = 2^10 and insecure, with keys, on vectors of small integers with the clear beside them.
 
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use synchromesh::exact::{self, Scheme};
+use synchromesh::bfv::Bfv;
+use synchromesh::bgv::Bgv;
+use synchromesh::circuits::Arithmetic;
+use synchromesh::ckks::{self, Ckks};
+use synchromesh::exact;
 use synchromesh::rlwe::codec::Trust;
+use synchromesh::rlwe::ring::Cpu;
 use synchromesh::rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey, Security};
 use synchromesh::rotations::Rotations;
-use synchromesh::{bfv, bgv, ckks};
+use synchromesh::scheme::{Encryptor, Scheme, Values};
 
 /// log2 of the degree.
 pub const LOG_N: u32 = 10;
 
 /// Largest absolute value of an entry that is encrypted.
 pub const LARGEST: i64 = 4;
+
+/// The plaintext modulus: it has slots.
+const T: i64 = 12_289;
 
 /// How large the modulus is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,115 +42,94 @@ impl Size {
     }
 }
 
-/// A scheme with keys, and what its operations give in the clear.
-pub trait Subject: Sized + Send + Sync {
-    /// A ciphertext.
-    type Ciphertext: Send + Sync;
-
-    /// Name for reports.
-    const NAME: &'static str;
-
-    /// Fresh keys from a seed.
+/// A scheme whose parameters are made without a plan.
+pub trait Sample: Scheme<Params: Clone> {
+    /// Parameters of a size.
     ///
     /// # Errors
     /// The library's.
-    fn new(size: Size, seed: u64) -> Result<Self>;
+    fn sized(size: Size) -> Result<Self::Params>;
 
-    /// Parameters and keys from their files.
+    /// Parameters from their literal in JSON.
     ///
     /// # Errors
     /// The library's.
-    fn from_files(files: &Files) -> Result<Self>;
+    fn from_json(literal: &[u8]) -> Result<Self::Params>;
 
-    /// The parameters as JSON, with every prime.
+    /// The literal with every prime, in JSON.
     ///
     /// # Errors
     /// None that a literal causes.
-    fn literal_json(&self) -> Result<String>;
+    fn to_json(params: &Self::Params) -> Result<String>;
+}
 
-    /// Parameters of the keys, and the keys.
-    fn keys(&self) -> Keys<'_>;
+macro_rules! sample {
+    ($scheme:ty, $params:ty, $literal:path) => {
+        impl Sample for $scheme {
+            fn sized(size: Size) -> Result<Self::Params> {
+                Ok(<$params>::new($literal(size))?)
+            }
 
-    /// Parameters and keys as files.
-    ///
-    /// # Errors
-    /// The library's.
-    fn to_files(&self) -> Result<Files> {
-        let keys = self.keys();
-        Ok(Files {
-            literal: self.literal_json()?.into_bytes(),
-            secret: keys.secret.to_bytes(keys.context, None)?.to_vec(),
-            public: keys.public.to_bytes(keys.context, None)?,
-            evaluation: keys.evaluation.to_bytes(keys.context, None)?,
-        })
+            fn from_json(literal: &[u8]) -> Result<Self::Params> {
+                Ok(<$params>::new(serde_json::from_slice(literal).context("no literal")?)?)
+            }
+
+            fn to_json(params: &Self::Params) -> Result<String> {
+                serde_json::to_string_pretty(params.literal()).context("a literal")
+            }
+        }
+    };
+}
+
+sample!(Bfv, exact::Params<Bfv>, exact_literal);
+sample!(Bgv, exact::Params<Bgv>, exact_literal);
+sample!(Ckks, ckks::Params, ckks_literal);
+
+fn exact_literal(size: Size) -> exact::ParamsLiteral {
+    let (q, p, omega) = size.widths();
+    exact::ParamsLiteral {
+        log_n: LOG_N,
+        t: T.to_string(),
+        q_bits: q.to_vec(),
+        p_bits: p.to_vec(),
+        level_limbs: vec![],
+        schedule: Default::default(),
+        omega,
+        security: Security::Insecure,
+        primes: None,
     }
-
-    /// Entries of a vector.
-    fn slots(&self) -> usize;
-
-    /// Encrypts a vector.
-    ///
-    /// # Errors
-    /// The library's.
-    fn encrypt(&self, values: &[i64], randomness: &mut Randomness) -> synchromesh::Result<Self::Ciphertext>;
-
-    /// The sum.
-    ///
-    /// # Errors
-    /// The library's.
-    fn add(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> synchromesh::Result<Self::Ciphertext>;
-
-    /// The difference.
-    ///
-    /// # Errors
-    /// The library's.
-    fn sub(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> synchromesh::Result<Self::Ciphertext>;
-
-    /// The product, relinearised.
-    ///
-    /// # Errors
-    /// The library's.
-    fn mul(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> synchromesh::Result<Self::Ciphertext>;
-
-    /// The rotation by one to the left.
-    ///
-    /// # Errors
-    /// The library's.
-    fn rotate(&self, x: &Self::Ciphertext) -> synchromesh::Result<Self::Ciphertext>;
-
-    /// What [`Self::rotate`] gives, in the clear.
-    fn rotated(&self, x: &[i64]) -> Vec<i64>;
-
-    /// Whether a ciphertext decrypts to these integers: exactly modulo t, or within its error bound.
-    ///
-    /// # Errors
-    /// The library's.
-    fn holds(&self, x: &Self::Ciphertext, expected: &[i64]) -> synchromesh::Result<bool>;
-
-    /// The ciphertext as a container.
-    ///
-    /// # Errors
-    /// The library's.
-    fn to_bytes(&self, x: &Self::Ciphertext) -> synchromesh::Result<Vec<u8>>;
-
-    /// The ciphertext in a container; its certificate is believed.
-    ///
-    /// # Errors
-    /// The library's.
-    fn read(&self, bytes: &[u8]) -> synchromesh::Result<Self::Ciphertext>;
 }
 
-/// The keys of a subject and where they belong.
-pub struct Keys<'a> {
-    /// Context of the layer of keys.
-    pub context: &'a Arc<synchromesh::rlwe::Context>,
-    /// The secret key.
-    pub secret: &'a SecretKey,
-    /// The public key.
-    pub public: &'a PublicKey,
-    /// The keys to compute with.
-    pub evaluation: &'a Arc<EvaluationKeys>,
+/// A scale ten bits narrower than the last prime, and as wide as the others.
+fn ckks_literal(size: Size) -> ckks::ParamsLiteral {
+    let (q, p, omega) = size.widths();
+    let log_scale = q[0] - 10;
+    let q_bits = q.iter().enumerate().map(|(i, bits)| if i == 0 { *bits } else { log_scale }).collect();
+    ckks::ParamsLiteral {
+        log_n: LOG_N,
+        log_scale,
+        q_bits,
+        p_bits: p.to_vec(),
+        level_limbs: vec![],
+        schedule: Default::default(),
+        omega,
+        mode: ckks::Mode::Auto,
+        security: Security::Insecure,
+        primes: None,
+    }
 }
+
+/// A scheme with its keys.
+pub struct Subject<S: Sample> {
+    params: S::Params,
+    evaluator: S::Evaluator<Cpu>,
+    secret: SecretKey,
+    public: PublicKey,
+    keys: Arc<EvaluationKeys>,
+}
+
+/// A ciphertext of a subject.
+pub type Ciphertext<S> = <S as Scheme>::Ciphertext<Cpu>;
 
 /// Parameters and keys as the bytes of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,21 +142,6 @@ pub struct Files {
     pub public: Vec<u8>,
     /// The keys to compute with.
     pub evaluation: Vec<u8>,
-}
-
-impl Files {
-    /// The keys, read in their context.
-    fn read(&self, context: &synchromesh::rlwe::Context) -> Result<(SecretKey, PublicKey, Arc<EvaluationKeys>)> {
-        let secret = SecretKey::from_bytes(context, &self.secret, None)?;
-        let id = Some(secret.id());
-        let public = PublicKey::from_bytes(context, &self.public, id, None)?;
-        Ok((secret, public, Arc::new(EvaluationKeys::from_bytes(context, &self.evaluation, id, None)?)))
-    }
-}
-
-/// Rotations that keys are made for.
-fn rotations() -> Rotations {
-    Rotations::by([1])
 }
 
 /// A vector of this length from a repeated one, with entries up to [`LARGEST`].
@@ -185,239 +157,149 @@ pub fn zip(x: &[i64], y: &[i64], f: impl Fn(i64, i64) -> i64) -> Vec<i64> {
     x.iter().zip(y).map(|(&x, &y)| f(x, y)).collect()
 }
 
-/// BFV or BGV.
-pub struct Exact<S: Scheme> {
-    context: Arc<exact::Context<S>>,
-    secret: SecretKey,
-    public: PublicKey,
-    keys: Arc<EvaluationKeys>,
-    evaluator: exact::Evaluator<S>,
-}
+impl<S: Sample> Subject<S> {
+    /// Name for reports.
+    pub const NAME: &'static str = S::NAME.name();
 
-impl<S: Scheme> Exact<S> {
-    /// The parameters: t has slots.
-    #[must_use]
-    pub fn literal(size: Size) -> exact::ParamsLiteral {
-        let (q, p, omega) = size.widths();
-        exact::ParamsLiteral {
-            log_n: LOG_N,
-            t: "12289".to_owned(),
-            q_bits: q.to_vec(),
-            p_bits: p.to_vec(),
-            level_limbs: vec![],
-            schedule: Default::default(),
-            omega,
-            security: Security::Insecure,
-            primes: None,
-        }
+    /// Fresh keys from a seed.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn new(size: Size, seed: u64) -> Result<Self> {
+        Self::with(S::sized(size)?, |context| {
+            let rlwe = S::rlwe(context);
+            let mut randomness = Randomness::insecure_from_number(seed);
+            let secret = SecretKey::generate(rlwe, &mut randomness)?;
+            let public = PublicKey::generate(rlwe, &secret, &mut randomness)?;
+            let keys = S::generate_evaluation_keys(context, &secret, &Rotations::by([1]), &mut randomness)?;
+            Ok((secret, public, keys))
+        })
     }
 
-    /// The context.
-    pub const fn context(&self) -> &Arc<exact::Context<S>> {
-        &self.context
-    }
-}
-
-macro_rules! exact {
-    ($scheme:ty, $name:literal) => {
-        impl Subject for Exact<$scheme> {
-            type Ciphertext = exact::Ciphertext<$scheme>;
-
-            const NAME: &'static str = $name;
-
-            fn new(size: Size, seed: u64) -> Result<Self> {
-                let context = exact::Context::<$scheme>::new(exact::Params::new(Self::literal(size))?)?;
-                let mut randomness = Randomness::insecure_from_number(seed);
-                let (secret, public) = context.generate_keys(&mut randomness)?;
-                let keys = Arc::new(context.generate_evaluation_keys(&secret, &rotations(), &mut randomness)?);
-                let evaluator = exact::Evaluator::new(&context, Some(Arc::clone(&keys)));
-                Ok(Self { context, secret, public, keys, evaluator })
-            }
-
-            fn from_files(files: &Files) -> Result<Self> {
-                let literal: exact::ParamsLiteral = serde_json::from_slice(&files.literal).context("no literal")?;
-                let context = exact::Context::<$scheme>::new(exact::Params::new(literal)?)?;
-                let (secret, public, keys) = files.read(context.rlwe())?;
-                let evaluator = exact::Evaluator::new(&context, Some(Arc::clone(&keys)));
-                Ok(Self { context, secret, public, keys, evaluator })
-            }
-
-            fn literal_json(&self) -> Result<String> {
-                serde_json::to_string_pretty(self.context.params().literal()).context("a literal")
-            }
-
-            fn keys(&self) -> Keys<'_> {
-                let Self { context, secret, public, keys, .. } = self;
-                Keys { context: context.rlwe(), secret, public, evaluation: keys }
-            }
-
-            fn slots(&self) -> usize {
-                self.context.params().n()
-            }
-
-            fn encrypt(&self, values: &[i64], randomness: &mut Randomness) -> synchromesh::Result<Self::Ciphertext> {
-                self.context.encrypt(&self.public, &self.context.encode(values)?, randomness)
-            }
-
-            fn add(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> synchromesh::Result<Self::Ciphertext> {
-                self.evaluator.add(x, y)
-            }
-
-            fn sub(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> synchromesh::Result<Self::Ciphertext> {
-                self.evaluator.sub(x, y)
-            }
-
-            fn mul(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> synchromesh::Result<Self::Ciphertext> {
-                self.evaluator.mul(x, y)
-            }
-
-            fn rotate(&self, x: &Self::Ciphertext) -> synchromesh::Result<Self::Ciphertext> {
-                self.evaluator.rotate_rows(x, 1)
-            }
-
-            fn rotated(&self, x: &[i64]) -> Vec<i64> {
-                let row = x.len() / 2;
-                x.chunks_exact(row).flat_map(|row| row[1..].iter().chain(&row[..1])).copied().collect()
-            }
-
-            fn holds(&self, x: &Self::Ciphertext, expected: &[i64]) -> synchromesh::Result<bool> {
-                const T: i64 = 12_289;
-                let found = self.context.decode(&self.context.decrypt(&self.secret, x)?)?;
-                Ok(found.len() == expected.len() && found.iter().zip(expected).all(|(f, e)| (f - e) % T == 0))
-            }
-
-            fn to_bytes(&self, x: &Self::Ciphertext) -> synchromesh::Result<Vec<u8>> {
-                x.to_bytes(&self.context, None)
-            }
-
-            fn read(&self, bytes: &[u8]) -> synchromesh::Result<Self::Ciphertext> {
-                exact::Ciphertext::from_bytes(&self.context, bytes, Some(self.secret.id()), Trust::Certificate)
-            }
-        }
-    };
-}
-
-exact!(bfv::Bfv, "bfv");
-exact!(bgv::Bgv, "bgv");
-
-/// CKKS.
-pub struct Approximate {
-    context: Arc<ckks::Context>,
-    secret: SecretKey,
-    public: PublicKey,
-    keys: Arc<EvaluationKeys>,
-    evaluator: ckks::Evaluator,
-}
-
-impl Approximate {
-    /// The parameters: a scale ten bits narrower than the last prime, and as wide as the others.
-    #[must_use]
-    pub fn literal(size: Size) -> ckks::ParamsLiteral {
-        let (q, p, omega) = size.widths();
-        let log_scale = q[0] - 10;
-        let q_bits = q.iter().enumerate().map(|(i, bits)| if i == 0 { *bits } else { log_scale }).collect();
-        ckks::ParamsLiteral {
-            log_n: LOG_N,
-            log_scale,
-            q_bits,
-            p_bits: p.to_vec(),
-            level_limbs: vec![],
-            schedule: Default::default(),
-            omega,
-            mode: ckks::Mode::Auto,
-            security: Security::Insecure,
-            primes: None,
-        }
+    /// Parameters and keys from their files.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn from_files(files: &Files) -> Result<Self> {
+        Self::with(S::from_json(&files.literal)?, |context| {
+            let rlwe = S::rlwe(context);
+            let secret = SecretKey::from_bytes(rlwe, &files.secret, None)?;
+            let id = Some(secret.id());
+            let public = PublicKey::from_bytes(rlwe, &files.public, id, None)?;
+            Ok((secret, public, EvaluationKeys::from_bytes(rlwe, &files.evaluation, id, None)?))
+        })
     }
 
-    /// The context.
-    pub const fn context(&self) -> &Arc<ckks::Context> {
-        &self.context
-    }
-}
-
-impl Subject for Approximate {
-    type Ciphertext = ckks::Ciphertext;
-
-    const NAME: &'static str = "ckks";
-
-    fn new(size: Size, seed: u64) -> Result<Self> {
-        let context = ckks::Context::new(ckks::Params::new(Self::literal(size))?)?;
-        let mut randomness = Randomness::insecure_from_number(seed);
-        let (secret, public) = context.generate_keys(&mut randomness)?;
-        let keys = Arc::new(context.generate_evaluation_keys(&secret, &rotations(), &mut randomness)?);
-        let evaluator = ckks::Evaluator::new(&context, Some(Arc::clone(&keys)));
-        Ok(Self { context, secret, public, keys, evaluator })
+    fn with(
+        params: S::Params,
+        keys: impl FnOnce(&S::Context<Cpu>) -> Result<(SecretKey, PublicKey, EvaluationKeys)>,
+    ) -> Result<Self> {
+        let evaluator = S::open(params.clone(), Cpu::open(Arc::clone(S::ring(&params)))?)?;
+        let (secret, public, keys) = keys(S::context(&evaluator))?;
+        let keys = Arc::new(keys);
+        Ok(Self { params, evaluator: S::with_keys(&evaluator, Arc::clone(&keys)), secret, public, keys })
     }
 
-    fn from_files(files: &Files) -> Result<Self> {
-        let literal: ckks::ParamsLiteral = serde_json::from_slice(&files.literal).context("no literal")?;
-        let context = ckks::Context::new(ckks::Params::new(literal)?)?;
-        let (secret, public, keys) = files.read(context.rlwe())?;
-        let evaluator = ckks::Evaluator::new(&context, Some(Arc::clone(&keys)));
-        Ok(Self { context, secret, public, keys, evaluator })
+    fn context(&self) -> &Arc<S::Context<Cpu>> {
+        S::context(&self.evaluator)
     }
 
-    fn literal_json(&self) -> Result<String> {
-        serde_json::to_string_pretty(self.context.params().literal()).context("a literal")
+    /// The context of the layer of keys.
+    pub fn rlwe(&self) -> &Arc<synchromesh::rlwe::Context> {
+        S::rlwe(self.context())
     }
 
-    fn keys(&self) -> Keys<'_> {
-        let Self { context, secret, public, keys, .. } = self;
-        Keys { context: context.rlwe(), secret, public, evaluation: keys }
+    /// The secret key.
+    pub const fn secret(&self) -> &SecretKey {
+        &self.secret
     }
 
-    fn slots(&self) -> usize {
-        self.context.params().slots()
+    /// The public key.
+    pub const fn public(&self) -> &PublicKey {
+        &self.public
     }
 
-    fn encrypt(&self, values: &[i64], randomness: &mut Randomness) -> synchromesh::Result<Self::Ciphertext> {
-        let reals: Vec<f64> = values.iter().map(|&x| x as f64).collect();
-        let message = self.context.encode_bounded(&reals, LARGEST as f64)?;
-        self.context.encrypt(&self.public, &message, randomness)
+    /// Parameters and keys as files.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn to_files(&self) -> Result<Files> {
+        Ok(Files {
+            literal: S::to_json(&self.params)?.into_bytes(),
+            secret: self.secret.to_bytes(self.rlwe(), None)?.to_vec(),
+            public: self.public.to_bytes(self.rlwe(), None)?,
+            evaluation: self.keys.to_bytes(self.rlwe(), None)?,
+        })
     }
 
-    fn add(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> synchromesh::Result<Self::Ciphertext> {
-        self.evaluator.add(x, y)
+    /// Entries of a vector.
+    ///
+    /// # Errors
+    /// None: all samples have slots.
+    pub fn slots(&self) -> synchromesh::Result<usize> {
+        Ok(self.evaluator.slots()?.count())
     }
 
-    fn sub(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> synchromesh::Result<Self::Ciphertext> {
-        self.evaluator.sub(x, y)
+    /// Encrypts a vector.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn encrypt(&self, values: &[i64], randomness: &mut Randomness) -> synchromesh::Result<Ciphertext<S>> {
+        let (by, top) = (Encryptor::Public(&self.public), self.rlwe().params().top_level());
+        S::encrypt(self.context(), &by, &values.into(), LARGEST as f64, top, randomness)
     }
 
-    fn mul(&self, x: &Self::Ciphertext, y: &Self::Ciphertext) -> synchromesh::Result<Self::Ciphertext> {
-        self.evaluator.mul(x, y)
+    /// Operations on ciphertexts.
+    pub const fn evaluator(&self) -> &S::Evaluator<Cpu> {
+        &self.evaluator
     }
 
-    fn rotate(&self, x: &Self::Ciphertext) -> synchromesh::Result<Self::Ciphertext> {
-        self.evaluator.rotate(x, 1)
+    /// What a rotation by one to the left gives, in the clear.
+    ///
+    /// # Errors
+    /// None: all samples have slots.
+    pub fn rotated(&self, x: &[i64]) -> synchromesh::Result<Vec<i64>> {
+        let row = self.evaluator.slots()?.row;
+        Ok(x.chunks_exact(row).flat_map(|row| row[1..].iter().chain(&row[..1])).copied().collect())
     }
 
-    fn rotated(&self, x: &[i64]) -> Vec<i64> {
-        x[1..].iter().chain(&x[..1]).copied().collect()
+    /// Whether a ciphertext decrypts to these integers: exactly modulo t, or within its error bound.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn holds(&self, x: &Ciphertext<S>, expected: &[i64]) -> synchromesh::Result<bool> {
+        let found = S::decrypt(self.context(), &self.secret, x)?;
+        let bound = S::state(self.context(), x)?.error_bound;
+        let right = match &found {
+            Values::Integers(found) => found.iter().zip(expected).all(|(f, e)| (f - e) % T == 0),
+            _ => found.reals().iter().zip(expected).all(|(f, &e)| (f - e as f64).abs() <= bound),
+        };
+        Ok(found.len() == expected.len() && right)
     }
 
-    fn holds(&self, x: &Self::Ciphertext, expected: &[i64]) -> synchromesh::Result<bool> {
-        let plain = self.context.decrypt(&self.secret, x)?;
-        let (found, bound) = (self.context.decode(&plain)?, plain.error_bound());
-        Ok(found.len() == expected.len() && found.iter().zip(expected).all(|(f, &e)| (f - e as f64).abs() <= bound))
+    /// The ciphertext as a container.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn to_bytes(&self, x: &Ciphertext<S>) -> synchromesh::Result<Vec<u8>> {
+        S::write(self.context(), x, None)
     }
 
-    fn to_bytes(&self, x: &Self::Ciphertext) -> synchromesh::Result<Vec<u8>> {
-        x.to_bytes(&self.context, None)
+    /// The ciphertext in a container; its certificate is believed.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn read(&self, bytes: &[u8]) -> synchromesh::Result<Ciphertext<S>> {
+        S::read(self.context(), bytes, Some(self.secret.id()), Trust::Certificate)
     }
 
-    fn read(&self, bytes: &[u8]) -> synchromesh::Result<Self::Ciphertext> {
-        ckks::Ciphertext::from_bytes(&self.context, bytes, Some(self.secret.id()), Trust::Certificate)
+    /// Fails unless a ciphertext decrypts to what is expected.
+    ///
+    /// # Errors
+    /// The library's, or that it does not.
+    pub fn require(&self, x: &Ciphertext<S>, expected: &[i64]) -> Result<()> {
+        let holds = self.holds(x, expected).with_context(|| format!("{}: no decryption", Self::NAME))?;
+        ensure!(holds, "{}: another plaintext", Self::NAME);
+        Ok(())
     }
-}
-
-/// Fails unless a ciphertext decrypts to what is expected.
-///
-/// # Errors
-/// The library's, or that it does not.
-pub fn require<S: Subject>(subject: &S, x: &S::Ciphertext, expected: &[i64]) -> Result<()> {
-    let holds = subject.holds(x, expected).with_context(|| format!("{}: no decryption", S::NAME))?;
-    ensure!(holds, "{}: another plaintext", S::NAME);
-    Ok(())
 }

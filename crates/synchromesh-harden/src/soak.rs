@@ -5,12 +5,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result};
+use synchromesh::bfv::Bfv;
+use synchromesh::bgv::Bgv;
+use synchromesh::circuits::Arithmetic;
+use synchromesh::ckks::Ckks;
 use synchromesh::rlwe::Randomness;
-use synchromesh::{bfv, bgv};
 use synchromesh_testing::random::SplitMix;
 
 use crate::report::Report;
-use crate::schemes::{Approximate, Exact, Size, Subject, message, zip};
+use crate::schemes::{Ciphertext, Sample, Size, Subject, message, zip};
 
 /// Refusals that are answers: no room or level left for another product.
 const NO_ROOM: [&str; 4] = ["noise", "level", "scale_mismatch", "second_base"];
@@ -35,7 +38,7 @@ struct Shared {
 }
 
 /// A ciphertext with what it should decrypt to.
-type Entry<S> = (<S as Subject>::Ciphertext, Vec<i64>);
+type Entry<S> = (Ciphertext<S>, Vec<i64>);
 
 /// Runs `operations` in all on `threads` threads.
 ///
@@ -44,7 +47,7 @@ type Entry<S> = (<S as Subject>::Ciphertext, Vec<i64>);
 pub fn run(operations: u64, threads: usize, seed: u64) -> Result<Report> {
     let size = Size::Working;
     let subjects =
-        (Exact::<bfv::Bfv>::new(size, seed)?, Exact::<bgv::Bgv>::new(size, seed)?, Approximate::new(size, seed)?);
+        (Subject::<Bfv>::new(size, seed)?, Subject::<Bgv>::new(size, seed)?, Subject::<Ckks>::new(size, seed)?);
     let shared = Shared {
         operations,
         threads,
@@ -67,7 +70,7 @@ pub fn run(operations: u64, threads: usize, seed: u64) -> Result<Report> {
     Ok(shared.report(seed))
 }
 
-fn work(shared: &Shared, subjects: &(Exact<bfv::Bfv>, Exact<bgv::Bgv>, Approximate), seed: u64) -> Result<()> {
+fn work(shared: &Shared, subjects: &(Subject<Bfv>, Subject<Bgv>, Subject<Ckks>), seed: u64) -> Result<()> {
     let (bfv, bgv, ckks) = subjects;
     let mut random = SplitMix::new(seed);
     let mut randomness = Randomness::insecure_from_number(seed);
@@ -83,32 +86,32 @@ fn work(shared: &Shared, subjects: &(Exact<bfv::Bfv>, Exact<bgv::Bgv>, Approxima
     Ok(())
 }
 
-fn pool<S: Subject>(subject: &S, randomness: &mut Randomness, seed: u64) -> Result<Vec<Entry<S>>> {
+fn pool<S: Sample>(subject: &Subject<S>, randomness: &mut Randomness, seed: u64) -> Result<Vec<Entry<S>>> {
     (0..POOL as u64).map(|i| fresh(subject, randomness, seed.wrapping_add(i))).collect()
 }
 
-fn fresh<S: Subject>(subject: &S, randomness: &mut Randomness, seed: u64) -> Result<Entry<S>> {
-    let values = message(subject.slots(), seed);
+fn fresh<S: Sample>(subject: &Subject<S>, randomness: &mut Randomness, seed: u64) -> Result<Entry<S>> {
+    let values = message(subject.slots()?, seed);
     Ok((subject.encrypt(&values, randomness).context("a fresh encryption")?, values))
 }
 
 /// One random operation on random entries of the pool; its result takes the place of one of them.
-fn step<S: Subject>(
+fn step<S: Sample>(
     shared: &Shared,
-    subject: &S,
+    subject: &Subject<S>,
     pool: &mut [Entry<S>],
     random: &mut SplitMix,
     randomness: &mut Randomness,
 ) -> Result<()> {
     let mut pick = || random.below(POOL as u64) as usize;
     let (i, j, out) = (pick(), pick(), pick());
-    let ((x, a), (y, b)) = (&pool[i], &pool[j]);
+    let ((x, a), (y, b), e) = (&pool[i], &pool[j], subject.evaluator());
     let (name, result, expected) = match random.below(7) {
         0 => ("encrypt", Ok(fresh(subject, randomness, random.word())?), None),
-        1 => ("add", subject.add(x, y).map(|z| (z, vec![])), Some(zip(a, b, |a, b| a.wrapping_add(b)))),
-        2 => ("sub", subject.sub(x, y).map(|z| (z, vec![])), Some(zip(a, b, |a, b| a.wrapping_sub(b)))),
-        3 | 4 => ("mul", subject.mul(x, y).map(|z| (z, vec![])), Some(zip(a, b, |a, b| a.wrapping_mul(b)))),
-        5 => ("rotate", subject.rotate(x).map(|z| (z, vec![])), Some(subject.rotated(a))),
+        1 => ("add", e.add(x, y).map(|z| (z, vec![])), Some(zip(a, b, |a, b| a.wrapping_add(b)))),
+        2 => ("sub", e.sub(x, y).map(|z| (z, vec![])), Some(zip(a, b, |a, b| a.wrapping_sub(b)))),
+        3 | 4 => ("mul", e.mul(x, y).map(|z| (z, vec![])), Some(zip(a, b, |a, b| a.wrapping_mul(b)))),
+        5 => ("rotate", e.rotate(x, 1).map(|z| (z, vec![])), Some(subject.rotated(a)?)),
         _ => {
             let again = subject.to_bytes(x).and_then(|bytes| subject.read(&bytes));
             ("file", again.map(|z| (z, vec![])), Some(a.clone()))
@@ -119,8 +122,8 @@ fn step<S: Subject>(
             let expected = expected.unwrap_or(values);
             match subject.holds(&z, &expected) {
                 Ok(true) => {}
-                Ok(false) => shared.note(format!("{} {name}: a wrong result", S::NAME)),
-                Err(error) => shared.note(format!("{} {name}: {error}", S::NAME)),
+                Ok(false) => shared.note(format!("{} {name}: a wrong result", Subject::<S>::NAME)),
+                Err(error) => shared.note(format!("{} {name}: {error}", Subject::<S>::NAME)),
             }
             // Entries stay small, so that the clear never overflows.
             let small = expected.iter().all(|v| v.unsigned_abs() < 1 << 20);
@@ -131,7 +134,7 @@ fn step<S: Subject>(
             pool[out] = fresh(subject, randomness, random.word())?;
         }
         Err(error) => {
-            shared.note(format!("{} {name}: {}: {error}", S::NAME, error.kind()));
+            shared.note(format!("{} {name}: {}: {error}", Subject::<S>::NAME, error.kind()));
             pool[out] = fresh(subject, randomness, random.word())?;
         }
     }

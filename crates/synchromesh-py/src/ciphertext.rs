@@ -5,12 +5,13 @@ use std::sync::Arc;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use synchromesh::circuits::SlotSum;
+use synchromesh::circuits::{SlotShape, SlotSum};
+use synchromesh::scheme::{Binary, Entries, Operation};
+use synchromesh::session::{Engine, Erased};
 
-use crate::engine::{Binary, Engine, Entries, Erased};
 use crate::fault::Fault;
 use crate::run::{detached, interruptible};
-use crate::values::Values;
+use crate::values::from_array;
 
 /// A ciphertext of any scheme.
 #[derive(Clone)]
@@ -25,12 +26,24 @@ impl Ciphertext {
         Self { engine: Arc::clone(engine), cipher: Arc::new(cipher) }
     }
 
-    fn made(&self, py: Python<'_>, work: impl FnOnce() -> Result<Erased, Fault> + Send) -> PyResult<Self> {
-        Ok(Self::new(&self.engine, detached(py, work)?))
+    /// The result of a short operation on this ciphertext and those of `others`.
+    fn made(&self, py: Python<'_>, operation: &Operation<'_>, others: &[&Self]) -> PyResult<Self> {
+        let x: Vec<&Erased> = std::iter::once(self).chain(others.iter().copied()).map(|x| &*x.cipher).collect();
+        Ok(Self::new(&self.engine, detached(py, || Ok(self.engine.apply(operation, &x)?))?))
+    }
+
+    /// The result of `work` on this ciphertext, which may take long.
+    fn interruptibly(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&dyn Engine, &Erased) -> synchromesh::Result<Erased> + Send + 'static,
+    ) -> PyResult<Self> {
+        let (engine, cipher) = (Arc::clone(&self.engine), Arc::clone(&self.cipher));
+        Ok(Self::new(&self.engine, interruptible(py, move || Ok(work(&*engine, &cipher)?))?))
     }
 }
 
-fn operation(name: &str) -> Result<Binary, Fault> {
+fn binary(name: &str) -> Result<Binary, Fault> {
     match name {
         "add" => Ok(Binary::Add),
         "sub" => Ok(Binary::Sub),
@@ -53,54 +66,51 @@ pub(crate) fn slots(array: &Bound<'_, PyArray1<i64>>) -> PyResult<Vec<usize>> {
 #[pymethods]
 impl Ciphertext {
     fn binary(&self, py: Python<'_>, op: &str, other: &Self) -> PyResult<Self> {
-        let op = operation(op)?;
-        self.made(py, || self.engine.binary(op, &self.cipher, &other.cipher))
+        self.made(py, &Operation::Binary(binary(op)?), &[other])
     }
 
     fn plain(&self, py: Python<'_>, op: &str, values: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (op, values) = (operation(op)?, Values::from_array(values)?);
-        self.made(py, || self.engine.plain(op, &self.cipher, &values))
+        self.made(py, &Operation::Plain(binary(op)?, &from_array(values)?), &[])
     }
 
     fn scalar(&self, py: Python<'_>, op: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (op, value) = (operation(op)?, Values::from_array(value)?);
-        self.made(py, || self.engine.scalar(op, &self.cipher, &value))
+        let (op, value) = (binary(op)?, from_array(value)?);
+        self.engine.require_held(&value).map_err(Fault::from)?;
+        self.made(py, &Operation::Scalar(op, &value), &[])
     }
 
     fn neg(&self, py: Python<'_>) -> PyResult<Self> {
-        self.made(py, || self.engine.neg(&self.cipher))
+        self.made(py, &Operation::Neg, &[])
     }
 
     fn square(&self, py: Python<'_>) -> PyResult<Self> {
-        self.made(py, || self.engine.square(&self.cipher))
+        self.made(py, &Operation::Square, &[])
     }
 
     fn rotate(&self, py: Python<'_>, steps: i64) -> PyResult<Self> {
-        self.made(py, || self.engine.rotate(&self.cipher, steps))
+        self.made(py, &Operation::Rotate(steps), &[])
     }
 
     fn swap(&self, py: Python<'_>) -> PyResult<Self> {
-        self.made(py, || self.engine.swap(&self.cipher))
+        self.made(py, &Operation::Swap, &[])
     }
 
     fn at_level(&self, py: Python<'_>, level: usize) -> PyResult<Self> {
-        self.made(py, || self.engine.at_level(&self.cipher, level))
+        self.made(py, &Operation::AtLevel(level), &[])
     }
 
     fn declare_bound(&self, py: Python<'_>, bound: f64) -> PyResult<Self> {
-        self.made(py, || self.engine.declare_bound(&self.cipher, bound))
+        self.made(py, &Operation::Bounded(bound), &[])
     }
 
     /// Slot j becomes the sum of slots j + i stride of its row, i < count; 0: the sum of all slots, in all slots.
     fn sum_slots(&self, py: Python<'_>, count: usize, stride: i64) -> PyResult<Self> {
-        let (slots, row) = (self.engine.slots(), self.engine.row());
-        let sum = if count == 0 {
-            SlotSum::all(synchromesh::circuits::SlotShape { row, rows: slots.checked_div(row).unwrap_or(0) })
-        } else {
-            SlotSum::new(count.min(row)).stride(stride)
+        let shape = self.engine.slots().unwrap_or(SlotShape { row: 0, rows: 0 });
+        let sum = match count {
+            0 => SlotSum::all(shape),
+            _ => SlotSum::new(count.min(shape.row)).stride(stride),
         };
-        let (engine, cipher) = (Arc::clone(&self.engine), Arc::clone(&self.cipher));
-        Ok(Self::new(&self.engine, interruptible(py, move || engine.sum_slots(&cipher, &sum))?))
+        self.interruptibly(py, move |engine, x| engine.apply(&Operation::SumSlots(&sum), &[x]))
     }
 
     #[staticmethod]
@@ -112,23 +122,23 @@ impl Ciphertext {
             |list: Vec<Bound<'_, Self>>| -> Vec<_> { list.iter().map(|x| Arc::clone(&x.get().cipher)).collect() };
         let (left, right, own) = (held(left), held(right), Arc::clone(&engine));
         let cipher = interruptible(py, move || {
-            let x: Vec<&Erased> = left.iter().map(|x| &**x).collect();
-            let y: Vec<&Erased> = right.iter().map(|y| &**y).collect();
-            own.inner_product(&x, &y)
+            if left.len() != right.len() {
+                let message = format!("an inner product of {} and {} ciphertexts", left.len(), right.len());
+                return Err(Fault::own("params", message, "pass as many on each side"));
+            }
+            let x: Vec<&Erased> = left.iter().chain(&right).map(|x| &**x).collect();
+            Ok(own.apply(&Operation::InnerProduct, &x)?)
         })?;
         Ok(Self::new(&engine, cipher))
     }
 
     fn polynomial(&self, py: Python<'_>, coefficients: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (engine, cipher) = (Arc::clone(&self.engine), Arc::clone(&self.cipher));
-        let coefficients = Values::from_array(coefficients)?;
-        Ok(Self::new(&self.engine, interruptible(py, move || engine.polynomial(&cipher, &coefficients))?))
+        let coefficients = from_array(coefficients)?;
+        self.interruptibly(py, move |engine, x| engine.apply(&Operation::Polynomial(&coefficients), &[x]))
     }
 
     fn chebyshev(&self, py: Python<'_>, coefficients: Vec<f64>, low: f64, high: f64) -> PyResult<Self> {
-        let (engine, cipher) = (Arc::clone(&self.engine), Arc::clone(&self.cipher));
-        let work = move || engine.chebyshev(&cipher, &coefficients, (low, high));
-        Ok(Self::new(&self.engine, interruptible(py, work)?))
+        self.interruptibly(py, move |engine, x| engine.apply(&Operation::Chebyshev(&coefficients, (low, high)), &[x]))
     }
 
     /// The linear map with these entries, encoded for ciphertexts like this one.
@@ -139,33 +149,30 @@ impl Ciphertext {
         origin: &Bound<'_, PyArray1<i64>>,
         values: &Bound<'_, PyAny>,
     ) -> PyResult<PreparedMap> {
-        let entries = Entries { to: slots(to)?, from: slots(origin)?, values: Values::from_array(values)? };
-        if entries.to.len() != entries.from.len() || entries.to.len() != entries.values.len() {
-            return Err(Fault::own("shape", "a map's lists differ in length", "pass one of each an entry").into());
-        }
+        let entries = Entries { to: slots(to)?, from: slots(origin)?, values: from_array(values)? };
         let (engine, cipher) = (Arc::clone(&self.engine), Arc::clone(&self.cipher));
-        let map = interruptible(py, move || engine.prepare(&cipher, &entries))?;
+        let map = interruptible(py, move || Ok(engine.prepare(&cipher, &entries)?))?;
         Ok(PreparedMap(Arc::new(map)))
     }
 
     fn apply(&self, py: Python<'_>, map: &PreparedMap) -> PyResult<Self> {
-        let (engine, cipher, map) = (Arc::clone(&self.engine), Arc::clone(&self.cipher), Arc::clone(&map.0));
-        Ok(Self::new(&self.engine, interruptible(py, move || engine.apply(&map, &cipher))?))
+        let map = Arc::clone(&map.0);
+        self.interruptibly(py, move |engine, x| engine.map(&map, x))
     }
 
     #[getter]
     fn level(&self) -> PyResult<usize> {
-        Ok(self.engine.state(&self.cipher)?.level)
+        Ok(self.engine.state(&self.cipher).map_err(Fault::from)?.level)
     }
 
     /// Level, components, key id, noise budget, error bound, bound on the message.
     fn state(&self) -> PyResult<(usize, usize, String, f64, f64, f64)> {
-        let s = self.engine.state(&self.cipher)?;
+        let s = self.engine.state(&self.cipher).map_err(Fault::from)?;
         Ok((s.level, s.components, s.key.to_string(), s.noise_budget, s.error_bound, s.bound))
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &detached(py, || self.engine.write(&self.cipher))?))
+        Ok(PyBytes::new(py, &detached(py, || Ok(self.engine.write(&self.cipher)?))?))
     }
 }
 

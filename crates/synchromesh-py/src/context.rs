@@ -8,28 +8,29 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use synchromesh::bundle::{Bundle, CIPHERTEXT, COLUMN, ColumnHead, KEY, Kind, PLAN, Unproven};
 use synchromesh::plan::Plan;
-use synchromesh::rlwe::KeyId;
 use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::second_key::second_id;
 use synchromesh::rlwe::wire;
+use synchromesh::rlwe::{KeyId, Randomness};
 use synchromesh::rotations::Rotations;
+use synchromesh::scheme::Encryptor;
+use synchromesh::session::{AnySession, Engine};
 use zeroize::Zeroizing;
 
 use crate::ciphertext::{Ciphertext, slots};
-use crate::engine::{self, Encryptor, Engine, Keyed};
 use crate::fault::Fault;
 use crate::files::{Column, TENSOR};
 use crate::keys::{Envelope, EnvelopeKey, EvaluationKeys, PublicKey, SecretKey};
-use crate::matrices::MatrixProduct;
+use crate::matrices::{self, MatrixProduct};
 use crate::run::{detached, interruptible};
-use crate::values::Values;
+use crate::values::from_array;
 
 /// Parameters on a device: of a plan on the CPU, or of a dry run, which holds no data and has no keys.
 #[derive(Clone)]
 #[pyclass(frozen, module = "synchromesh._native")]
 pub(crate) struct Context {
     pub(crate) engine: Arc<dyn Engine>,
-    keyed: Option<Arc<dyn Keyed>>,
+    keyed: Option<Arc<dyn AnySession>>,
     plan: Arc<str>,
     pub(crate) envelopes: Arc<Envelopes>,
 }
@@ -60,12 +61,12 @@ impl Context {
 
     /// The context of a plan on this machine.
     pub(crate) fn of_plan(plan: &Plan, text: &str) -> Result<Self, Fault> {
-        let keyed = engine::open(plan)?;
+        let keyed = plan.open_any()?;
         let engine: Arc<dyn Engine> = Arc::clone(&keyed) as Arc<dyn Engine>;
         Ok(Self { engine, keyed: Some(keyed), plan: text.into(), envelopes: Arc::default() })
     }
 
-    pub(crate) fn keyed(&self) -> Result<&Arc<dyn Keyed>, Fault> {
+    pub(crate) fn keyed(&self) -> Result<&Arc<dyn AnySession>, Fault> {
         let remedy = "make a Context of the plan that the dry run returns";
         self.keyed.as_ref().ok_or_else(|| Fault::own("dry_run", "a dry run has no keys and no data", remedy))
     }
@@ -107,12 +108,12 @@ impl Context {
 
     #[getter]
     fn slots(&self) -> usize {
-        self.engine.slots()
+        self.engine.slots().map_or(0, |shape| shape.count())
     }
 
     #[getter]
     fn row(&self) -> usize {
-        self.engine.row()
+        self.engine.slots().map_or(0, |shape| shape.row)
     }
 
     #[getter]
@@ -134,7 +135,7 @@ impl Context {
     /// A secret key, its public key and the envelope key of their files, which the context holds from then on.
     fn generate_keys(&self, py: Python<'_>) -> PyResult<(SecretKey, PublicKey, EnvelopeKey)> {
         let (context, keyed) = (self.clone(), Arc::clone(self.keyed()?));
-        let (secret, public) = interruptible(py, move || keyed.generate())?;
+        let (secret, public) = interruptible(py, move || Ok(keyed.generate_keys(&mut Randomness::from_os())?))?;
         let key = wire::EnvelopeKey::random().map_err(|e| Fault::from(synchromesh_rlwe::Error::from(e)))?;
         let envelope = Arc::new(Envelope { key, id: secret.id() });
         self.envelopes.insert(&envelope);
@@ -157,16 +158,10 @@ impl Context {
         rotations: Vec<i64>,
         swap: bool,
     ) -> PyResult<EvaluationKeys> {
-        let (keyed, secret, plan) = (Arc::clone(self.keyed()?), Arc::clone(&secret.key), Arc::clone(&self.plan));
-        let keys = interruptible(py, move || {
-            let plan = Plan::from_json(&plan)?;
-            let rotations = match &plan.routes {
-                Some(routes) => routes.expand(&Rotations::by(rotations)).by.into_iter().collect(),
-                None => rotations,
-            };
-            let keys = keyed.evaluation_keys(&secret, &rotations, swap)?;
-            Ok(plan.trim(keyed.rlwe(), keys)?)
-        })?;
+        let (keyed, secret) = (Arc::clone(self.keyed()?), Arc::clone(&secret.key));
+        let rotations = Rotations { swap, ..Rotations::by(rotations) };
+        let work = move || Ok(keyed.generate_keys_for(&secret, &rotations, &mut Randomness::from_os())?);
+        let keys = interruptible(py, work)?;
         Ok(EvaluationKeys { context: self.clone(), key: Arc::new(keys) })
     }
 
@@ -185,13 +180,14 @@ impl Context {
         bound: f64,
         level: usize,
     ) -> PyResult<Ciphertext> {
-        let (keyed, values) = (self.keyed()?, Values::from_array(values)?);
+        let (keyed, values) = (self.keyed()?, from_array(values)?);
+        let encrypt = |by: Encryptor<'_>| {
+            detached(py, || Ok(keyed.encrypt(&by, &values, bound, level, &mut Randomness::from_os())?))
+        };
         let cipher = if let Ok(public) = key.cast::<PublicKey>() {
-            let key = &public.get().key;
-            detached(py, || keyed.encrypt(Encryptor::Public(key), &values, bound, level))?
+            encrypt(Encryptor::Public(&public.get().key))?
         } else if let Ok(secret) = key.cast::<SecretKey>() {
-            let key = &secret.get().key;
-            detached(py, || keyed.encrypt(Encryptor::Secret(key), &values, bound, level))?
+            encrypt(Encryptor::Secret(&secret.get().key))?
         } else {
             let message = format!("{} is no key to encrypt with", key.get_type().name()?);
             return Err(Fault::own("key_type", message, "pass a PublicKey or a SecretKey").into());
@@ -214,14 +210,14 @@ impl Context {
             let message = format!("{} and {} slots for a product of {shape:?}", left.len(), right.len());
             return Err(Fault::own("shape", message, "pass one slot for each element").into());
         }
-        let layout = interruptible(py, move || engine.matrix_product(shape, [&left, &right]))?;
+        let layout = interruptible(py, move || matrices::cheapest(&*engine, shape, [&left, &right]))?;
         Ok(MatrixProduct::new(Arc::clone(&self.engine), Arc::new(layout)))
     }
 
     /// The ciphertext in a container, its certificate believed on the caller's word.
     fn read_ciphertext(&self, py: Python<'_>, bytes: &Bound<'_, PyArray1<u8>>) -> PyResult<Ciphertext> {
         let bytes = bytes_of(bytes)?;
-        let cipher = detached(py, || self.engine.read(&bytes, Trust::Certificate))?;
+        let cipher = detached(py, || Ok(self.engine.read(&bytes, None, Trust::Certificate)?))?;
         Ok(Ciphertext::new(&self.engine, cipher))
     }
 
@@ -258,7 +254,7 @@ impl Context {
                 Err(Unproven::NotAuthentic) => return Err(Unproven::NotAuthentic.into()),
                 trust => trust.unwrap_or(Trust::Nothing),
             };
-            let read = |bytes| self.engine.read(bytes, trust);
+            let read = |bytes| self.engine.read(bytes, None, trust);
             let parts = column.bundle.all(CIPHERTEXT).map(read).collect::<Result<Vec<_>, _>>()?;
             Ok((parts, !matches!(trust, Trust::Nothing)))
         })?;

@@ -16,6 +16,7 @@ use crate::ciphertext::Ciphertext;
 use crate::context::{Context, bytes_of};
 use crate::fault::Fault;
 use crate::run::{detached, interruptible};
+use crate::values::into_array;
 
 /// A key as a file holds it.
 trait Filed: Sized + Send + Sync + 'static {
@@ -210,7 +211,7 @@ kept_key_class! {
     SecretKey(rlwe::SecretKey), {
         fn decrypt<'py>(&self, py: Python<'py>, ciphertext: &Ciphertext, complex: bool) -> PyResult<Bound<'py, PyAny>> {
             let (keyed, key, cipher) = (self.context.keyed()?, &self.key, &ciphertext.cipher);
-            detached(py, || keyed.decrypt(key, cipher, complex))?.into_array(py)
+            into_array(detached(py, || Ok(keyed.decrypt(key, cipher)?))?, complex, py)
         }
     }
 }

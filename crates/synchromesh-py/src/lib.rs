@@ -5,7 +5,6 @@
 
 mod ciphertext;
 mod context;
-mod engine;
 mod fault;
 mod files;
 mod keys;

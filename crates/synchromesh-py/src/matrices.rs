@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-use synchromesh::circuits::{Matrix, MatrixPacking, MatrixPlan, Number, Side, Slicing, SlotShape};
+use synchromesh::circuits::{Matrix, MatrixChoices, MatrixPacking, MatrixPlan, Number, Side, Slicing, SlotShape};
 use synchromesh::ckks::Complex64;
+use synchromesh::session::{Engine, Erased};
 
 use crate::ciphertext::Ciphertext;
-use crate::engine::{Engine, Erased};
 use crate::fault::Fault;
 use crate::run::interruptible;
 
@@ -21,6 +21,9 @@ const GIANT: f64 = 2.5;
 
 /// What one more map in a row makes all others dearer by, in hoisted rotations: a level in CKKS, noise in BFV and BGV.
 const FURTHER: f64 = 40.0;
+
+/// Steps of a product of matrices from one decomposition: at most as many rotation keys a factor.
+const WINDOW: usize = 16;
 
 /// Most slots of all ciphertexts of a factor or a product.
 const MAX_SLOTS: usize = 1 << 23;
@@ -42,7 +45,8 @@ pub(crate) struct Layout {
 ///
 /// Of all packings only those are tried whose lines fill a row of slots: there the elements of a row stay neighbours, and
 /// few diagonals move them.
-pub(crate) fn cheapest(slots: SlotShape, tensor: f64, shape: [usize; 3], at: [&[usize]; 2]) -> Result<Layout, Fault> {
+pub(crate) fn cheapest(engine: &dyn Engine, shape: [usize; 3], at: [&[usize]; 2]) -> Result<Layout, Fault> {
+    let (slots, tensor) = (engine.slots()?, engine.cost().tensor);
     let slicing = Slicing { slots, batch: 1, masks: false, chain: None, tensor };
     let mut plans = Vec::new();
     for packing in packings(slots) {
@@ -204,7 +208,7 @@ impl MatrixProduct {
         let product = interruptible(py, move || {
             let x: Vec<&Erased> = left.iter().map(|x| &**x).collect();
             let y: Vec<&Erased> = right.iter().map(|y| &**y).collect();
-            engine.multiply_matrices(&layout.plan, &x, &y)
+            Ok(engine.multiply(&layout.plan, &MatrixChoices::mixed(WINDOW), &x, &y)?)
         })?;
         Ok(product.into_iter().map(|cipher| Ciphertext::new(&self.engine, cipher)).collect())
     }

@@ -4,14 +4,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use synchromesh::circuits::{Arithmetic, PreparedTransform};
+use synchromesh::Error;
+use synchromesh::bfv::Bfv;
+use synchromesh::bgv::Bgv;
+use synchromesh::circuits::Arithmetic;
+use synchromesh::ckks::Ckks;
 use synchromesh::cost::DryLedger;
 use synchromesh::plan::{Description, Plan, SchemeName};
-use synchromesh::{Error, bfv, bgv};
+use synchromesh::scheme::Scheme;
+use synchromesh::session::{Engine, Erased, Session};
 
 use crate::ciphertext::Ciphertext;
 use crate::context::Context;
-use crate::engine::{Approximate, Engine, Exact, Held, Scheme};
 use crate::fault::{Fault, cause_of};
 use crate::run::interruptible;
 
@@ -48,16 +52,17 @@ struct Circuit {
 
 impl Circuit {
     /// Calls the function with a dry context and fresh ciphertexts; it returns ciphertexts.
-    fn call<S: Scheme>(&self, evaluator: &S::Evaluator, fresh: &[S::Ciphertext]) -> Result<Vec<S::Ciphertext>, Error>
-    where
-        PreparedTransform<S::Evaluator>: Send + Sync + 'static,
-    {
+    fn call<S: Scheme>(
+        &self,
+        evaluator: &S::Evaluator<DryLedger>,
+        fresh: &[S::Ciphertext<DryLedger>],
+    ) -> Result<Vec<S::Ciphertext<DryLedger>>, Error> {
         if self.abandoned.load(Ordering::Relaxed) {
             return Err(Error::Params { rule: "nobody waits for this plan any more".into() });
         }
-        let engine: Arc<dyn Engine> = Arc::new(Held::<S>::new(evaluator.clone()));
+        let engine: Arc<dyn Engine> = Arc::new(Session::<S, DryLedger>::new(evaluator.clone()));
         let copies = fresh.iter().map(|x| evaluator.duplicate(x)).collect::<Result<Vec<_>, _>>()?;
-        let fresh: Vec<Ciphertext> = copies.into_iter().map(|x| Ciphertext::new(&engine, Box::new(x))).collect();
+        let fresh: Vec<Ciphertext> = copies.into_iter().map(|x| Ciphertext::new(&engine, Erased::new(x))).collect();
         Python::attach(|py| {
             let results: PyResult<Vec<Ciphertext>> = (|| {
                 let results = self.function.bind(py).call1((Context::of_dry_run(engine), fresh))?;
@@ -71,9 +76,9 @@ impl Circuit {
                     failed
                 })
             })?;
-            let own = |x: &Ciphertext| match x.cipher.downcast_ref() {
-                Some(x) => evaluator.duplicate(x),
-                None => Err(Error::Params { rule: "the function returned a ciphertext that is not its own".into() }),
+            let own = |x: &Ciphertext| match x.cipher.get() {
+                Ok(x) => evaluator.duplicate(x),
+                Err(_) => Err(Error::Params { rule: "the function returned a ciphertext that is not its own".into() }),
             };
             results.iter().map(own).collect()
         })
@@ -96,11 +101,9 @@ pub(crate) fn plan_function(
     let planned = interruptible(py, move || {
         let circuit = &*shared;
         let plan = match description.scheme {
-            SchemeName::Bfv => description
-                .plan_exact::<bfv::Bfv>(bounds.len(), |e, x| circuit.call::<Exact<bfv::Bfv, DryLedger>>(e, x)),
-            SchemeName::Bgv => description
-                .plan_exact::<bgv::Bgv>(bounds.len(), |e, x| circuit.call::<Exact<bgv::Bgv, DryLedger>>(e, x)),
-            SchemeName::Ckks => description.plan_ckks(&bounds, |e, x| circuit.call::<Approximate<DryLedger>>(e, x)),
+            SchemeName::Bfv => description.plan_exact(bounds.len(), |e, x| circuit.call::<Bfv>(e, x)),
+            SchemeName::Bgv => description.plan_exact(bounds.len(), |e, x| circuit.call::<Bgv>(e, x)),
+            SchemeName::Ckks => description.plan_ckks(&bounds, |e, x| circuit.call::<Ckks>(e, x)),
         };
         Ok(plan?.to_json()?)
     });

@@ -1,9 +1,8 @@
 //! Levels: the chain of primes, switching down it, what that saves and what it costs.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use synchromesh::bfv::{Ciphertext, Context, Evaluator, Rotations};
+use synchromesh::bfv::{Bfv, Ciphertext, Context, Evaluator};
 use synchromesh::plan::{Description, SchemeName};
 use synchromesh::rlwe::{Error as RlweError, Randomness, SecretKey};
 use synchromesh::{Error, Result};
@@ -12,13 +11,13 @@ fn main() -> Result<()> {
     let mut description = Description::new(SchemeName::Bfv, 3);
     description.min_slots = 8192;
     let plan = description.plan()?;
-    let context = Context::new(plan.bfv()?)?;
-    show_chain(&context)?;
+    let session = plan.open::<Bfv>()?;
+    let context = session.context();
+    show_chain(context)?;
 
     let mut randomness = Randomness::from_os();
-    let (secret, public) = context.generate_keys(&mut randomness)?;
-    let keys = context.generate_evaluation_keys(&secret, &Rotations::none(), &mut randomness)?;
-    let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
+    let (secret, public) = session.generate_keys(&mut randomness)?;
+    let evaluator = session.evaluator(session.generate_evaluation_keys(&secret, &mut randomness)?);
     let values: Vec<i64> = (0..100).collect();
     let x = context.encrypt(&public, &context.encode(&values)?, &mut randomness)?;
 

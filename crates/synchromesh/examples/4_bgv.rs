@@ -1,9 +1,7 @@
 //! BGV: the same integers with the message in the low digits, where levels are needed and managed automatically.
 
-use std::sync::Arc;
-
 use synchromesh::Result;
-use synchromesh::bgv::{Ciphertext, Context, Evaluator, Rotations};
+use synchromesh::bgv::{Bgv, Ciphertext, Context, Evaluator};
 use synchromesh::plan::{Description, SchemeName};
 use synchromesh::rlwe::{Randomness, SecretKey};
 
@@ -12,19 +10,19 @@ const T: i64 = 65_537;
 
 fn main() -> Result<()> {
     let plan = Description::new(SchemeName::Bgv, 3).plan()?;
-    let context = Context::new(plan.bgv()?)?;
+    let session = plan.open::<Bgv>()?;
+    let context = session.context();
     println!("N = 2^{}, primes of {:?} bits, {} bits of security", plan.log_n, plan.q_bits, plan.security_bits);
     assert!(plan.security_bits >= 128.0);
     let mut randomness = Randomness::from_os();
-    let (secret, public) = context.generate_keys(&mut randomness)?;
-    let keys = context.generate_evaluation_keys(&secret, &Rotations::none(), &mut randomness)?;
-    let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
+    let (secret, public) = session.generate_keys(&mut randomness)?;
+    let evaluator = session.evaluator(session.generate_evaluation_keys(&secret, &mut randomness)?);
     let values: Vec<i64> = (0..1000).map(|i| i - 500).collect();
     let x = context.encrypt(&public, &context.encode(&values)?, &mut randomness)?;
 
     down_by_hand_and_lose(&evaluator, &x)?;
     let eighth = automatic(&evaluator, &x)?;
-    check(&context, &secret, &eighth, &values, 8)?;
+    check(context, &secret, &eighth, &values, 8)?;
     correction_factors(&evaluator, &secret, &x, &values)?;
     one_product_too_many(&evaluator, eighth)
 }

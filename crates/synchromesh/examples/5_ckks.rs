@@ -1,9 +1,7 @@
 //! CKKS: real numbers, approximately; pi x^3 + 0.4 x + 1 on thousands of points, with a bound on the error.
 
-use std::sync::Arc;
-
 use synchromesh::Result;
-use synchromesh::ckks::{Ciphertext, Context, Evaluator, Rotations};
+use synchromesh::ckks::{Ciphertext, Ckks, Context, Evaluator};
 use synchromesh::plan::{Description, SchemeName};
 use synchromesh::rlwe::{Randomness, SecretKey};
 
@@ -17,19 +15,19 @@ fn main() -> Result<()> {
     println!("{} bits of security\n", plan.security_bits);
     assert!(plan.security_bits >= 128.0);
 
-    let context = Context::new(plan.ckks()?)?;
+    let session = plan.open::<Ckks>()?;
+    let context = session.context();
     let mut randomness = Randomness::from_os();
-    let (secret, public) = context.generate_keys(&mut randomness)?;
-    let keys = context.generate_evaluation_keys(&secret, &Rotations::none(), &mut randomness)?;
-    let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
+    let (secret, public) = session.generate_keys(&mut randomness)?;
+    let evaluator = session.evaluator(session.generate_evaluation_keys(&secret, &mut randomness)?);
 
-    bounds_are_declared(&context)?;
+    bounds_are_declared(context)?;
     let last = (plan.slots - 1) as f64;
     let points: Vec<f64> = (0..plan.slots).map(|i| 2.0 * i as f64 / last - 1.0).collect();
     let x = context.encrypt(&public, &context.encode(&points)?, &mut randomness)?;
-    show(&context, "x", &x);
+    show(context, "x", &x);
     let result = polynomial(&evaluator, &x)?;
-    compare(&context, &secret, &result, &points)?;
+    compare(context, &secret, &result, &points)?;
     levels_run_out(&evaluator, &result)
 }
 

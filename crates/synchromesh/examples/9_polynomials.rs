@@ -1,10 +1,8 @@
 //! Polynomials: one function written once, planned by running it without data, then run on BGV and on CKKS.
 
-use std::sync::Arc;
-
 use synchromesh::bgv::{self, Bgv};
 use synchromesh::circuits::{Arithmetic, Coefficient, Polynomial, chebyshev_coefficients, product};
-use synchromesh::ckks::{self, Complex64};
+use synchromesh::ckks::{Ckks, Complex64};
 use synchromesh::plan::{Description, SchemeName};
 use synchromesh::rlwe::Randomness;
 use synchromesh::{Error, Result};
@@ -42,11 +40,11 @@ fn exact() -> Result<()> {
     println!("BGV, N = 2^{}, {} levels, {} bits of security", plan.log_n, plan.depth, plan.security_bits);
     assert!(plan.security_bits >= 128.0);
 
-    let context = bgv::Context::new(plan.bgv()?)?;
+    let session = plan.open::<Bgv>()?;
+    let context = session.context();
     let mut randomness = Randomness::from_os();
-    let (secret, public) = context.generate_keys(&mut randomness)?;
-    let keys = context.generate_evaluation_keys(&secret, &bgv::Rotations::none(), &mut randomness)?;
-    let evaluator = bgv::Evaluator::new(&context, Some(Arc::new(keys)));
+    let (secret, public) = session.generate_keys(&mut randomness)?;
+    let evaluator = session.evaluator(session.generate_evaluation_keys(&secret, &mut randomness)?);
     let values: Vec<i64> = (0..plan.slots as i64).map(|i| i % 20).collect();
     let x = context.encrypt(&public, &context.encode(&values)?, &mut randomness)?;
     let result = polynomial.evaluate(&evaluator, &x)?;
@@ -74,11 +72,11 @@ fn approximate() -> Result<()> {
     println!("CKKS, N = 2^{}, {} levels, {} bits of security", plan.log_n, plan.depth, plan.security_bits);
     assert!(plan.security_bits >= 128.0);
 
-    let context = ckks::Context::new(plan.ckks()?)?;
+    let session = plan.open::<Ckks>()?;
+    let context = session.context();
     let mut randomness = Randomness::from_os();
-    let (secret, public) = context.generate_keys(&mut randomness)?;
-    let keys = context.generate_evaluation_keys(&secret, &ckks::Rotations::none(), &mut randomness)?;
-    let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
+    let (secret, public) = session.generate_keys(&mut randomness)?;
+    let evaluator = session.evaluator(session.generate_evaluation_keys(&secret, &mut randomness)?);
     let last = (plan.slots - 1) as f64;
     let points: Vec<f64> = (0..plan.slots).map(|i| 16.0 * i as f64 / last - 8.0).collect();
     let x = context.encrypt(&public, &context.encode_bounded(&points, 8.0)?, &mut randomness)?;

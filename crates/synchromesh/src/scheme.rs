@@ -139,6 +139,9 @@ pub trait Scheme: Sized + 'static {
     /// [`Error::NumberForm`] for a form that the scheme does not compute with.
     fn numbers(values: &Values) -> Result<Vec<Self::Number>>;
 
+    /// The numbers of slots in a form that [`Self::encrypt`] takes.
+    fn values(numbers: &[Self::Number]) -> Values;
+
     /// Fails unless a slot holds each of these numbers as it is.
     ///
     /// # Errors

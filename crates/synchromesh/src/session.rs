@@ -25,7 +25,7 @@ use crate::scheme::{Encryptor, Scheme, Values};
 /// A scheme at a plan on a device.
 pub struct Session<S: Scheme, B: Backend = Cpu> {
     /// Without keys.
-    plain: S::Evaluator<B>,
+    plain: Arc<S::Evaluator<B>>,
     /// For each secret key whose evaluation keys it was given.
     keyed: RwLock<HashMap<KeyId, Arc<S::Evaluator<B>>>>,
     routes: Option<Arc<Routes>>,
@@ -41,7 +41,7 @@ impl<S: Scheme, B: Backend> Session<S, B> {
     #[must_use]
     pub fn new(evaluator: S::Evaluator<B>) -> Self {
         let (keyed, rotations) = (RwLock::default(), Rotations::none());
-        Self { plain: evaluator, keyed, routes: None, rotations, trimmed: None }
+        Self { plain: Arc::new(evaluator), keyed, routes: None, rotations, trimmed: None }
     }
 
     fn of(plan: &Plan, params: S::Params, backend: B) -> Result<Self> {
@@ -67,7 +67,7 @@ impl<S: Scheme, B: Backend> Session<S, B> {
     }
 
     /// Computes what takes no keys.
-    pub const fn keyless(&self) -> &S::Evaluator<B> {
+    pub fn keyless(&self) -> &S::Evaluator<B> {
         &self.plain
     }
 
@@ -144,7 +144,7 @@ impl<S: Scheme, B: Backend> Session<S, B> {
     /// The evaluator with the keys that a ciphertext needs, or without keys.
     fn evaluator_of(&self, x: &S::Ciphertext<B>) -> Arc<S::Evaluator<B>> {
         let held = self.keyed.read().unwrap_or_else(PoisonError::into_inner).get(&S::key(x)).cloned();
-        held.unwrap_or_else(|| Arc::new(self.plain.clone()))
+        held.unwrap_or_else(|| Arc::clone(&self.plain))
     }
 }
 

@@ -3,18 +3,17 @@
 use super::overwrite::Overwrite;
 use super::place::{Chosen, Place};
 use crate::dataset::{Dataset, PATIENTS};
-use crate::demo::{Digests, Machine, Plans, Slot, Step, Trace, covariance, group_by, scores};
+use crate::demo::{Digests, Machine, Plans, Step, Trace, covariance, group_by, scores};
 use crate::error::Error;
 use crate::output::{Report, progress};
 use crate::plot::{Panel, noise_plot};
-use crate::scheme::{Approximate, Exact, Open, Scheme};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
 use synchromesh::plan::Plan;
-use synchromesh::{bfv, bgv};
+use synchromesh_bench::device::Open;
 use synchromesh_ring::Cpu;
 use synchromesh_rlwe::file::{self, Access, Existing};
 
@@ -115,7 +114,7 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn machine<A: Scheme, S: Slot>(&self) -> Result<Machine<A, S>, Error> {
+    fn machine<B: Open>(&self) -> Result<Machine<B>, Error> {
         self.bar.set_message(format!("{}: keys", self.name));
         let machine = Machine::new(self.plan, self.seed)?;
         self.bar.inc(1);
@@ -215,7 +214,7 @@ fn judge(outcome: &Outcome) -> Result<Report, Error> {
 }
 
 fn run_scores<B: Open>(part: &Part<'_>, data: &Dataset) -> Result<(Ckks, Panel, Option<Digests>), Error> {
-    let mut machine = part.machine::<Approximate<B>, f64>()?;
+    let mut machine = part.machine::<B>()?;
     let result = scores::run(&mut machine, data, part.trace())?;
     let outcome = Ckks {
         task: "logistic-regression scores of the test patients, on encrypted features",
@@ -230,7 +229,7 @@ fn run_scores<B: Open>(part: &Part<'_>, data: &Dataset) -> Result<(Ckks, Panel, 
 }
 
 fn run_covariance<B: Open>(part: &Part<'_>, data: &Dataset) -> Result<(Bgv, Panel, Option<Digests>), Error> {
-    let mut machine = part.machine::<Exact<bgv::Bgv, B>, i64>()?;
+    let mut machine = part.machine::<B>()?;
     let result = covariance::run(&mut machine, data, part.trace())?;
     let upper = result.matrix.iter().enumerate().flat_map(|(c, row)| row[c..].to_vec()).collect();
     let outcome = Bgv {
@@ -245,7 +244,7 @@ fn run_covariance<B: Open>(part: &Part<'_>, data: &Dataset) -> Result<(Bgv, Pane
 }
 
 fn run_group_by<B: Open>(part: &Part<'_>, data: &Dataset) -> Result<(Bfv, Panel, Option<Digests>), Error> {
-    let mut machine = part.machine::<Exact<bfv::Bfv, B>, i64>()?;
+    let mut machine = part.machine::<B>()?;
     let result = group_by::run(&mut machine, data, part.trace())?;
     let [benign, malignant] = result.counts;
     let outcome = Bfv {

@@ -5,10 +5,8 @@ use super::plan::bars;
 use super::session::read_plan;
 use crate::bundle::{self, Bundle, Kind, MAX_FILE_BYTES};
 use crate::error::Error;
-use crate::for_scheme;
 use crate::output::Report;
 use crate::plot::plan::plan_plot;
-use crate::scheme::Scheme;
 use crate::session::{self, Column, plan_of};
 use clap::Args;
 use serde::Serialize;
@@ -87,7 +85,7 @@ impl Inspect {
             let sealed = Some(bundle.is_sealed());
             let common = Common { key_id, sealed, ..common(path, bundle.kind().name(), &plan)? };
             return match bundle.kind() {
-                Kind::Column => for_scheme!(plan, column(common, &plan, &bundle)),
+                Kind::Column => column(common, &plan, &bundle),
                 _ => Report::new(&common),
             };
         }
@@ -124,9 +122,9 @@ fn common(path: &Path, kind: &'static str, plan: &Plan) -> Result<Common, Error>
     })
 }
 
-fn column<A: Scheme>(common: Common, plan: &Plan, bundle: &Bundle) -> Result<Report, Error> {
-    let scheme = A::open(plan)?;
+fn column(common: Common, plan: &Plan, bundle: &Bundle) -> Result<Report, Error> {
+    let session = plan.open_any()?;
     // What the file says is shown as what it says: nothing is computed with it.
-    let column = Column::from_bundle(&scheme, bundle, None, Trust::Certificate)?;
-    Report::new(&InspectedColumn { common, summary: session::Summary::new(&scheme, plan, &column) })
+    let column = Column::from_bundle(&*session, bundle, None, Trust::Certificate)?;
+    Report::new(&InspectedColumn { common, summary: session::Summary::new(&*session, plan, &column)? })
 }

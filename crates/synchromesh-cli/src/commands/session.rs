@@ -5,7 +5,6 @@ use super::place::{Place, Used, on_device};
 use crate::bundle::{Bundle, Kind};
 use crate::error::Error;
 use crate::expression::Graph;
-use crate::for_scheme;
 use crate::number::Number;
 use crate::output::{Report, progress};
 use crate::session::{self, Directory, Target, decrypt, encrypt, evaluate, generate, require_secure};
@@ -61,7 +60,7 @@ impl Keygen {
         require_secure(&plan, self.insecure)?;
         require_memory(&plan)?;
         let directory = Directory::new(&self.out);
-        let generated = for_scheme!(plan, generate(&plan, &directory))?;
+        let generated = generate(&plan, &directory)?;
         let file = |(path, bytes): (PathBuf, u64)| KeyFile { path: path.display().to_string(), bytes };
         Report::new(&Keys {
             scheme: plan.scheme.name(),
@@ -163,7 +162,7 @@ impl Encrypt {
             table.reals(column)?;
         }
         let bar = progress(json, 0);
-        let summary = for_scheme!(keys.plan, encrypt(&keys, (&name, &values), self.bound, target, &bar))?;
+        let summary = encrypt(&keys, (&name, &values), self.bound, target, &bar)?;
         bar.finish_and_clear();
         Written::report(&self.out, summary)
     }
@@ -261,10 +260,8 @@ impl Eval {
         let bar = progress(json, 0);
         let name = stem(&self.out);
         let files = (&files, self.trust_certificate);
-        let summary = on_device!(
-            chosen,
-            Device => for_scheme!(keys.plan, Device, evaluate(&keys, &graph, files, (&name, target), &bar))
-        )?;
+        let out = (&*name, target);
+        let summary = on_device!(chosen, Device => evaluate::<Device>(&keys, &graph, files, out, &bar))?;
         bar.finish_and_clear();
         Report::new(&Evaluated { written: Written::new(&self.out, summary), used: chosen.used() })
     }
@@ -320,8 +317,7 @@ impl Decrypt {
         require_secure(&keys.plan, self.insecure)?;
         let bar = progress(json, 0);
         let (column, release) = ((&column, &*self.r#in), self.publish.as_ref());
-        let (name, values, summary) =
-            for_scheme!(keys.plan, decrypt(&keys, column, self.trust_certificate, release, &bar))?;
+        let (name, values, summary) = decrypt(&keys, column, self.trust_certificate, release, &bar)?;
         bar.finish_and_clear();
         let table = Table::from_columns(Some(vec![name]), &[values])?;
         let access = if release.is_some() { Access::Public } else { Access::Secret };

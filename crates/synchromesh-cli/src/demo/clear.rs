@@ -3,7 +3,7 @@
 use super::{Health, SlotMachine};
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::convert::Infallible;
+use synchromesh::scheme::{Binary, Operation, Values};
 
 /// Vectors in the clear, reduced to the centred interval of a modulus, or not at all when it is 0.
 pub(crate) struct Clear<S> {
@@ -21,7 +21,8 @@ pub(crate) struct Vector<S> {
 }
 
 /// Arithmetic of a slot.
-pub(crate) trait Slot: Copy + Default {
+pub(crate) trait Slot: Copy + Default + 'static {
+    fn of(values: &Values) -> Vec<Self>;
     fn add(self, other: Self, modulus: i64) -> Self;
     fn mul(self, other: Self, modulus: i64) -> Self;
     fn neg(self) -> Self;
@@ -29,6 +30,9 @@ pub(crate) trait Slot: Copy + Default {
 }
 
 impl Slot for f64 {
+    fn of(values: &Values) -> Vec<Self> {
+        values.reals().to_vec()
+    }
     fn add(self, other: Self, _: i64) -> Self {
         self + other
     }
@@ -44,6 +48,9 @@ impl Slot for f64 {
 }
 
 impl Slot for i64 {
+    fn of(values: &Values) -> Vec<Self> {
+        values.words().unwrap().to_vec()
+    }
     fn add(self, other: Self, modulus: i64) -> Self {
         centred(i128::from(self) + i128::from(other), modulus)
     }
@@ -68,57 +75,59 @@ impl<S: Slot> Clear<S> {
         Self { slots, modulus, rotations: BTreeSet::new(), largest_depth: Cell::new(0), slot: std::marker::PhantomData }
     }
 
-    fn zip(&self, a: &[S], b: &[S], depth: u32, f: impl Fn(S, S) -> S) -> Result<Vector<S>, Infallible> {
+    fn zip(&self, op: Binary, a: &Vector<S>, b: &[S], depth: u32) -> Vector<S> {
         assert!(b.len() <= self.slots, "{} values for {} slots", b.len(), self.slots);
+        let depth = a.depth.max(depth) + u32::from(op == Binary::Mul);
         self.largest_depth.set(depth.max(self.largest_depth.get()));
+        let f = |a: S, b: S| match op {
+            Binary::Add => a.add(b, self.modulus),
+            Binary::Sub => a.add(b.neg(), self.modulus),
+            Binary::Mul => a.mul(b, self.modulus),
+        };
         let b = b.iter().copied().chain(std::iter::repeat(S::default()));
-        Ok(Vector { values: a.iter().copied().zip(b).map(|(a, b)| f(a, b)).collect(), depth })
+        Vector { values: a.values.iter().copied().zip(b).map(|(a, b)| f(a, b)).collect(), depth }
     }
 }
 
-impl<S: Slot> SlotMachine for Clear<S> {
-    type Slot = S;
+impl<S: Slot> SlotMachine for Clear<S>
+where
+    Values: From<Vec<S>>,
+{
     type Ciphertext = Vector<S>;
-    type Error = Infallible;
+    type Error = synchromesh::Error;
 
     fn slots(&self) -> usize {
         self.slots
     }
-    fn encrypt(&mut self, values: &[S]) -> Result<Vector<S>, Infallible> {
-        self.zip(&vec![S::default(); self.slots], values, 0, |_, v| v)
+    fn encrypt(&mut self, values: &Values) -> synchromesh::Result<Vector<S>> {
+        let zeros = Vector { values: vec![S::default(); self.slots], depth: 0 };
+        Ok(self.zip(Binary::Add, &zeros, &S::of(values), 0))
     }
-    fn add(&mut self, a: &Vector<S>, b: &Vector<S>) -> Result<Vector<S>, Infallible> {
-        self.zip(&a.values, &b.values, a.depth.max(b.depth), |a, b| a.add(b, self.modulus))
+    fn apply(&mut self, operation: &Operation<'_>, x: &[&Vector<S>]) -> synchromesh::Result<Vector<S>> {
+        Ok(match (operation, x) {
+            (Operation::Binary(op), [a, b]) => self.zip(*op, a, &b.values, b.depth),
+            (Operation::Square, [a]) => self.zip(Binary::Mul, a, &a.values, a.depth),
+            (Operation::Plain(op, p), [a]) => self.zip(*op, a, &S::of(p), 0),
+            (Operation::Scalar(op, c), [a]) => self.zip(*op, a, &vec![S::of(c)[0]; self.slots], 0),
+            (Operation::Rotate(k), [a]) => {
+                let k = usize::try_from(*k).unwrap();
+                self.rotations.insert(k);
+                let mut values = a.values.clone();
+                values.rotate_left(k);
+                Vector { values, depth: a.depth }
+            }
+            (Operation::Bounded(bound), [a]) => {
+                assert!(a.values.iter().all(|value| value.magnitude() <= *bound));
+                Vector { values: a.values.clone(), depth: a.depth }
+            }
+            _ => unreachable!("the demo has no other operation"),
+        })
     }
-    fn sub(&mut self, a: &Vector<S>, b: &Vector<S>) -> Result<Vector<S>, Infallible> {
-        self.zip(&a.values, &b.values, a.depth.max(b.depth), |a, b| a.add(b.neg(), self.modulus))
+    fn decrypt(&mut self, a: &Vector<S>) -> synchromesh::Result<Values> {
+        Ok(a.values.clone().into())
     }
-    fn mul(&mut self, a: &Vector<S>, b: &Vector<S>) -> Result<Vector<S>, Infallible> {
-        self.zip(&a.values, &b.values, a.depth.max(b.depth) + 1, |a, b| a.mul(b, self.modulus))
-    }
-    fn add_plain(&mut self, a: &Vector<S>, p: &[S]) -> Result<Vector<S>, Infallible> {
-        self.zip(&a.values, p, a.depth, |a, p| a.add(p, self.modulus))
-    }
-    fn mul_plain(&mut self, a: &Vector<S>, p: &[S]) -> Result<Vector<S>, Infallible> {
-        self.zip(&a.values, p, a.depth + 1, |a, p| a.mul(p, self.modulus))
-    }
-    fn mul_scalar(&mut self, a: &Vector<S>, c: S) -> Result<Vector<S>, Infallible> {
-        self.zip(&a.values, &vec![c; self.slots], a.depth + 1, |a, c| a.mul(c, self.modulus))
-    }
-    fn rotate(&mut self, a: &Vector<S>, k: usize) -> Result<Vector<S>, Infallible> {
-        self.rotations.insert(k);
-        let mut values = a.values.clone();
-        values.rotate_left(k);
-        Ok(Vector { values, depth: a.depth })
-    }
-    fn promise(&self, a: Vector<S>, bound: f64) -> Result<Vector<S>, Infallible> {
-        assert!(a.values.iter().all(|value| value.magnitude() <= bound));
-        Ok(a)
-    }
-    fn decrypt(&mut self, a: &Vector<S>) -> Result<Vec<S>, Infallible> {
-        Ok(a.values.clone())
-    }
-    fn health(&self, a: &Vector<S>) -> Health {
-        Health { level: 10 - a.depth, modulus_bits: 400.0 - 40.0 * f64::from(a.depth), noise_bits: 20.0 }
+    fn health(&self, a: &Vector<S>) -> synchromesh::Result<Health> {
+        let modulus_bits = 400.0 - 40.0 * f64::from(a.depth);
+        Ok(Health { level: 10 - a.depth, modulus_bits, noise_bits: 20.0 })
     }
 }

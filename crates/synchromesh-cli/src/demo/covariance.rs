@@ -6,6 +6,7 @@
 
 use super::{BLOCK, Needs, SlotMachine, Step, Trace, doublings, sum_slots};
 use crate::dataset::{Dataset, PATIENTS};
+use synchromesh::scheme::Binary;
 
 /// The columns, with the factor that makes every measurement an integer.
 pub const COLUMNS: [(&str, f64); 4] =
@@ -45,18 +46,19 @@ pub fn needs() -> Needs {
 ///
 /// # Errors
 /// The machine's.
-pub fn run<M: SlotMachine<Slot = i64>>(
+pub fn run<M: SlotMachine<Error: From<synchromesh::Error>>>(
     machine: &mut M,
     data: &Dataset,
     mut trace: Trace<'_>,
 ) -> Result<Covariance, M::Error> {
     let columns = columns(data);
-    let encrypted = machine.encrypt(&pack(&columns, machine.slots()))?;
-    trace.note("encrypt", machine, &encrypted);
+    let encrypted = machine.encrypt(&pack(&columns, machine.slots()).into())?;
+    trace.note("encrypt", machine, &encrypted)?;
     let entries = evaluate(machine, &encrypted, &mut trace)?;
     let mut matrix = [[0; COUNT]; COUNT];
     for (distance, entries) in entries.iter().enumerate() {
         let slots = machine.decrypt(entries)?;
+        let slots = slots.words()?;
         for c in 0..COUNT {
             let d = (c + distance) % COUNT;
             matrix[c][d] = slots.get(c * BLOCK).copied().unwrap_or_default();
@@ -67,27 +69,27 @@ pub fn run<M: SlotMachine<Slot = i64>>(
 }
 
 /// The server's part: for d = 0, 1, 2 the entries of columns c and c + d mod 4, in slot 1024 c.
-fn evaluate<M: SlotMachine<Slot = i64>>(
+fn evaluate<M: SlotMachine>(
     machine: &mut M,
     columns: &M::Ciphertext,
     trace: &mut Trace<'_>,
 ) -> Result<Vec<M::Ciphertext>, M::Error> {
     let sums = sum_slots(machine, columns, BLOCK, 1)?;
-    trace.note("sum x", machine, &sums);
+    trace.note("sum x", machine, &sums)?;
     let mut entries = Vec::new();
     for distance in 0..=COUNT / 2 {
         let of_sums = times_turned(machine, &sums, distance)?;
         let products = times_turned(machine, columns, distance)?;
         let sum = sum_slots(machine, &products, BLOCK, 1)?;
-        let moment = machine.mul_scalar(&sum, PATIENTS as i64)?;
+        let moment = machine.times(&sum, [PATIENTS as i64])?;
         if distance == 0 {
-            trace.note("sum x sum y", machine, &of_sums);
-            trace.note("x y", machine, &products);
-            trace.note("n sum x y", machine, &moment);
+            trace.note("sum x sum y", machine, &of_sums)?;
+            trace.note("x y", machine, &products)?;
+            trace.note("n sum x y", machine, &moment)?;
         }
-        entries.push(machine.sub(&moment, &of_sums)?);
+        entries.push(machine.of_two(Binary::Sub, &moment, &of_sums)?);
     }
-    trace.note("covariance", machine, &entries[0]);
+    trace.note("covariance", machine, &entries[0])?;
     Ok(entries)
 }
 
@@ -98,10 +100,10 @@ fn times_turned<M: SlotMachine>(
     distance: usize,
 ) -> Result<M::Ciphertext, M::Error> {
     if distance == 0 {
-        return machine.mul(a, a);
+        return machine.square(a);
     }
     let turned = machine.rotate(a, distance * BLOCK)?;
-    machine.mul(a, &turned)
+    machine.of_two(Binary::Mul, a, &turned)
 }
 
 /// The measurements times their factors.
@@ -158,14 +160,14 @@ mod tests {
             let modulus = 2 * needs().bound as i64 + 1;
             let mut machine = Clear::<i64>::new(slots, modulus);
             let mut seen = 0;
-            let Ok(result) = run(&mut machine, &data, Trace::new(|_| seen += 1));
+            let result = run(&mut machine, &data, Trace::new(|_| seen += 1)).unwrap();
             assert!(result.exact);
             assert_eq!((seen, result.steps.len()), (STEPS, STEPS));
             assert_eq!(machine.largest_depth.get(), needs().depth);
             assert_eq!(machine.rotations.into_iter().collect::<Vec<_>>(), needs().rotations);
         }
         let mut small = Clear::<i64>::new(needs().slots, 1 << 40);
-        let Ok(result) = run(&mut small, &data, Trace::new(|_| ()));
+        let result = run(&mut small, &data, Trace::new(|_| ())).unwrap();
         assert!(!result.exact);
     }
 

@@ -6,6 +6,7 @@
 
 use super::{BLOCK, Needs, SlotMachine, Step, Trace, doublings, sum_slots};
 use crate::dataset::{Dataset, PATIENTS};
+use synchromesh::scheme::Binary;
 
 /// Quartiles of the mean radius.
 pub const QUARTILES: usize = 4;
@@ -39,18 +40,19 @@ pub fn needs() -> Needs {
 ///
 /// # Errors
 /// The machine's.
-pub fn run<M: SlotMachine<Slot = i64>>(
+pub fn run<M: SlotMachine<Error: From<synchromesh::Error>>>(
     machine: &mut M,
     data: &Dataset,
     mut trace: Trace<'_>,
 ) -> Result<Counts, M::Error> {
     let quartiles = quartiles(data);
     let diagnoses: Vec<i64> = data.malignant().iter().map(|m| i64::from(*m)).collect();
-    let encrypted_quartiles = machine.encrypt(&every_block(&quartiles))?;
-    let encrypted_diagnoses = machine.encrypt(&every_block(&diagnoses))?;
-    trace.note("encrypt", machine, &encrypted_quartiles);
+    let encrypted_quartiles = machine.encrypt(&every_block(&quartiles).into())?;
+    let encrypted_diagnoses = machine.encrypt(&every_block(&diagnoses).into())?;
+    trace.note("encrypt", machine, &encrypted_quartiles)?;
     let sums = evaluate(machine, &encrypted_quartiles, &encrypted_diagnoses, quartiles.len(), &mut trace)?;
     let slots = machine.decrypt(&sums)?;
+    let slots = slots.words()?;
 
     let mut counts = [[0; QUARTILES]; 2];
     let mut in_the_clear = counts;
@@ -67,32 +69,34 @@ pub fn run<M: SlotMachine<Slot = i64>>(
 }
 
 /// The server's part: six times the count of group 4 m + q in slot 1024 (4 m + q).
-fn evaluate<M: SlotMachine<Slot = i64>>(
+fn evaluate<M: SlotMachine>(
     machine: &mut M,
     quartiles: &M::Ciphertext,
     diagnoses: &M::Ciphertext,
     patients: usize,
     trace: &mut Trace<'_>,
 ) -> Result<M::Ciphertext, M::Error> {
-    let square = machine.mul(quartiles, quartiles)?;
-    trace.note("b²", machine, &square);
-    let cube = machine.mul(&square, quartiles)?;
-    trace.note("b³", machine, &cube);
+    let square = machine.square(quartiles)?;
+    trace.note("b²", machine, &square)?;
+    let cube = machine.of_two(Binary::Mul, &square, quartiles)?;
+    trace.note("b³", machine, &cube)?;
     let coefficient = |j: usize| by_group(patients, |group| INDICATORS[group % QUARTILES][j]);
-    let mut indicator = machine.mul_plain(&cube, &coefficient(3))?;
+    let mut indicator = machine.with_plain(Binary::Mul, &cube, coefficient(3))?;
     for (power, j) in [(&square, 2), (quartiles, 1)] {
-        let term = machine.mul_plain(power, &coefficient(j))?;
-        indicator = machine.add(&indicator, &term)?;
+        let term = machine.with_plain(Binary::Mul, power, coefficient(j))?;
+        indicator = machine.of_two(Binary::Add, &indicator, &term)?;
     }
-    let indicator = machine.add_plain(&indicator, &coefficient(0))?;
-    trace.note("quartile = q", machine, &indicator);
+    let indicator = machine.with_plain(Binary::Add, &indicator, coefficient(0))?;
+    trace.note("quartile = q", machine, &indicator)?;
     let malignant = |group: usize| group >= QUARTILES;
-    let signed = machine.mul_plain(diagnoses, &by_group(patients, |g| if malignant(g) { 1 } else { -1 }))?;
-    let matches = machine.add_plain(&signed, &by_group(patients, |g| i64::from(!malignant(g))))?;
-    let members = machine.mul(&indicator, &matches)?;
-    trace.note("and diagnosis = m", machine, &members);
+    let signs = by_group(patients, |g| if malignant(g) { 1 } else { -1 });
+    let signed = machine.with_plain(Binary::Mul, diagnoses, signs)?;
+    let benign = by_group(patients, |g| i64::from(!malignant(g)));
+    let matches = machine.with_plain(Binary::Add, &signed, benign)?;
+    let members = machine.of_two(Binary::Mul, &indicator, &matches)?;
+    trace.note("and diagnosis = m", machine, &members)?;
     let counts = sum_slots(machine, &members, BLOCK, 1)?;
-    trace.note("count", machine, &counts);
+    trace.note("count", machine, &counts)?;
     Ok(counts)
 }
 
@@ -137,7 +141,7 @@ mod tests {
         for slots in [needs().slots, 2 * needs().slots] {
             let mut machine = Clear::<i64>::new(slots, 2 * needs().bound as i64 + 1);
             let mut seen = 0;
-            let Ok(result) = run(&mut machine, &data, Trace::new(|_| seen += 1));
+            let result = run(&mut machine, &data, Trace::new(|_| seen += 1)).unwrap();
             assert!(result.exact, "{:?}", result.counts);
             assert_eq!(result.counts.as_flattened().iter().sum::<i64>(), 569);
             assert_eq!(result.counts[1].iter().sum::<i64>(), 212);
@@ -146,7 +150,7 @@ mod tests {
             assert_eq!(machine.rotations.into_iter().collect::<Vec<_>>(), needs().rotations);
         }
         let mut small = Clear::<i64>::new(needs().slots, 257);
-        let Ok(result) = run(&mut small, &data, Trace::new(|_| ()));
+        let result = run(&mut small, &data, Trace::new(|_| ())).unwrap();
         assert!(!result.exact);
     }
 }

@@ -1,41 +1,14 @@
-//! A slot machine that encrypts: a scheme with its keys, the secret one included, as only a demonstration has them.
+//! A slot machine that encrypts: a session with its keys, the secret one included, as only a demonstration has them.
 
 use super::{Health, SlotMachine};
 use crate::error::Error;
-use crate::number::Number;
-use crate::scheme::Scheme;
-use num_traits::ToPrimitive;
 use serde::Serialize;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::{PublicKey, Randomness, SecretKey};
-
-/// What a slot holds: integers or reals.
-pub trait Slot: Copy {
-    /// As the scheme takes it.
-    fn to_number(self) -> Number;
-    /// As the scheme gives it.
-    fn from_number(number: &Number) -> Option<Self>;
-}
-
-impl Slot for f64 {
-    fn to_number(self) -> Number {
-        Number::Real(self)
-    }
-    fn from_number(number: &Number) -> Option<Self> {
-        number.to_f64()
-    }
-}
-
-impl Slot for i64 {
-    fn to_number(self) -> Number {
-        Number::from(self)
-    }
-    fn from_number(number: &Number) -> Option<Self> {
-        number.to_integer()?.to_i64()
-    }
-}
+use synchromesh::scheme::{Encryptor, Operation, Values};
+use synchromesh::session::{AnySession, Erased};
+use synchromesh_bench::device::Open;
 
 /// BLAKE3 of keys and ciphertexts as bytes, in hexadecimal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -59,28 +32,28 @@ struct Hashers {
     computed: blake3::Hasher,
 }
 
-/// A scheme, its keys, and vectors of S.
-pub struct Machine<A: Scheme, S> {
-    scheme: A,
-    secret: SecretKey<A::Backend>,
-    public: PublicKey<A::Backend>,
+/// A session and its keys.
+pub struct Machine<B: Open> {
+    session: Arc<dyn AnySession<B>>,
+    row: usize,
+    secret: SecretKey<B>,
+    public: PublicKey<B>,
     randomness: Randomness,
     digests: Option<(Digests, Hashers)>,
-    slot: PhantomData<S>,
 }
 
-impl<A: Scheme, S: Slot> Machine<A, S> {
+impl<B: Open> Machine<B> {
     /// Opens the plan and makes its keys; with a seed, keys that protect nothing and digests of everything.
     ///
     /// # Errors
     /// The plan's or the scheme's.
     pub fn new(plan: &Plan, seed: Option<u64>) -> Result<Self, Error> {
-        let scheme = A::open(plan)?;
+        let session = plan.open_any_on(B::open)?;
         let mut randomness = seed.map_or_else(Randomness::from_os, Randomness::insecure_from_number);
-        let (secret, public) = scheme.generate_keys(&mut randomness)?;
-        let keys = scheme.generate_evaluation_keys(&secret, &plan.rotations, plan.swap, &mut randomness)?;
+        let (secret, public) = session.generate_keys(&mut randomness)?;
+        let keys = session.generate_keys_for(&secret, session.rotations(), &mut randomness)?;
         let digests = seed.map(|_| -> Result<_, Error> {
-            let context = scheme.rlwe();
+            let context = session.rlwe();
             let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
             let digests = Digests {
                 secret_key: hash(&secret.to_bytes(context, None)?),
@@ -91,8 +64,8 @@ impl<A: Scheme, S: Slot> Machine<A, S> {
             Ok((digests, Hashers::default()))
         });
         let digests = digests.transpose()?;
-        let scheme = scheme.with_keys(Arc::new(keys), None);
-        Ok(Self { scheme, secret, public, randomness, digests, slot: PhantomData })
+        session.add_keys(&Arc::new(keys));
+        Ok(Self { row: session.slots()?.row, session, secret, public, randomness, digests })
     }
 
     /// The digests, if the keys came from a seed.
@@ -103,72 +76,37 @@ impl<A: Scheme, S: Slot> Machine<A, S> {
         let (encrypted, computed) = (hex(&hashers.encrypted), hex(&hashers.computed));
         Some(Digests { encrypted, computed, ..digests.clone() })
     }
-
-    fn numbers(values: &[S]) -> Vec<Number> {
-        values.iter().map(|value| value.to_number()).collect()
-    }
 }
 
-impl<A: Scheme, S: Slot> SlotMachine for Machine<A, S> {
-    type Slot = S;
-    type Ciphertext = A::Ciphertext;
+impl<B: Open> SlotMachine for Machine<B> {
+    type Ciphertext = Erased;
     type Error = Error;
 
     fn slots(&self) -> usize {
-        self.scheme.row()
+        self.row
     }
 
-    fn encrypt(&mut self, values: &[S]) -> Result<A::Ciphertext, Error> {
-        let ciphertext = self.scheme.encrypt(&self.public, &Self::numbers(values), 1.0, &mut self.randomness)?;
+    fn encrypt(&mut self, values: &Values) -> Result<Erased, Error> {
+        let (by, top) = (Encryptor::Public(&self.public), self.session.top_level());
+        let ciphertext = self.session.encrypt(&by, values, 1.0, top, &mut self.randomness)?;
         if let Some((_, hashers)) = &mut self.digests {
-            hashers.encrypted.update(&self.scheme.write(&ciphertext)?);
+            hashers.encrypted.update(&self.session.write(&ciphertext)?);
         }
         Ok(ciphertext)
     }
 
-    fn add(&mut self, a: &A::Ciphertext, b: &A::Ciphertext) -> Result<A::Ciphertext, Error> {
-        self.scheme.add(a, b)
+    fn apply(&mut self, operation: &Operation<'_>, x: &[&Erased]) -> Result<Erased, Error> {
+        Ok(self.session.apply(operation, x)?)
     }
 
-    fn sub(&mut self, a: &A::Ciphertext, b: &A::Ciphertext) -> Result<A::Ciphertext, Error> {
-        self.scheme.sub(a, b)
-    }
-
-    fn mul(&mut self, a: &A::Ciphertext, b: &A::Ciphertext) -> Result<A::Ciphertext, Error> {
-        if std::ptr::eq(a, b) { self.scheme.square(a) } else { self.scheme.mul(a, b) }
-    }
-
-    fn add_plain(&mut self, a: &A::Ciphertext, p: &[S]) -> Result<A::Ciphertext, Error> {
-        self.scheme.add_plain(a, &Self::numbers(p))
-    }
-
-    fn mul_plain(&mut self, a: &A::Ciphertext, p: &[S]) -> Result<A::Ciphertext, Error> {
-        self.scheme.mul_plain(a, &Self::numbers(p))
-    }
-
-    fn mul_scalar(&mut self, a: &A::Ciphertext, c: S) -> Result<A::Ciphertext, Error> {
-        self.scheme.mul_const(a, &c.to_number())
-    }
-
-    fn rotate(&mut self, a: &A::Ciphertext, k: usize) -> Result<A::Ciphertext, Error> {
-        self.scheme.rotate(a, k as i64)
-    }
-
-    fn promise(&self, a: A::Ciphertext, bound: f64) -> Result<A::Ciphertext, Error> {
-        self.scheme.promise(a, bound)
-    }
-
-    fn decrypt(&mut self, a: &A::Ciphertext) -> Result<Vec<S>, Error> {
+    fn decrypt(&mut self, a: &Erased) -> Result<Values, Error> {
         if let Some((_, hashers)) = &mut self.digests {
-            hashers.computed.update(&self.scheme.write(a)?);
+            hashers.computed.update(&self.session.write(a)?);
         }
-        let slots = self.scheme.decrypt(&self.secret, a)?;
-        let value =
-            |number: &Number| S::from_number(number).ok_or_else(|| Error::NotReal { value: number.to_string() });
-        slots.iter().take(self.scheme.row()).map(value).collect()
+        Ok(self.session.decrypt(&self.secret, a)?)
     }
 
-    fn health(&self, a: &A::Ciphertext) -> Health {
-        self.scheme.health(a)
+    fn health(&self, a: &Erased) -> Result<Health, Error> {
+        Ok(self.session.state(a)?.into())
     }
 }

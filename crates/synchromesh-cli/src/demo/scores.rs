@@ -7,6 +7,7 @@
 use super::{Needs, SlotMachine, Step, Trace, doublings, sum_slots};
 use crate::dataset::{Dataset, FEATURES};
 use crate::logistic::{Model, accuracy};
+use synchromesh::scheme::{Binary, Operation};
 
 /// Slots of a feature: the power of two above the 114 test patients.
 const PATIENT_SLOTS: usize = 128;
@@ -49,18 +50,14 @@ pub fn needs() -> Needs {
 ///
 /// # Errors
 /// The machine's.
-pub fn run<M: SlotMachine<Slot = f64>>(
-    machine: &mut M,
-    data: &Dataset,
-    mut trace: Trace<'_>,
-) -> Result<Scores, M::Error> {
+pub fn run<M: SlotMachine>(machine: &mut M, data: &Dataset, mut trace: Trace<'_>) -> Result<Scores, M::Error> {
     let (train, test) = data.split();
     let model = Model::fit(&train);
     let rows: Vec<_> = test.features.iter().map(|row| model.normalise(row)).collect();
-    let encrypted = machine.encrypt(&pack(&rows))?;
-    trace.note("encrypt", machine, &encrypted);
+    let encrypted = machine.encrypt(&pack(&rows).into())?;
+    trace.note("encrypt", machine, &encrypted)?;
     let result = evaluate(machine, &model, &encrypted, &mut trace)?;
-    let mut scores = machine.decrypt(&result)?;
+    let mut scores = machine.decrypt(&result)?.reals().to_vec();
     scores.truncate(rows.len());
     scores.iter_mut().for_each(|score| *score *= divisor(&model));
 
@@ -79,7 +76,7 @@ pub fn run<M: SlotMachine<Slot = f64>>(
 }
 
 /// The server's part: features to scores.
-fn evaluate<M: SlotMachine<Slot = f64>>(
+fn evaluate<M: SlotMachine>(
     machine: &mut M,
     model: &Model,
     features: &M::Ciphertext,
@@ -87,26 +84,26 @@ fn evaluate<M: SlotMachine<Slot = f64>>(
 ) -> Result<M::Ciphertext, M::Error> {
     let (weights, bias) = model.scaled();
     let weights: Vec<f64> = weights.iter().flat_map(|w| [*w; PATIENT_SLOTS]).collect();
-    let weighted = machine.mul_plain(features, &weights)?;
-    trace.note("times weights", machine, &weighted);
+    let weighted = machine.with_plain(Binary::Mul, features, weights)?;
+    trace.note("times weights", machine, &weighted)?;
     let sum = sum_slots(machine, &weighted, FEATURE_PLACES, PATIENT_SLOTS)?;
-    let u = machine.add_plain(&sum, &[bias; PATIENT_SLOTS])?;
-    let u = machine.promise(u, 1.0)?;
-    trace.note("sum over features", machine, &u);
+    let u = machine.with_plain(Binary::Add, &sum, [bias; PATIENT_SLOTS])?;
+    let u = machine.apply(&Operation::Bounded(1.0), &[&u])?;
+    trace.note("sum over features", machine, &u)?;
 
     let divisor = divisor(model);
     let [c1, c3, c5, c7] = model.polynomial().coefficients.map(|c| c / divisor);
-    let u2 = machine.mul(&u, &u)?;
-    trace.note("u²", machine, &u2);
-    let u4 = machine.mul(&u2, &u2)?;
-    trace.note("u⁴", machine, &u4);
+    let u2 = machine.square(&u)?;
+    trace.note("u²", machine, &u2)?;
+    let u4 = machine.square(&u2)?;
+    trace.note("u⁴", machine, &u4)?;
     let low = linear_in_square(machine, &u, &u2, c1, c3)?;
     let high = linear_in_square(machine, &u, &u2, c5, c7)?;
-    trace.note("terms in u⁵, u⁷", machine, &high);
-    let upper = machine.mul(&u4, &high)?;
-    let odd = machine.add(&low, &upper)?;
-    let scores = machine.add_plain(&odd, &[0.5 / divisor; PATIENT_SLOTS])?;
-    trace.note("score", machine, &scores);
+    trace.note("terms in u⁵, u⁷", machine, &high)?;
+    let upper = machine.of_two(Binary::Mul, &u4, &high)?;
+    let odd = machine.of_two(Binary::Add, &low, &upper)?;
+    let scores = machine.with_plain(Binary::Add, &odd, [0.5 / divisor; PATIENT_SLOTS])?;
+    trace.note("score", machine, &scores)?;
     Ok(scores)
 }
 
@@ -117,17 +114,17 @@ fn divisor(model: &Model) -> f64 {
 }
 
 /// a u + b u^3
-fn linear_in_square<M: SlotMachine<Slot = f64>>(
+fn linear_in_square<M: SlotMachine>(
     machine: &mut M,
     u: &M::Ciphertext,
     u2: &M::Ciphertext,
     a: f64,
     b: f64,
 ) -> Result<M::Ciphertext, M::Error> {
-    let first = machine.mul_scalar(u, a)?;
-    let scaled = machine.mul_scalar(u, b)?;
-    let third = machine.mul(&scaled, u2)?;
-    machine.add(&first, &third)
+    let first = machine.times(u, [a])?;
+    let scaled = machine.times(u, [b])?;
+    let third = machine.of_two(Binary::Mul, &scaled, u2)?;
+    machine.of_two(Binary::Add, &first, &third)
 }
 
 /// Feature f of patient p in slot 128 f + p.
@@ -151,7 +148,7 @@ mod tests {
         for slots in [needs().slots, 4 * needs().slots] {
             let mut machine = Clear::<f64>::new(slots, 0);
             let mut seen = 0;
-            let Ok(result) = run(&mut machine, &Dataset::load().unwrap(), Trace::new(|_| seen += 1));
+            let result = run(&mut machine, &Dataset::load().unwrap(), Trace::new(|_| seen += 1)).unwrap();
             assert!(result.max_score_error < 1e-12, "{}", result.max_score_error);
             assert!(result.max_sigmoid_gap > 0.01 && result.max_sigmoid_gap < 0.1);
             assert_eq!((result.accuracy, result.plain_accuracy), (110.0 / 114.0, 110.0 / 114.0));

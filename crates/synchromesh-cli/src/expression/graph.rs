@@ -8,65 +8,36 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::ops::Range;
 
-/// One operation on earlier nodes, which are named by their place in [`Graph::operations`].
+/// One operation on operands T: in a graph on earlier nodes, which are named by their place in [`Graph::operations`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Operation {
-    /// The ciphertext named `inputs()[i]`.
+pub enum Operation<T> {
+    /// The value of the name `inputs()[i]`.
     Input(usize),
-    /// Sum of two nodes.
-    Add(usize, usize),
-    /// First node less the second.
-    Sub(usize, usize),
-    /// Negative of a node.
-    Neg(usize),
-    /// Product of two nodes.
-    Mul(usize, usize),
-    /// Square of a node.
-    Square(usize),
-    /// A node plus a constant in every slot.
-    AddConst(usize, Number),
-    /// A node times a constant, never 0, 1 or -1.
-    MulConst(usize, Number),
-    /// A node with its slots moved left by this many places.
-    Rotate(usize, i64),
-    /// Complex conjugate of a node, slot by slot.
-    Conjugate(usize),
-}
-
-/// Values an expression can be evaluated over: ciphertexts, or plain numbers in tests. Any operation may fail.
-pub trait Algebra {
-    /// One value.
-    type Value;
-    /// Why an operation failed.
-    type Error;
-
-    /// The value of a name.
-    fn input(&mut self, name: &str) -> Result<Self::Value, Self::Error>;
     /// `a + b`
-    fn add(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Self::Error>;
+    Add(T, T),
     /// `a - b`
-    fn sub(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Self::Error>;
+    Sub(T, T),
     /// `-a`
-    fn neg(&mut self, a: &Self::Value) -> Result<Self::Value, Self::Error>;
+    Neg(T),
     /// `a * b`
-    fn mul(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Self::Error>;
+    Mul(T, T),
     /// `a * a`
-    fn square(&mut self, a: &Self::Value) -> Result<Self::Value, Self::Error>;
-    /// `a + c`
-    fn add_const(&mut self, a: &Self::Value, c: &Number) -> Result<Self::Value, Self::Error>;
-    /// `a * c`
-    fn mul_const(&mut self, a: &Self::Value, c: &Number) -> Result<Self::Value, Self::Error>;
-    /// `a` with slot i + k moved to slot i
-    fn rotate(&mut self, a: &Self::Value, k: i64) -> Result<Self::Value, Self::Error>;
-    /// The conjugate of `a`
-    fn conjugate(&mut self, a: &Self::Value) -> Result<Self::Value, Self::Error>;
+    Square(T),
+    /// `a + c` in every slot.
+    AddConst(T, Number),
+    /// `a * c`, c never 0, 1 or -1.
+    MulConst(T, Number),
+    /// `a` with slot i + k moved to slot i.
+    Rotate(T, i64),
+    /// Complex conjugate of `a`, slot by slot.
+    Conjugate(T),
 }
 
 /// An expression ready to be evaluated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
-    operations: Vec<Operation>,
+    operations: Vec<Operation<usize>>,
     inputs: Vec<String>,
     output: usize,
     depth: u32,
@@ -88,7 +59,7 @@ impl Graph {
 
     /// All operations, operands before results.
     #[must_use]
-    pub fn operations(&self) -> &[Operation] {
+    pub fn operations(&self) -> &[Operation<usize>] {
         &self.operations
     }
 
@@ -107,24 +78,25 @@ impl Graph {
     /// The distinct rotations it takes.
     #[must_use]
     pub fn rotations(&self) -> BTreeSet<i64> {
-        let rotation = |operation: &Operation| match operation {
+        let rotation = |operation: &Operation<usize>| match operation {
             Operation::Rotate(_, k) => Some(*k),
             _ => None,
         };
         self.operations.iter().filter_map(rotation).collect()
     }
 
-    /// The value over an algebra. A node's value is dropped after its last use.
+    /// The value where `compute` gives that of one operation on values. A node's value is dropped after its last use.
     ///
     /// # Errors
     /// The first error of an operation.
-    pub fn evaluate<A: Algebra>(&self, algebra: &mut A) -> Result<A::Value, A::Error> {
+    pub fn evaluate<V, E>(&self, mut compute: impl FnMut(Operation<&V>) -> Result<V, E>) -> Result<V, E> {
         let mut uses = vec![0usize; self.operations.len()];
         self.operations.iter().flat_map(Operation::operands).for_each(|node| uses[node] += 1);
         uses[self.output] += 1;
-        let mut values: Vec<Option<A::Value>> = Vec::with_capacity(self.operations.len());
+        let mut values: Vec<Option<V>> = Vec::with_capacity(self.operations.len());
         for operation in &self.operations {
-            let value = self.apply(algebra, operation, &values)?;
+            let value = |node: usize| values[node].as_ref().expect("invariant: operands are kept until their last use");
+            let value = compute(operation.on(value))?;
             values.push(Some(value));
             for node in operation.operands() {
                 uses[node] -= 1;
@@ -135,58 +107,34 @@ impl Graph {
         }
         Ok(values.swap_remove(self.output).expect("invariant: the output is in use to the end"))
     }
-
-    fn apply<A: Algebra>(
-        &self,
-        algebra: &mut A,
-        operation: &Operation,
-        values: &[Option<A::Value>],
-    ) -> Result<A::Value, A::Error> {
-        let value = |node: usize| values[node].as_ref().expect("invariant: operands are kept until their last use");
-        match operation {
-            Operation::Input(index) => algebra.input(&self.inputs[*index]),
-            Operation::Add(a, b) => algebra.add(value(*a), value(*b)),
-            Operation::Sub(a, b) => algebra.sub(value(*a), value(*b)),
-            Operation::Neg(a) => algebra.neg(value(*a)),
-            Operation::Mul(a, b) => algebra.mul(value(*a), value(*b)),
-            Operation::Square(a) => algebra.square(value(*a)),
-            Operation::AddConst(a, c) => algebra.add_const(value(*a), c),
-            Operation::MulConst(a, c) => algebra.mul_const(value(*a), c),
-            Operation::Rotate(a, k) => algebra.rotate(value(*a), *k),
-            Operation::Conjugate(a) => algebra.conjugate(value(*a)),
-        }
-    }
 }
 
-impl Operation {
+impl Operation<usize> {
     /// The nodes it reads, with repetition.
     fn operands(&self) -> impl Iterator<Item = usize> + use<> {
-        let (first, second) = match self {
-            Self::Input(_) => (None, None),
-            Self::Add(a, b) | Self::Sub(a, b) | Self::Mul(a, b) => (Some(*a), Some(*b)),
-            Self::Neg(a)
-            | Self::Square(a)
-            | Self::AddConst(a, _)
-            | Self::MulConst(a, _)
-            | Self::Rotate(a, _)
-            | Self::Conjugate(a) => (Some(*a), None),
-        };
-        first.into_iter().chain(second)
+        let mut nodes = [None; 2];
+        let mut place = nodes.iter_mut();
+        self.on(|node| {
+            if let Some(place) = place.next() {
+                *place = Some(node);
+            }
+        });
+        nodes.into_iter().flatten()
     }
 
-    /// The same operation on nodes that have moved to `place[node]`.
-    fn moved(&self, place: &[usize]) -> Self {
+    /// The same operation on what `operand` makes of each node.
+    fn on<T>(&self, mut operand: impl FnMut(usize) -> T) -> Operation<T> {
         match self {
-            Self::Input(index) => Self::Input(*index),
-            Self::Add(a, b) => Self::Add(place[*a], place[*b]),
-            Self::Sub(a, b) => Self::Sub(place[*a], place[*b]),
-            Self::Neg(a) => Self::Neg(place[*a]),
-            Self::Mul(a, b) => Self::Mul(place[*a], place[*b]),
-            Self::Square(a) => Self::Square(place[*a]),
-            Self::AddConst(a, c) => Self::AddConst(place[*a], c.clone()),
-            Self::MulConst(a, c) => Self::MulConst(place[*a], c.clone()),
-            Self::Rotate(a, k) => Self::Rotate(place[*a], *k),
-            Self::Conjugate(a) => Self::Conjugate(place[*a]),
+            Self::Input(index) => Operation::Input(*index),
+            Self::Add(a, b) => Operation::Add(operand(*a), operand(*b)),
+            Self::Sub(a, b) => Operation::Sub(operand(*a), operand(*b)),
+            Self::Neg(a) => Operation::Neg(operand(*a)),
+            Self::Mul(a, b) => Operation::Mul(operand(*a), operand(*b)),
+            Self::Square(a) => Operation::Square(operand(*a)),
+            Self::AddConst(a, c) => Operation::AddConst(operand(*a), c.clone()),
+            Self::MulConst(a, c) => Operation::MulConst(operand(*a), c.clone()),
+            Self::Rotate(a, k) => Operation::Rotate(operand(*a), *k),
+            Self::Conjugate(a) => Operation::Conjugate(operand(*a)),
         }
     }
 }
@@ -200,7 +148,7 @@ enum Term {
 
 #[derive(Default)]
 struct Builder {
-    operations: Vec<Operation>,
+    operations: Vec<Operation<usize>>,
     depths: Vec<u32>,
     inputs: Vec<String>,
     /// Operations by their text form: equal text is equal meaning.
@@ -379,7 +327,7 @@ impl Builder {
     }
 
     /// The node of `operation`: the known one if it was met before.
-    fn push(&mut self, operation: Operation) -> Result<usize, ExpressionError> {
+    fn push(&mut self, operation: Operation<usize>) -> Result<usize, ExpressionError> {
         let key = format!("{operation:?}");
         if let Some(&node) = self.known.get(&key) {
             return Ok(node);
@@ -410,7 +358,7 @@ impl Builder {
         used.sort_unstable();
         let moved = |&node: &usize| match &self.operations[node] {
             Operation::Input(_) => Operation::Input(used.partition_point(|&other| other < node)),
-            operation => operation.moved(&place),
+            operation => operation.on(|node| place[node]),
         };
         let name = |&node: &usize| match self.operations[node] {
             Operation::Input(index) => self.inputs[index].clone(),

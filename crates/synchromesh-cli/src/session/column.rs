@@ -2,11 +2,9 @@
 
 use super::keys::{KeyFile, evaluation_keys, plan_section, public_key, secret_key};
 use crate::bundle::{Bundle, CIPHERTEXT, COLUMN, ColumnHead, Kind};
-use crate::demo::Health;
 use crate::error::Error;
-use crate::expression::{Algebra, Graph};
-use crate::number::Number;
-use crate::scheme::{Flooding, Scheme};
+use crate::expression::{self, Graph};
+use crate::number::{Number, numbers, values};
 use crate::table::MAX_CELLS;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -14,12 +12,16 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use synchromesh::bundle::Unproven;
-use synchromesh::ckks::Release;
-use synchromesh::plan::Plan;
+use synchromesh::ckks::{Published, Release};
+use synchromesh::plan::{Plan, SchemeName};
 use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::second_key::second_id;
 use synchromesh::rlwe::wire::{EnvelopeKey, KeyId, WireError};
 use synchromesh::rlwe::{self, Randomness};
+use synchromesh::scheme::{Binary, Encryptor, Operation, State};
+use synchromesh::session::{AnySession, Engine, Erased};
+use synchromesh_bench::device::Open;
+use synchromesh_ring::Backend;
 use synchromesh_rlwe::file::{Access, Existing};
 
 /// A file to be written, and what of it may be replaced.
@@ -31,30 +33,35 @@ pub struct Target<'a> {
     pub existing: Existing,
 }
 
-/// An encrypted column of a scheme.
-pub struct Column<A: Scheme> {
+/// An encrypted column.
+pub struct Column {
     /// Its name in tables.
     pub name: String,
     /// Numbers in it.
     pub rows: usize,
     /// As many ciphertexts as they take.
-    pub ciphertexts: Vec<A::Ciphertext>,
+    pub ciphertexts: Vec<Erased>,
 }
 
-impl<A: Scheme> Column<A> {
+impl Column {
     /// The column in a file, under the secret key `key` if one is named, its certificates believed as far as `trust` gives
     /// a reason.
     ///
     /// # Errors
     /// [`Error::Session`] when the number of ciphertexts is not what the rows take; the containers'.
-    pub fn from_bundle(scheme: &A, bundle: &Bundle, key: Option<KeyId>, trust: Trust<'_>) -> Result<Self, Error> {
+    pub fn from_bundle<E: Engine + ?Sized>(
+        session: &E,
+        bundle: &Bundle,
+        key: Option<KeyId>,
+        trust: Trust<'_>,
+    ) -> Result<Self, Error> {
         let head = ColumnHead::of(bundle)?;
-        let (count, slots) = (bundle.all(CIPHERTEXT).count(), scheme.slots());
+        let (count, slots) = (bundle.all(CIPHERTEXT).count(), session.slots()?.count());
         if head.rows == 0 || head.rows > MAX_CELLS || count != head.rows.div_ceil(slots) {
             let what = format!("{count} ciphertexts of {slots} slots do not make a column of {} rows", head.rows);
             return Err(Error::Session { what });
         }
-        let read = |bytes| scheme.read(bytes, key, trust);
+        let read = |bytes| session.read(bytes, key, trust);
         let ciphertexts = bundle.all(CIPHERTEXT).map(read).collect::<Result<_, _>>()?;
         Ok(Self { name: head.name, rows: head.rows, ciphertexts })
     }
@@ -64,33 +71,27 @@ impl<A: Scheme> Column<A> {
     ///
     /// # Errors
     /// The file's.
-    pub fn write(
+    pub fn write<E: Engine + ?Sized>(
         &self,
-        scheme: &A,
+        session: &E,
         plan: &Plan,
         target: Target<'_>,
         envelope: Option<&EnvelopeKey>,
     ) -> Result<bool, Error> {
         let head = ColumnHead { name: self.name.clone(), rows: self.rows }.to_bytes()?;
         let (plan_name, plan) = plan_section(plan)?;
-        let containers = self.ciphertexts.iter().map(|c| scheme.write(c)).collect::<Result<Vec<_>, _>>()?;
+        let containers = self.ciphertexts.iter().map(|c| session.write(c)).collect::<Result<Vec<_>, _>>()?;
         let mut sections = vec![(plan_name, plan.as_bytes()), (COLUMN, &head[..])];
         sections.extend(containers.iter().map(|bytes| (CIPHERTEXT, &bytes[..])));
-        let envelope = envelope.filter(|_| !self.ciphertexts.iter().any(|c| scheme.is_on_word(c)));
+        let states = self.states(session)?;
+        let envelope = envelope.filter(|_| !states.iter().any(|state| state.on_word));
         Bundle::write(target.path, Kind::Column, &sections, envelope, (Access::Public, target.existing))?;
         Ok(envelope.is_some())
     }
 
-    /// The state of the first ciphertext; all of a column have the same.
-    #[must_use]
-    pub fn health(&self, scheme: &A) -> Option<Health> {
-        self.ciphertexts.first().map(|ciphertext| scheme.health(ciphertext))
-    }
-
-    /// How far a decrypted number may be off.
-    #[must_use]
-    pub fn error_bound(&self, scheme: &A) -> f64 {
-        self.ciphertexts.iter().map(|ciphertext| scheme.error_bound(ciphertext)).fold(0.0, f64::max)
+    /// Where each ciphertext stands.
+    fn states<E: Engine + ?Sized>(&self, session: &E) -> Result<Vec<State>, Error> {
+        Ok(self.ciphertexts.iter().map(|ciphertext| session.state(ciphertext)).collect::<Result<_, _>>()?)
     }
 }
 
@@ -100,7 +101,7 @@ pub struct Summary {
     scheme: &'static str,
     rows: usize,
     ciphertexts: usize,
-    level: Option<u32>,
+    level: Option<usize>,
     modulus_bits: Option<f64>,
     noise_bits: Option<f64>,
     /// Bits by which the certified error could grow before the column does not decrypt: the least of its ciphertexts.
@@ -122,25 +123,28 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of a column of these parameters.
-    pub fn new<A: Scheme>(scheme: &A, plan: &Plan, column: &Column<A>) -> Self {
-        let health = column.health(scheme);
-        let error_bound = column.error_bound(scheme);
-        Self {
+    /// Of a column in a session of a plan. All ciphertexts of a column have the same level, modulus and noise.
+    ///
+    /// # Errors
+    /// A column of other parameters.
+    pub fn new<B: Backend>(session: &dyn AnySession<B>, plan: &Plan, column: &Column) -> Result<Self, Error> {
+        let states = column.states(session)?;
+        let (first, error_bound) = (states.first(), states.iter().map(|state| state.error_bound).fold(0.0, f64::max));
+        Ok(Self {
             scheme: plan.scheme.name(),
             rows: column.rows,
             ciphertexts: column.ciphertexts.len(),
-            level: health.map(|h| h.level),
-            modulus_bits: health.map(|h| h.modulus_bits),
-            noise_bits: health.map(|h| h.noise_bits),
-            budget_bits: column.ciphertexts.iter().map(|c| scheme.budget(c)).reduce(f64::min),
+            level: first.map(|state| state.level),
+            modulus_bits: first.map(|state| state.modulus_bits),
+            noise_bits: first.map(|state| state.noise_bits),
+            budget_bits: states.iter().map(|state| state.noise_budget).reduce(f64::min),
             log2_p_fail: plan.log2_p_fail,
             error_bound: (error_bound > 0.0).then_some(error_bound),
             precision_bits: None,
             sigma_bits: None,
-            security_bits: scheme.rlwe().params().security_bits(),
+            security_bits: session.rlwe().params().security_bits(),
             authenticated: None,
-        }
+        })
     }
 
     fn authenticated(self, authenticated: bool) -> Self {
@@ -152,73 +156,53 @@ impl Summary {
 ///
 /// # Errors
 /// The scheme's for a number it cannot hold; the file's.
-pub fn encrypt<A: Scheme>(
+pub fn encrypt(
     keys: &KeyFile,
-    (name, values): (&str, &[Number]),
+    (name, numbers): (&str, &[Number]),
     bound: f64,
     out: Target<'_>,
     bar: &ProgressBar,
 ) -> Result<Summary, Error> {
     let plan = &keys.plan;
-    let scheme = A::open(plan)?;
-    let key = public_key(&scheme, keys)?;
+    let session = plan.open_any()?;
+    let key = public_key(session.rlwe(), keys)?;
+    let (by, level, slots) = (Encryptor::Public(&key), session.top_level(), session.slots()?.count());
     let mut randomness = Randomness::from_os();
     let mut ciphertexts = Vec::new();
-    bar.set_length(values.len().div_ceil(scheme.slots()) as u64);
-    for values in values.chunks(scheme.slots()) {
-        ciphertexts.push(scheme.encrypt(&key, values, bound, &mut randomness)?);
+    bar.set_length(numbers.len().div_ceil(slots) as u64);
+    for numbers in numbers.chunks(slots) {
+        let values = values(plan.scheme, numbers)?;
+        ciphertexts.push(session.encrypt(&by, &values, bound, level, &mut randomness)?);
         bar.inc(1);
     }
-    let column = Column { name: name.to_owned(), rows: values.len(), ciphertexts };
-    let authenticated = column.write(&scheme, plan, out, keys.envelope.as_ref())?;
-    Ok(Summary::new(&scheme, plan, &column).authenticated(authenticated))
+    let column = Column { name: name.to_owned(), rows: numbers.len(), ciphertexts };
+    let authenticated = column.write(&*session, plan, out, keys.envelope.as_ref())?;
+    Ok(Summary::new(&*session, plan, &column)?.authenticated(authenticated))
 }
 
-/// Ciphertexts as values of an expression.
-struct Evaluation<'a, A: Scheme> {
-    scheme: &'a A,
-    inputs: &'a HashMap<String, Rc<A::Ciphertext>>,
-}
-
-impl<A: Scheme> Evaluation<'_, A> {
-    fn shared(value: Result<A::Ciphertext, Error>) -> Result<Rc<A::Ciphertext>, Error> {
-        value.map(Rc::new)
-    }
-}
-
-impl<A: Scheme> Algebra for Evaluation<'_, A> {
-    type Value = Rc<A::Ciphertext>;
-    type Error = Error;
-
-    fn input(&mut self, name: &str) -> Result<Self::Value, Error> {
-        self.inputs.get(name).cloned().ok_or_else(|| unbound(name))
-    }
-    fn add(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Error> {
-        Self::shared(self.scheme.add(a, b))
-    }
-    fn sub(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Error> {
-        Self::shared(self.scheme.sub(a, b))
-    }
-    fn neg(&mut self, a: &Self::Value) -> Result<Self::Value, Error> {
-        Self::shared(self.scheme.neg(a))
-    }
-    fn mul(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, Error> {
-        Self::shared(self.scheme.mul(a, b))
-    }
-    fn square(&mut self, a: &Self::Value) -> Result<Self::Value, Error> {
-        Self::shared(self.scheme.square(a))
-    }
-    fn add_const(&mut self, a: &Self::Value, c: &Number) -> Result<Self::Value, Error> {
-        Self::shared(self.scheme.add_const(a, c))
-    }
-    fn mul_const(&mut self, a: &Self::Value, c: &Number) -> Result<Self::Value, Error> {
-        Self::shared(self.scheme.mul_const(a, c))
-    }
-    fn rotate(&mut self, a: &Self::Value, k: i64) -> Result<Self::Value, Error> {
-        Self::shared(self.scheme.rotate(a, k))
-    }
-    fn conjugate(&mut self, a: &Self::Value) -> Result<Self::Value, Error> {
-        Self::shared(self.scheme.conjugate(a))
+/// The value of one operation of an expression.
+fn compute(
+    session: &(impl Engine + ?Sized),
+    scheme: SchemeName,
+    inputs: &[Rc<Erased>],
+    operation: &expression::Operation<&Rc<Erased>>,
+) -> Result<Rc<Erased>, Error> {
+    let of = |operation: Operation<'_>, x: &[&Rc<Erased>]| {
+        let x: Vec<&Erased> = x.iter().map(|x| &***x).collect();
+        Ok(Rc::new(session.apply(&operation, &x)?))
+    };
+    let number = |c: &Number| values(scheme, std::slice::from_ref(c));
+    match operation {
+        expression::Operation::Input(index) => Ok(Rc::clone(&inputs[*index])),
+        expression::Operation::Add(a, b) => of(Operation::Binary(Binary::Add), &[a, b]),
+        expression::Operation::Sub(a, b) => of(Operation::Binary(Binary::Sub), &[a, b]),
+        expression::Operation::Mul(a, b) => of(Operation::Binary(Binary::Mul), &[a, b]),
+        expression::Operation::Neg(a) => of(Operation::Neg, &[a]),
+        expression::Operation::Square(a) => of(Operation::Square, &[a]),
+        expression::Operation::AddConst(a, c) => of(Operation::Scalar(Binary::Add, &number(c)?), &[a]),
+        expression::Operation::MulConst(a, c) => of(Operation::Scalar(Binary::Mul, &number(c)?), &[a]),
+        expression::Operation::Rotate(a, k) => of(Operation::Rotate(*k), &[a]),
+        expression::Operation::Conjugate(a) => of(Operation::Swap, &[a]),
     }
 }
 
@@ -247,7 +231,7 @@ fn trust(
 ///
 /// # Errors
 /// [`Error::Rows`] for columns of different lengths, [`Error::Unproven`], a name without a file, the scheme's, the files'.
-pub fn evaluate<A: Scheme>(
+pub fn evaluate<B: Open>(
     keys: &KeyFile,
     graph: &Graph,
     (files, on_word): (&HashMap<String, PathBuf>, bool),
@@ -255,39 +239,38 @@ pub fn evaluate<A: Scheme>(
     bar: &ProgressBar,
 ) -> Result<Summary, Error> {
     let plan = &keys.plan;
-    let scheme = A::open(plan)?;
-    let evaluation = evaluation_keys(&scheme, keys)?;
+    let session = plan.open_any_on(B::open)?;
+    let evaluation = evaluation_keys(session.rlwe(), keys)?;
     let target = evaluation.target();
-    let scheme = scheme.with_keys(evaluation, plan.routes.as_ref());
-    let mut columns = HashMap::new();
+    session.add_keys(&evaluation);
+    let mut columns = Vec::new();
     for input in graph.inputs() {
         let path = files.get(input).ok_or_else(|| unbound(input))?;
         let bundle = Bundle::read(path)?.require(Kind::Column)?;
         let trust = trust((&bundle, path), keys, target, on_word)?;
-        columns.insert(input.clone(), Column::from_bundle(&scheme, &bundle, Some(target), trust)?);
+        columns.push(Column::from_bundle(&*session, &bundle, Some(target), trust)?);
     }
     let rows = equal_rows(graph, &columns)?;
     let mut ciphertexts = Vec::new();
-    let mut parts: Vec<_> = columns.into_iter().map(|(name, c)| (name, c.ciphertexts.into_iter())).collect();
-    let count = rows.div_ceil(scheme.slots());
+    let mut parts: Vec<_> = columns.into_iter().map(|column| column.ciphertexts.into_iter()).collect();
+    let count = rows.div_ceil(session.slots()?.count());
     bar.set_length(count as u64);
     for _ in 0..count {
-        let next = |(name, part): &mut (String, std::vec::IntoIter<_>)| Some((name.clone(), Rc::new(part.next()?)));
-        let inputs = parts.iter_mut().filter_map(next).collect();
-        let value = graph.evaluate(&mut Evaluation { scheme: &scheme, inputs: &inputs })?;
+        let inputs: Vec<_> = parts.iter_mut().filter_map(Iterator::next).map(Rc::new).collect();
+        let value = graph.evaluate(|operation| compute(&*session, plan.scheme, &inputs, &operation))?;
         drop(inputs);
         // The value is shared only if it is an input itself, and the inputs are gone.
         ciphertexts.extend(Rc::into_inner(value));
         bar.inc(1);
     }
     let column = Column { name: name.to_owned(), rows, ciphertexts };
-    let authenticated = column.write(&scheme, plan, out, keys.envelope.as_ref())?;
-    Ok(Summary::new(&scheme, plan, &column).authenticated(authenticated))
+    let authenticated = column.write(&*session, plan, out, keys.envelope.as_ref())?;
+    Ok(Summary::new(&*session, plan, &column)?.authenticated(authenticated))
 }
 
 /// The rows that all inputs have.
-fn equal_rows<A: Scheme>(graph: &Graph, columns: &HashMap<String, Column<A>>) -> Result<usize, Error> {
-    let mut inputs = graph.inputs().iter().filter_map(|name| Some((name, columns.get(name)?.rows)));
+fn equal_rows(graph: &Graph, columns: &[Column]) -> Result<usize, Error> {
+    let mut inputs = graph.inputs().iter().zip(columns.iter().map(|column| column.rows));
     let (first, rows) = inputs.next().ok_or_else(|| unbound(""))?;
     match inputs.find(|(_, other)| *other != rows) {
         None => Ok(rows),
@@ -300,7 +283,7 @@ fn equal_rows<A: Scheme>(graph: &Graph, columns: &HashMap<String, Column<A>>) ->
 ///
 /// # Errors
 /// [`Error::Unproven`]; the scheme's for another key, a certificate that leaves no room or a release that it does not allow; the file's.
-pub fn decrypt<A: Scheme>(
+pub fn decrypt(
     keys: &KeyFile,
     (bundle, path): (&Bundle, &Path),
     on_word: bool,
@@ -308,11 +291,11 @@ pub fn decrypt<A: Scheme>(
     bar: &ProgressBar,
 ) -> Result<(String, Vec<Number>, Summary), Error> {
     let plan = &keys.plan;
-    let scheme = A::open(plan)?;
-    let secret = secret_key(&scheme, keys)?;
+    let session = plan.open_any()?;
+    let secret = secret_key(session.rlwe(), keys)?;
     let trust = trust((bundle, path), keys, secret.id(), on_word)?;
-    let column = Column::from_bundle(&scheme, bundle, Some(secret.id()), trust)?;
-    let (mut values, summary) = (Vec::new(), Summary::new(&scheme, plan, &column));
+    let column = Column::from_bundle(&*session, bundle, Some(secret.id()), trust)?;
+    let (mut values, summary) = (Vec::new(), Summary::new(&*session, plan, &column)?);
     let mut summary = summary.authenticated(matches!(trust, Trust::Enclosed(_)));
     bar.set_length(column.ciphertexts.len() as u64);
     let count = column.ciphertexts.len() as u64;
@@ -322,12 +305,12 @@ pub fn decrypt<A: Scheme>(
     }
     for ciphertext in &column.ciphertexts {
         values.extend(match release {
-            None => scheme.decrypt(&secret, ciphertext)?,
+            None => numbers(&session.decrypt(&secret, ciphertext)?),
             Some(release) => {
-                let (values, Flooding { precision, sigma_bits }) = scheme.publish(&secret, ciphertext, release)?;
+                let Published { values, precision, sigma_bits } = session.publish(&secret, ciphertext, release)?;
                 summary.precision_bits = Some(summary.precision_bits.map_or(precision, |least| least.min(precision)));
                 summary.sigma_bits = summary.sigma_bits.max(Some(sigma_bits));
-                values
+                numbers(&values.into())
             }
         });
         bar.inc(1);

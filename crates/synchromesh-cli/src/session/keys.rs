@@ -3,13 +3,13 @@
 
 use crate::bundle::{Bundle, KEY, Kind, PLAN};
 use crate::error::Error;
-use crate::scheme::Scheme;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use synchromesh::bundle::BundleError;
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::wire::EnvelopeKey;
-use synchromesh::rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
+use synchromesh::rlwe::{Context, EvaluationKeys, PublicKey, Randomness, SecretKey};
+use synchromesh_ring::Backend;
 use synchromesh_rlwe::file::{Access, FileError, Part, Set};
 
 /// A directory of keys.
@@ -110,19 +110,13 @@ const fn access(kind: Kind) -> Access {
 ///
 /// # Errors
 /// The file's; without randomness.
-pub fn generate<A: Scheme>(plan: &Plan, directory: &Directory) -> Result<Generated, Error> {
-    let scheme = A::open(plan)?;
-    let most = 2 * scheme.slots();
-    if plan.rotations.len() > most {
-        let what = format!("it asks for {} rotations, and there are at most {most}", plan.rotations.len());
-        return Err(Error::Plan { what });
-    }
+pub fn generate(plan: &Plan, directory: &Directory) -> Result<Generated, Error> {
+    let session = plan.open_any()?;
     let set = Set::begin(&directory.0, &KINDS.map(file_name))?;
     let mut randomness = Randomness::from_os();
-    let (secret, public) = scheme.generate_keys(&mut randomness)?;
-    let keys = scheme.generate_evaluation_keys(&secret, plan.rotation_keys(), plan.swap, &mut randomness)?;
-    let keys = plan.trim(scheme.rlwe(), keys)?;
-    let (context, plan) = (scheme.rlwe(), plan.to_json()?);
+    let (secret, public) = session.generate_keys(&mut randomness)?;
+    let keys = session.generate_keys_for(&secret, session.rotations(), &mut randomness)?;
+    let (context, plan) = (session.rlwe(), plan.to_json()?);
     let envelope = EnvelopeKey::random().map_err(synchromesh_rlwe::Error::from)?;
     let file = |kind, key: &[u8]| Bundle::encode(kind, &[(PLAN, plan.as_bytes()), (KEY, key)], Some(&envelope));
     let files = [
@@ -139,19 +133,22 @@ pub fn generate<A: Scheme>(plan: &Plan, directory: &Directory) -> Result<Generat
 }
 
 /// The secret key in a file.
-pub(super) fn secret_key<A: Scheme>(scheme: &A, file: &KeyFile) -> Result<SecretKey<A::Backend>, Error> {
-    Ok(SecretKey::from_bytes(scheme.rlwe(), file.bundle.one(KEY)?, None)?)
+pub(super) fn secret_key(context: &Context, file: &KeyFile) -> Result<SecretKey, Error> {
+    Ok(SecretKey::from_bytes(context, file.bundle.one(KEY)?, None)?)
 }
 
 /// The public key in a file.
-pub(super) fn public_key<A: Scheme>(scheme: &A, file: &KeyFile) -> Result<PublicKey<A::Backend>, Error> {
-    Ok(PublicKey::from_bytes(scheme.rlwe(), file.bundle.one(KEY)?, None, None)?)
+pub(super) fn public_key(context: &Context, file: &KeyFile) -> Result<PublicKey, Error> {
+    Ok(PublicKey::from_bytes(context, file.bundle.one(KEY)?, None, None)?)
 }
 
 /// The evaluation keys in a file.
 ///
 /// # Errors
 /// The container's.
-pub(super) fn evaluation_keys<A: Scheme>(scheme: &A, file: &KeyFile) -> Result<Arc<EvaluationKeys<A::Backend>>, Error> {
-    Ok(Arc::new(EvaluationKeys::from_bytes(scheme.rlwe(), file.bundle.one(KEY)?, None, None)?))
+pub(super) fn evaluation_keys<B: Backend>(
+    context: &Context<B>,
+    file: &KeyFile,
+) -> Result<Arc<EvaluationKeys<B>>, Error> {
+    Ok(Arc::new(EvaluationKeys::from_bytes(context, file.bundle.one(KEY)?, None, None)?))
 }

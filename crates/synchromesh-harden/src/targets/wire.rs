@@ -3,10 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
+use synchromesh::bfv::Bfv;
+use synchromesh::bgv::Bgv;
 use synchromesh::bundle::{Bundle, BundleError, CIPHERTEXT, COLUMN, ColumnHead, KEY, Kind, PLAN};
+use synchromesh::ckks::Ckks;
 use synchromesh::rlwe::ring::prime::ntt_primes;
 use synchromesh::rlwe::ring::{Coeff, Ntt};
-use synchromesh::{bfv, bgv};
 use synchromesh_rlwe::codec::{Attached, CiphertextHead, Received, Trust};
 use synchromesh_rlwe::wire::{
     EnvelopeKey, Expected, Header, KeyId, ObjectType, ParamsDigest, Reader, TRAILER_BYTES, WireError, Writer, peek,
@@ -18,7 +20,7 @@ use synchromesh_rlwe::{
 
 use super::{Outcome, SMALL, TABLES, Target, outcome, text};
 use crate::mutation::Seal;
-use crate::schemes::{Approximate, Exact, Size, Subject, message};
+use crate::schemes::{Sample, Size, Subject, message};
 
 pub(super) const TARGETS: &[Target] = &[
     object("container", container_seeds, container, SMALL),
@@ -29,9 +31,9 @@ pub(super) const TARGETS: &[Target] = &[
     object("switch_keys", switch_seeds, switch_keys, SMALL),
     object("envelope_key", envelope_seeds, envelope_key, SMALL),
     object("ciphertext", ciphertext_seeds, ciphertext, SMALL),
-    object("bfv_ciphertext", scheme_seeds::<Exact<bfv::Bfv>>, scheme::<Exact<bfv::Bfv>>, SMALL),
-    object("bgv_ciphertext", scheme_seeds::<Exact<bgv::Bgv>>, scheme::<Exact<bgv::Bgv>>, SMALL),
-    object("ckks_ciphertext", scheme_seeds::<Approximate>, scheme::<Approximate>, SMALL),
+    object("bfv_ciphertext", scheme_seeds::<Bfv>, scheme::<Bfv>, SMALL),
+    object("bgv_ciphertext", scheme_seeds::<Bgv>, scheme::<Bgv>, SMALL),
+    object("ckks_ciphertext", scheme_seeds::<Ckks>, scheme::<Ckks>, SMALL),
     Target { seal: Seal::Bundle, ..object("bundle", bundle_seeds, bundle, TABLES) },
 ];
 
@@ -85,8 +87,8 @@ fn context() -> &'static Context {
 
 fn params_seeds() -> Result<Vec<Vec<u8>>> {
     let small = make()?;
-    let exact = Exact::<bfv::Bfv>::new(Size::Working, 1)?;
-    let all = [small.context.params(), exact.keys().context.params()];
+    let exact = Subject::<Bfv>::new(Size::Working, 1)?;
+    let all = [small.context.params(), exact.rlwe().params()];
     Ok(all.into_iter().map(|params| params.to_bytes(None)).collect::<Result<_, _>>()?)
 }
 
@@ -274,26 +276,26 @@ fn resting<D: SwitchDomain>(context: &Context, bytes: &[u8]) -> Result<Vec<u8>, 
 }
 
 /// The subject whose ciphertexts are read, one for each scheme.
-fn subject<S: Subject + 'static>() -> &'static S {
+fn subject<S: Sample>() -> &'static Subject<S> {
     use std::any::{Any, TypeId};
     use std::collections::HashMap;
     use std::sync::Mutex;
     static ALL: Mutex<Option<HashMap<TypeId, &'static (dyn Any + Send + Sync)>>> = Mutex::new(None);
     let mut all = ALL.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let found = all.get_or_insert_default().entry(TypeId::of::<S>()).or_insert_with(|| {
-        let subject: &'static S = Box::leak(Box::new(S::new(Size::Small, 1).expect("small parameters")));
+        let subject: &'static Subject<S> = Box::leak(Box::new(Subject::new(Size::Small, 1).expect("small parameters")));
         subject
     });
     found.downcast_ref().expect("what was put there")
 }
 
-fn scheme_seeds<S: Subject + 'static>() -> Result<Vec<Vec<u8>>> {
+fn scheme_seeds<S: Sample>() -> Result<Vec<Vec<u8>>> {
     let subject = subject::<S>();
-    let fresh = subject.encrypt(&message(subject.slots(), 1), &mut Randomness::insecure_from_number(2))?;
+    let fresh = subject.encrypt(&message(subject.slots()?, 1), &mut Randomness::insecure_from_number(2))?;
     Ok(vec![subject.to_bytes(&fresh)?])
 }
 
-fn scheme<S: Subject + 'static>(bytes: &[u8]) -> Outcome {
+fn scheme<S: Sample>(bytes: &[u8]) -> Outcome {
     let subject = subject::<S>();
     let read = subject.read(bytes);
     if let Ok(ciphertext) = &read {
@@ -305,15 +307,14 @@ fn scheme<S: Subject + 'static>(bytes: &[u8]) -> Outcome {
 }
 
 fn bundle_seeds() -> Result<Vec<Vec<u8>>> {
-    let subject = subject::<Exact<bfv::Bfv>>();
-    let keys = subject.keys();
+    let subject = subject::<Bfv>();
     let plan = text::plan_json();
     let fresh = subject.encrypt(&[1, 2, 3], &mut Randomness::insecure_from_number(3))?;
     let head = ColumnHead { name: "x".to_owned(), rows: 3 }.to_bytes()?;
     let ciphertext = subject.to_bytes(&fresh)?;
     let column = [(PLAN, plan.as_bytes()), (COLUMN, &head[..]), (CIPHERTEXT, &ciphertext[..])];
-    let secret = keys.secret.to_bytes(keys.context, None)?;
-    let public = keys.public.to_bytes(keys.context, None)?;
+    let secret = subject.secret().to_bytes(subject.rlwe(), None)?;
+    let public = subject.public().to_bytes(subject.rlwe(), None)?;
     let key = |key| [(PLAN, plan.as_bytes()), (KEY, key)];
     let all = [
         Bundle::encode(Kind::Column, &column, None)?,

@@ -79,6 +79,10 @@ impl Scheme for Ckks {
         Ok(values.complexes(Self::NAME.name())?.to_vec())
     }
 
+    fn values(numbers: &[Complex64]) -> Values {
+        numbers.into()
+    }
+
     fn require_held<B: Backend>(_: &Context<B>, _: &[Complex64]) -> Result<()> {
         Ok(())
     }

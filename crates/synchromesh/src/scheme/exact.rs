@@ -73,6 +73,10 @@ impl<S: exact::Scheme> Scheme for S {
         values.integers(<S as exact::Scheme>::NAME)
     }
 
+    fn values(numbers: &[BigInt]) -> Values {
+        numbers.into()
+    }
+
     fn require_held<B: Backend>(context: &Context<S, B>, numbers: &[BigInt]) -> Result<()> {
         let t = context.params().t().value();
         let fits = |value: &BigInt| {

@@ -182,7 +182,7 @@ impl<S: Scheme, B: Backend> Engine for Session<S, B> {
 
     fn apply(&self, operation: &Operation<'_>, x: &[&Erased]) -> Result<Erased> {
         let x = all::<S::Ciphertext<B>>(x)?;
-        let e = x.first().map_or_else(|| Arc::new(self.plain.clone()), |x| self.evaluator_of(x));
+        let e = x.first().map_or_else(|| Arc::clone(&self.plain), |x| self.evaluator_of(x));
         scheme::apply::<S, B>(&e, operation, &x).map(Erased::new)
     }
 

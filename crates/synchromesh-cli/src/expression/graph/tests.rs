@@ -4,12 +4,6 @@ use super::*;
 use proptest::prelude::*;
 use std::convert::Infallible;
 
-/// Pairs of integers modulo 2^61 - 1 as slots; the conjugate swaps them.
-#[derive(Default)]
-struct Pairs {
-    calls: Vec<&'static str>,
-}
-
 const MODULUS: i128 = (1 << 61) - 1;
 
 fn pair(a: i128, b: i128) -> [i128; 2] {
@@ -21,66 +15,48 @@ fn slot(number: &Number) -> i128 {
     i128::try_from(residue).unwrap()
 }
 
-impl Algebra for Pairs {
-    type Value = [i128; 2];
-    type Error = Infallible;
+/// An operation on pairs of integers modulo 2^61 - 1 as slots, and its name; the conjugate swaps them.
+fn on_pairs(names: &[String], operation: &Operation<&[i128; 2]>) -> ([i128; 2], &'static str) {
+    let swapped = |a: &[i128; 2]| [a[1], a[0]];
+    match operation {
+        Operation::Input(index) => {
+            let value = match &*names[*index] {
+                "x" => [3, 5],
+                "y" => [-7, 11],
+                _ => [13, 17],
+            };
+            (value, "input")
+        }
+        Operation::Add(a, b) => (pair(a[0] + b[0], a[1] + b[1]), "add"),
+        Operation::Sub(a, b) => (pair(a[0] - b[0], a[1] - b[1]), "sub"),
+        Operation::Neg(a) => (pair(-a[0], -a[1]), "neg"),
+        Operation::Mul(a, b) => (pair(a[0] * b[0], a[1] * b[1]), "mul"),
+        Operation::Square(a) => (pair(a[0] * a[0], a[1] * a[1]), "square"),
+        Operation::AddConst(a, c) => (pair(a[0] + slot(c), a[1] + slot(c)), "add_const"),
+        Operation::MulConst(a, c) => (pair(a[0] * slot(c), a[1] * slot(c)), "mul_const"),
+        Operation::Rotate(a, k) => (if k % 2 == 0 { **a } else { swapped(a) }, "rotate"),
+        Operation::Conjugate(a) => (swapped(a), "conjugate"),
+    }
+}
 
-    fn input(&mut self, name: &str) -> Result<[i128; 2], Infallible> {
-        self.calls.push("input");
-        Ok(match name {
-            "x" => [3, 5],
-            "y" => [-7, 11],
-            _ => [13, 17],
-        })
-    }
-    fn add(&mut self, a: &[i128; 2], b: &[i128; 2]) -> Result<[i128; 2], Infallible> {
-        self.calls.push("add");
-        Ok(pair(a[0] + b[0], a[1] + b[1]))
-    }
-    fn sub(&mut self, a: &[i128; 2], b: &[i128; 2]) -> Result<[i128; 2], Infallible> {
-        self.calls.push("sub");
-        Ok(pair(a[0] - b[0], a[1] - b[1]))
-    }
-    fn neg(&mut self, a: &[i128; 2]) -> Result<[i128; 2], Infallible> {
-        self.calls.push("neg");
-        Ok(pair(-a[0], -a[1]))
-    }
-    fn mul(&mut self, a: &[i128; 2], b: &[i128; 2]) -> Result<[i128; 2], Infallible> {
-        self.calls.push("mul");
-        Ok(pair(a[0] * b[0], a[1] * b[1]))
-    }
-    fn square(&mut self, a: &[i128; 2]) -> Result<[i128; 2], Infallible> {
-        self.calls.push("square");
-        Ok(pair(a[0] * a[0], a[1] * a[1]))
-    }
-    fn add_const(&mut self, a: &[i128; 2], c: &Number) -> Result<[i128; 2], Infallible> {
-        self.calls.push("add_const");
-        Ok(pair(a[0] + slot(c), a[1] + slot(c)))
-    }
-    fn mul_const(&mut self, a: &[i128; 2], c: &Number) -> Result<[i128; 2], Infallible> {
-        self.calls.push("mul_const");
-        Ok(pair(a[0] * slot(c), a[1] * slot(c)))
-    }
-    fn rotate(&mut self, a: &[i128; 2], k: i64) -> Result<[i128; 2], Infallible> {
-        self.calls.push("rotate");
-        Ok(if k % 2 == 0 { *a } else { [a[1], a[0]] })
-    }
-    fn conjugate(&mut self, a: &[i128; 2]) -> Result<[i128; 2], Infallible> {
-        self.calls.push("conjugate");
-        Ok([a[1], a[0]])
-    }
+/// The value of a graph, and the names of what was computed for it.
+fn computed(graph: &Graph) -> ([i128; 2], Vec<&'static str>) {
+    let mut calls = Vec::new();
+    let Ok(value) = graph.evaluate(|operation| {
+        let (value, name) = on_pairs(graph.inputs(), &operation);
+        calls.push(name);
+        Ok::<_, Infallible>(value)
+    });
+    calls.retain(|call| *call != "input");
+    (pair(value[0], value[1]), calls)
 }
 
 fn value(text: &str) -> [i128; 2] {
-    let Ok(value) = Graph::parse(text).unwrap().evaluate(&mut Pairs::default());
-    pair(value[0], value[1])
+    computed(&Graph::parse(text).unwrap()).0
 }
 
 fn calls(text: &str) -> Vec<&'static str> {
-    let mut pairs = Pairs::default();
-    let Ok(_) = Graph::parse(text).unwrap().evaluate(&mut pairs);
-    pairs.calls.retain(|c| *c != "input");
-    pairs.calls
+    computed(&Graph::parse(text).unwrap()).1
 }
 
 #[test]
@@ -186,42 +162,6 @@ impl Counted {
     }
 }
 
-impl Algebra for Counted {
-    type Value = One;
-    type Error = Infallible;
-
-    fn input(&mut self, _: &str) -> Result<One, Infallible> {
-        self.one()
-    }
-    fn add(&mut self, _: &One, _: &One) -> Result<One, Infallible> {
-        self.one()
-    }
-    fn sub(&mut self, _: &One, _: &One) -> Result<One, Infallible> {
-        self.one()
-    }
-    fn neg(&mut self, _: &One) -> Result<One, Infallible> {
-        self.one()
-    }
-    fn mul(&mut self, _: &One, _: &One) -> Result<One, Infallible> {
-        self.one()
-    }
-    fn square(&mut self, _: &One) -> Result<One, Infallible> {
-        self.one()
-    }
-    fn add_const(&mut self, _: &One, _: &Number) -> Result<One, Infallible> {
-        self.one()
-    }
-    fn mul_const(&mut self, _: &One, _: &Number) -> Result<One, Infallible> {
-        self.one()
-    }
-    fn rotate(&mut self, _: &One, _: i64) -> Result<One, Infallible> {
-        self.one()
-    }
-    fn conjugate(&mut self, _: &One) -> Result<One, Infallible> {
-        self.one()
-    }
-}
-
 #[test]
 fn few_values_are_held_at_a_time() {
     let joined = |term: &dyn Fn(usize) -> String, by: &str| (0..1000).map(term).collect::<Vec<_>>().join(by);
@@ -232,7 +172,7 @@ fn few_values_are_held_at_a_time() {
         (format!("(x + {}) + y", joined(&|i| format!("{}*(x + {i})", i + 2), " + ")), 5),
     ] {
         let mut counted = Counted::default();
-        let Ok(value) = Graph::parse(&text).unwrap().evaluate(&mut counted);
+        let Ok(value) = Graph::parse(&text).unwrap().evaluate(|_| counted.one());
         assert!(counted.most <= most, "{} values at once for {}", counted.most, &text[..40]);
         drop(value);
         assert_eq!(counted.now.get(), 0);
@@ -264,8 +204,7 @@ proptest! {
     fn random_expressions_have_their_value((text, expected) in sample()) {
         match Graph::parse(&format!("z*{text}")) {
             Ok(graph) => {
-                let Ok(found) = graph.evaluate(&mut Pairs::default());
-                prop_assert_eq!(pair(found[0], found[1]), pair(13 * (expected[0] % MODULUS), 17 * (expected[1] % MODULUS)));
+                prop_assert_eq!(computed(&graph).0, pair(13 * (expected[0] % MODULUS), 17 * (expected[1] % MODULUS)));
             }
             Err(error) => {
                 let zero = error.problem == Problem::NoCiphertext && expected == [0, 0];
