@@ -21,6 +21,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "synchromesh-cuda", may_use: &["synchromesh-ring"] },
     Layer { name: "synchromesh-bench", may_use: LIBRARIES },
     Layer { name: "synchromesh-py", may_use: LIBRARIES },
+    Layer { name: "synchromesh-js", may_use: LIBRARIES },
     Layer { name: "synchromesh-cli", may_use: LIBRARIES_AND_BENCH },
     Layer { name: "synchromesh-testing", may_use: &["synchromesh-ring", "synchromesh-rlwe", "synchromesh"] },
     Layer { name: "synchromesh-harden", may_use: EVERYTHING },
