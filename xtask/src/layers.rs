@@ -26,6 +26,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "synchromesh-papers", may_use: LIBRARIES_AND_BENCH },
     Layer { name: "synchromesh-py", may_use: LIBRARIES },
     Layer { name: "synchromesh-cli", may_use: LIBRARIES_AND_MEASUREMENTS },
+    Layer { name: "synchromesh-js", may_use: LIBRARIES },
     Layer { name: "synchromesh-testing", may_use: &["synchromesh-ring", "synchromesh-rlwe", "synchromesh"] },
     Layer { name: "synchromesh-harden", may_use: EVERYTHING },
     Layer { name: "xtask", may_use: &[] },

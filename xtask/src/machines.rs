@@ -69,12 +69,16 @@ const MACHINES: [&Machine; 2] = [&AARCH64, &WASM];
 /// Where the crates are compiled and not run.
 const CHECKED: [&str; 3] = ["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "wasm32-unknown-unknown"];
 
+/// The npm package, and where its parts are made.
+const JS: &str = "crates/synchromesh-js";
+const JS_TARGET: &str = "wasm32-unknown-unknown";
+
 /// Runs the parts named, or all.
 ///
 /// # Errors
 /// On an unknown part.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    let known: Vec<&str> = MACHINES.iter().map(|machine| machine.part).chain(["check"]).collect();
+    let known: Vec<&str> = MACHINES.iter().map(|machine| machine.part).chain(["js", "check"]).collect();
     if let Some(other) = args.iter().find(|arg| !known.contains(&arg.as_str())) {
         bail!("unknown part {other:?}; usage: cargo xtask machines [{}]", known.join("|"));
     }
@@ -82,6 +86,9 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     let wanted = |part: &str| args.is_empty() || args.iter().any(|arg| arg == part);
     let mut steps: Vec<Step> = Vec::new();
     MACHINES.iter().filter(|machine| wanted(machine.part)).for_each(|machine| steps.extend(machine.steps(&root)));
+    if wanted("js") {
+        steps.extend(npm_package(&root));
+    }
     if wanted("check") {
         steps.extend(CHECKED.iter().map(|target| check(target)));
     }
@@ -114,6 +121,29 @@ impl Machine {
             |command: Invocation, (name, value): &(&str, &str)| command.env(name, &value.replace("{root}", &root));
         self.variables.iter().fold(command, set).env(ISA, isa)
     }
+}
+
+/// The npm package: compiled, made, and tested in Node with the command line, its page in a browser if there is one.
+fn npm_package(root: &Path) -> Vec<Step> {
+    let cargo = |args: &str| Invocation::cargo(args);
+    let build = format!("build --quiet --profile npm --target {JS_TARGET} --target-dir target/js -p synchromesh-js");
+    let program = format!("target/js/{JS_TARGET}/npm/synchromesh_js.wasm");
+    let bindgen = format!("run --quiet --manifest-path {JS}/bindgen/Cargo.toml --target-dir target/bindgen --locked");
+    let cli = workspace::target(root).join("debug/synchromesh").display().to_string();
+    let tests = format!("--test {JS}/test/session.test.js {JS}/test/page.test.js");
+    let runs = [
+        ("the crate", cargo(&build).env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", "-C target-feature=+simd128")),
+        ("JavaScript", cargo(&format!("{bindgen} -- {program} {JS}/dist"))),
+        ("the command line", cargo("build --quiet -p synchromesh-cli")),
+        ("what tests need", Invocation::new("npm", &format!("--prefix {JS} ci --no-audit --no-fund"))),
+        ("tests", Invocation::new("node", &tests).env("SYNCHROMESH_CLI", &cli)),
+    ];
+    let lacking = lacking(JS_TARGET, &[NODE, Tool { program: "npm", packages: "npm" }]);
+    let step = |(what, run)| match &lacking {
+        Some(why) => Step::skip(format!("npm package: {what}"), why),
+        None => Step::run(format!("npm package: {what}"), run),
+    };
+    runs.into_iter().map(step).collect()
 }
 
 /// A step that compiles the libraries for a target and runs nothing.

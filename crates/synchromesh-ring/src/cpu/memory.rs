@@ -29,14 +29,16 @@ enum Memory {
 
 impl Memory {
     fn new(bytes: usize) -> Result<Self, BackendError> {
-        if bytes < HUGE_PAGE {
-            return Ok(Self::Lines(vec![Line::default(); bytes / size_of::<Line>()]));
+        let refused =
+            || BackendError::Memory { device: "cpu".to_owned(), needed: bytes as u64, available: available_bytes() };
+        // WebAssembly has no maps.
+        if bytes < HUGE_PAGE || cfg!(target_family = "wasm") {
+            let (mut lines, count) = (Vec::new(), bytes / size_of::<Line>());
+            lines.try_reserve_exact(count).map_err(|_| refused())?;
+            lines.resize(count, Line::default());
+            return Ok(Self::Lines(lines));
         }
-        let map = MmapMut::map_anon(bytes + HUGE_PAGE).map_err(|_| BackendError::Memory {
-            device: "cpu".to_owned(),
-            needed: bytes as u64,
-            available: available_bytes(),
-        })?;
+        let map = MmapMut::map_anon(bytes + HUGE_PAGE).map_err(|_| refused())?;
         // Advice only: without huge pages the same memory is merely slower.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
