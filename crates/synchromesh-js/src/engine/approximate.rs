@@ -121,7 +121,7 @@ impl Scheme for Approximate {
             key: x.inner().key(),
             noise_budget: e.context().noise_budget(x),
             error_bound: e.context().error_bound(x),
-            on_word: x.inner().noise().is_on_word(),
+            on_word: x.inner().noise().certificate.is_on_word(),
         })
     }
 

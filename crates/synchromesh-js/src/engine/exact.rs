@@ -134,7 +134,7 @@ impl<S: exact::Scheme> Scheme for Exact<S> {
             key: x.inner().key(),
             noise_budget: e.context().noise_budget(x)?,
             error_bound: 0.0,
-            on_word: x.noise().is_on_word(),
+            on_word: x.noise().certificate.is_on_word(),
         })
     }
 
