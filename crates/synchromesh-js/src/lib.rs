@@ -5,7 +5,6 @@
 
 #![deny(unsafe_code)]
 
-mod engine;
 mod fault;
 mod numbers;
 
@@ -16,12 +15,13 @@ use std::sync::Arc;
 use synchromesh::bundle::{Bundle, CIPHERTEXT, COLUMN, ColumnHead, KEY, Kind, PLAN};
 use synchromesh::plan::{Description, Plan, SchemeName};
 use synchromesh::rlwe::second_key::second_id;
-use synchromesh::rlwe::{self, KeyId, wire};
+use synchromesh::rlwe::{self, KeyId, Randomness, wire};
+use synchromesh::scheme::{Binary, Encryptor, Operation, State};
+use synchromesh::session::{AnySession, Erased};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 use zeroize::Zeroizing;
 
-use engine::{Binary, Engine, Erased, Unary};
 use fault::Fault;
 use numbers::Number;
 
@@ -51,13 +51,18 @@ struct Envelope {
 
 /// What a context shares with its keys and columns.
 struct Shared {
-    engine: Rc<dyn Engine>,
+    session: Arc<dyn AnySession>,
     plan: Plan,
     text: String,
     envelope: RefCell<Option<Arc<Envelope>>>,
 }
 
 impl Shared {
+    /// Numbers in a ciphertext.
+    fn slots(&self) -> Result<usize, Fault> {
+        Ok(self.session.slots()?.count())
+    }
+
     /// The envelope key for files under a secret key, or under the second one that belongs to it.
     fn envelope(&self, id: KeyId) -> Option<Arc<Envelope>> {
         self.envelope.borrow().clone().filter(|envelope| envelope.id == id || second_id(envelope.id) == id)
@@ -81,7 +86,7 @@ impl Shared {
         if let Some(envelope) = self.envelope(bundle.key_id()?) {
             bundle.authentic(Some(&envelope.key))?;
         }
-        Ok(Arc::new(read(&self.engine.rlwe(), bundle.one(KEY)?)?))
+        Ok(Arc::new(read(self.session.rlwe(), bundle.one(KEY)?)?))
     }
 }
 
@@ -133,9 +138,9 @@ impl Context {
             let message = format!("the plan has {bits:.1} bits of security, less than {SECURE_BITS}");
             return Err(Fault::own("insecure", message, "plan anew, or pass insecure = true for tests").into());
         }
-        let engine = engine::open(&parsed)?;
+        let session = parsed.open_any().map_err(Fault::from)?;
         let text = parsed.to_json().map_err(Fault::from)?;
-        Ok(Self(Rc::new(Shared { engine, plan: parsed, text, envelope: RefCell::default() })))
+        Ok(Self(Rc::new(Shared { session, plan: parsed, text, envelope: RefCell::default() })))
     }
 
     /// The context of the plan inside a file of keys or ciphertexts.
@@ -155,18 +160,18 @@ impl Context {
         self.0.plan.scheme.name().to_owned()
     }
 
-    /// Numbers in a ciphertext.
+    /// Numbers in a ciphertext; 0 where t has no slots.
     #[wasm_bindgen(getter)]
     #[must_use]
     pub fn slots(&self) -> usize {
-        self.0.engine.slots()
+        self.0.slots().unwrap_or(0)
     }
 
     /// Numbers that `rotate` turns as one ring: all slots in ckks, half of them in bfv and bgv.
     #[wasm_bindgen(getter)]
     #[must_use]
     pub fn row(&self) -> usize {
-        self.0.engine.row()
+        self.0.session.slots().map_or(0, |shape| shape.row)
     }
 
     /// The plan, as JSON.
@@ -181,7 +186,10 @@ impl Context {
     /// @throws {SynchromeshError}
     #[wasm_bindgen(js_name = generateKeys)]
     pub fn generate_keys(&self) -> Result<Keys, JsValue> {
-        let (secret, public, evaluation) = self.0.engine.generate(&self.0.plan)?;
+        let (session, mut randomness) = (&self.0.session, Randomness::from_os());
+        let (secret, public) = session.generate_keys(&mut randomness).map_err(Fault::from)?;
+        let evaluation =
+            session.generate_keys_for(&secret, session.rotations(), &mut randomness).map_err(Fault::from)?;
         let key = wire::EnvelopeKey::random().map_err(|e| Fault::from(rlwe::Error::from(e)))?;
         let envelope = Arc::new(Envelope { key, id: secret.id() });
         self.0.envelope.replace(Some(Arc::clone(&envelope)));
@@ -231,7 +239,7 @@ impl Context {
     pub fn read_envelope_key(&self, file: Vec<u8>) -> Result<EnvelopeKey, JsValue> {
         let bundle = Bundle::decode(file).and_then(|bundle| bundle.require(Kind::EnvelopeKey)).map_err(Fault::from)?;
         let container = bundle.one(KEY).map_err(Fault::from)?;
-        let read = wire::EnvelopeKey::from_container(self.0.engine.rlwe().params(), container);
+        let read = wire::EnvelopeKey::from_container(self.0.session.rlwe().params(), container);
         let (key, id) = read.map_err(Fault::from)?;
         bundle.authentic(Some(&key)).map_err(Fault::from)?;
         let key = Arc::new(Envelope { key, id });
@@ -244,11 +252,11 @@ impl Context {
     /// @throws {SynchromeshError}
     #[wasm_bindgen(js_name = useKeys)]
     pub fn use_keys(&self, keys: &EvaluationKeys) -> Result<(), JsValue> {
-        if keys.shared.engine.rlwe().params() != self.0.engine.rlwe().params() {
+        if keys.shared.session.rlwe().params() != self.0.session.rlwe().params() {
             let message = "the evaluation keys were made under other parameters";
             return Err(Fault::own("params_differ", message, "use keys of this context's plan").into());
         }
-        self.0.engine.use_keys(Arc::clone(&keys.key));
+        self.0.session.add_keys(&keys.key);
         Ok(())
     }
 
@@ -263,14 +271,19 @@ impl Context {
         bound: Option<f64>,
         name: Option<String>,
     ) -> Result<Column, JsValue> {
-        let values = Number::all_from_js(values)?;
-        if values.is_empty() {
+        let given = Number::all_from_js(values)?;
+        if given.is_empty() {
             return Err(Fault::own("shape", "a column of no numbers", "pass at least one").into());
         }
-        let engine = &self.0.engine;
-        let parts = values.chunks(engine.slots()).map(|part| engine.encrypt(&key.key, part, bound.unwrap_or(1.0)));
-        let parts = parts.collect::<Result<_, _>>()?;
-        let head = ColumnHead { name: name.unwrap_or_else(|| "x".to_owned()), rows: values.len() };
+        let (session, by) = (&self.0.session, Encryptor::Public(&key.key));
+        let (bound, top, mut randomness) = (bound.unwrap_or(1.0), session.top_level(), Randomness::from_os());
+        let encrypt = |part: &[Number]| {
+            let held = numbers::values(part, self.0.plan.scheme)?;
+            session.require_held(&held)?;
+            Ok(session.encrypt(&by, &held, bound, top, &mut randomness)?)
+        };
+        let parts = given.chunks(self.0.slots()?).map(encrypt).collect::<Result<_, Fault>>()?;
+        let head = ColumnHead { name: name.unwrap_or_else(|| "x".to_owned()), rows: given.len() };
         Ok(Column { shared: Rc::clone(&self.0), head, parts })
     }
 
@@ -290,12 +303,13 @@ impl Context {
         let envelope = self.0.envelope(bundle.key_id()?);
         let trust = bundle.trust(envelope.as_deref().map(|envelope| &envelope.key), on_word)?;
         let head = ColumnHead::of(&bundle)?;
-        let (count, slots) = (bundle.all(CIPHERTEXT).count(), self.0.engine.slots());
+        let (count, slots) = (bundle.all(CIPHERTEXT).count(), self.0.slots()?);
         if head.rows == 0 || count != head.rows.div_ceil(slots) {
             let message = format!("{count} ciphertexts of {slots} slots do not make a column of {} rows", head.rows);
             return Err(Fault::own("session", message, "give the file that was meant"));
         }
-        let parts = bundle.all(CIPHERTEXT).map(|bytes| self.0.engine.read(bytes, trust)).collect::<Result<_, _>>()?;
+        let parts =
+            bundle.all(CIPHERTEXT).map(|bytes| self.0.session.read(bytes, None, trust)).collect::<Result<_, _>>()?;
         Ok(Column { shared: Rc::clone(&self.0), head, parts })
     }
 }
@@ -335,7 +349,7 @@ macro_rules! key_class {
             /// @throws {SynchromeshError}
             #[wasm_bindgen(js_name = toFile)]
             pub fn to_file(&self) -> Result<Vec<u8>, JsValue> {
-                let ($k, $of, $context) = (&*self.key, &*self.key, &*self.shared.engine.rlwe());
+                let ($k, $of, $context) = (&*self.key, &*self.key, &**self.shared.session.rlwe());
                 let bytes: Zeroizing<Vec<u8>> = Zeroizing::from($bytes.map_err(Fault::from)?);
                 Ok(self.shared.file($kind, &bytes, $id)?)
             }
@@ -387,13 +401,9 @@ impl SecretKey {
     /// @throws {SynchromeshError}
     #[wasm_bindgen(unchecked_return_type = "Float64Array | BigInt64Array | bigint[]")]
     pub fn decrypt(&self, column: &Column) -> Result<JsValue, JsValue> {
-        let engine = &column.shared.engine;
-        let mut values = Vec::new();
-        for part in &column.parts {
-            values.extend(engine.decrypt(&self.key, part)?);
-        }
-        values.truncate(column.head.rows);
-        Ok(numbers::to_js(&values, engine.kind())?)
+        let session = &column.shared.session;
+        let parts = column.parts.iter().map(|part| session.decrypt(&self.key, part)).collect::<Result<Vec<_>, _>>();
+        Ok(numbers::to_js(&parts.map_err(Fault::from)?, column.head.rows)?)
     }
 }
 
@@ -411,8 +421,12 @@ impl Column {
         Ok(Self { shared: Rc::clone(&self.shared), head: self.head.clone(), parts })
     }
 
-    fn unary(&self, op: Unary) -> Result<Self, JsValue> {
-        self.made(self.parts.iter().map(|x| self.shared.engine.unary(op, x)))
+    fn apply(&self, operation: &Operation<'_>, x: &[&Erased]) -> Result<Erased, Fault> {
+        Ok(self.shared.session.apply(operation, x)?)
+    }
+
+    fn unary(&self, operation: &Operation<'_>) -> Result<Self, JsValue> {
+        self.made(self.parts.iter().map(|x| self.apply(operation, &[x])))
     }
 
     fn binary(&self, op: Binary, other: &Self) -> Result<Self, JsValue> {
@@ -420,28 +434,33 @@ impl Column {
             let message = format!("columns of {} and {} rows", self.head.rows, other.head.rows);
             return Err(Fault::own("shape", message, "use columns of one length").into());
         }
-        self.made(self.parts.iter().zip(&other.parts).map(|(x, y)| self.shared.engine.binary(op, x, y)))
+        self.made(self.parts.iter().zip(&other.parts).map(|(x, y)| self.apply(&Operation::Binary(op), &[x, y])))
     }
 
     /// With public numbers, one for each row or one for all.
     fn plain(&self, op: Binary, values: &JsValue) -> Result<Self, JsValue> {
-        let engine = &self.shared.engine;
+        let scheme = self.shared.plan.scheme;
         if !values.is_object() {
-            let c = Number::from_js(values)?;
-            return self.made(self.parts.iter().map(|x| engine.scalar(op, x, &c)));
+            let c = numbers::values(&[Number::from_js(values)?], scheme)?;
+            return self.unary(&Operation::Scalar(op, &c));
         }
-        let values = Number::all_from_js(values)?;
-        if values.len() != self.head.rows {
-            let message = format!("{} public numbers for {} rows", values.len(), self.head.rows);
+        let given = Number::all_from_js(values)?;
+        if given.len() != self.head.rows {
+            let message = format!("{} public numbers for {} rows", given.len(), self.head.rows);
             return Err(Fault::own("shape", message, "pass one number for each row, or one for all").into());
         }
-        self.made(self.parts.iter().zip(values.chunks(engine.slots())).map(|(x, p)| engine.plain(op, x, p)))
+        let plain = |(x, part): (&Erased, &[Number])| {
+            let p = numbers::values(part, scheme)?;
+            self.shared.session.require_held(&p)?;
+            self.apply(&Operation::Plain(op, &p), &[x])
+        };
+        self.made(self.parts.iter().zip(given.chunks(self.shared.slots()?)).map(plain))
     }
 
     /// The least, or the greatest, of what the ciphertexts say.
-    fn worst(&self, of: impl Fn(engine::State) -> f64, pick: fn(f64, f64) -> f64) -> Result<f64, JsValue> {
-        let all = self.parts.iter().map(|x| self.shared.engine.state(x).map(&of)).collect::<Result<Vec<_>, _>>()?;
-        Ok(all.into_iter().reduce(pick).unwrap_or_default())
+    fn worst(&self, of: impl Fn(State) -> f64, pick: fn(f64, f64) -> f64) -> Result<f64, JsValue> {
+        let all = self.parts.iter().map(|x| self.shared.session.state(x).map(&of)).collect::<Result<Vec<_>, _>>();
+        Ok(all.map_err(Fault::from)?.into_iter().reduce(pick).unwrap_or_default())
     }
 }
 
@@ -491,11 +510,12 @@ impl Column {
     /// @throws {SynchromeshError}
     #[wasm_bindgen(js_name = toFile)]
     pub fn to_file(&self) -> Result<Vec<u8>, JsValue> {
-        let engine = &self.shared.engine;
-        let states = self.parts.iter().map(|x| engine.state(x)).collect::<Result<Vec<_>, _>>()?;
+        let session = &self.shared.session;
+        let states = self.parts.iter().map(|x| session.state(x)).collect::<Result<Vec<_>, _>>().map_err(Fault::from)?;
         let envelope = states.first().and_then(|state| self.shared.envelope(state.key));
         let envelope = envelope.filter(|_| !states.iter().any(|state| state.on_word));
-        let containers = self.parts.iter().map(|x| engine.write(x)).collect::<Result<Vec<_>, _>>()?;
+        let containers = self.parts.iter().map(|x| session.write(x)).collect::<Result<Vec<_>, _>>();
+        let containers = containers.map_err(Fault::from)?;
         let head = self.head.to_bytes().map_err(Fault::from)?;
         let mut sections = vec![(PLAN, self.shared.text.as_bytes()), (COLUMN, &head[..])];
         sections.extend(containers.iter().map(|bytes| (CIPHERTEXT, &bytes[..])));
@@ -561,27 +581,27 @@ impl Column {
     ///
     /// @throws {SynchromeshError}
     pub fn neg(&self) -> Result<Self, JsValue> {
-        self.unary(Unary::Neg)
+        self.unary(&Operation::Neg)
     }
 
     /// The squares; needs evaluation keys.
     ///
     /// @throws {SynchromeshError}
     pub fn square(&self) -> Result<Self, JsValue> {
-        self.unary(Unary::Square)
+        self.unary(&Operation::Square)
     }
 
     /// Slot i + steps of its row in slot i, in each ciphertext; needs a key for the rotation.
     ///
     /// @throws {SynchromeshError}
     pub fn rotate(&self, steps: i32) -> Result<Self, JsValue> {
-        self.unary(Unary::Rotate(steps.into()))
+        self.unary(&Operation::Rotate(steps.into()))
     }
 
     /// The complex conjugate; in bfv and bgv the two rows of each ciphertext change places. Needs a key.
     ///
     /// @throws {SynchromeshError}
     pub fn conjugate(&self) -> Result<Self, JsValue> {
-        self.unary(Unary::Conjugate)
+        self.unary(&Operation::Swap)
     }
 }

@@ -3,20 +3,11 @@
 use js_sys::{Array, BigInt as JsBigInt};
 use num_bigint::BigInt;
 use num_traits::{FromPrimitive, ToPrimitive};
+use synchromesh::plan::SchemeName;
+use synchromesh::scheme::Values;
 use wasm_bindgen::{JsCast, JsValue};
 
 use crate::fault::Fault;
-
-/// What decrypted numbers are handed out as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// `Float64Array`.
-    Reals,
-    /// `BigInt64Array`.
-    Words,
-    /// An array of `bigint`.
-    Integers,
-}
 
 /// A `number` or a `bigint`.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,26 +60,34 @@ impl Number {
     }
 }
 
-/// Decrypted numbers as an array.
-pub(crate) fn to_js(values: &[Number], kind: Kind) -> Result<JsValue, Fault> {
-    Ok(match kind {
-        Kind::Reals => {
-            let reals = values.iter().map(Number::real).collect::<Result<Vec<_>, _>>()?;
-            js_sys::Float64Array::from(&reals[..]).into()
-        }
-        Kind::Words => {
-            let words = values.iter().map(|x| Ok(x.integer()?.to_i64().unwrap_or_default()));
-            js_sys::BigInt64Array::from(&words.collect::<Result<Vec<_>, Fault>>()?[..]).into()
-        }
-        Kind::Integers => {
-            let integers = values.iter().map(|x| {
-                let digits = JsValue::from(x.integer()?.to_string());
-                let made = JsBigInt::new(&digits).map(JsValue::from);
-                made.map_err(|_| Fault::own("number", "a decrypted integer is too large", "read it elsewhere"))
-            });
-            integers.collect::<Result<Array, Fault>>()?.into()
-        }
+/// Numbers as a scheme takes them.
+pub(crate) fn values(numbers: &[Number], scheme: SchemeName) -> Result<Values, Fault> {
+    Ok(match scheme {
+        SchemeName::Ckks => numbers.iter().map(Number::real).collect::<Result<Vec<f64>, _>>()?.into(),
+        SchemeName::Bfv | SchemeName::Bgv => numbers.iter().map(Number::integer).collect::<Result<Vec<_>, _>>()?.into(),
     })
+}
+
+/// The first `rows` of decrypted numbers as one array: `Float64Array` for reals, `BigInt64Array` for integers of a word, else
+/// an array of `bigint`.
+pub(crate) fn to_js(parts: &[Values], rows: usize) -> Result<JsValue, Fault> {
+    if parts.iter().all(|part| matches!(part, Values::Reals(_) | Values::Complexes(_))) {
+        let reals: Vec<f64> = parts.iter().flat_map(|part| part.reals().to_vec()).take(rows).collect();
+        return Ok(js_sys::Float64Array::from(&reals[..]).into());
+    }
+    if let Ok(words) = parts.iter().map(Values::words).collect::<Result<Vec<_>, _>>() {
+        let words: Vec<i64> = words.concat().into_iter().take(rows).collect();
+        return Ok(js_sys::BigInt64Array::from(&words[..]).into());
+    }
+    let mut integers = Vec::new();
+    for part in parts {
+        integers.extend(part.integers("bigint")?);
+    }
+    let bigint = |x: &BigInt| {
+        let made = JsBigInt::new(&JsValue::from(x.to_string())).map(JsValue::from);
+        made.map_err(|_| Fault::own("number", "a decrypted integer is too large", "read it elsewhere"))
+    };
+    Ok(integers.iter().take(rows).map(bigint).collect::<Result<Array, Fault>>()?.into())
 }
 
 #[cfg(test)]
