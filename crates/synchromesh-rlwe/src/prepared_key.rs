@@ -251,8 +251,7 @@ impl<B: Backend> SwitchKey<B> {
         let primes = plan.key_primes();
         let rows = plan.rows(params, params.q());
         let (width, omega) = (primes.len(), rows.len());
-        let alloc = || backend.alloc(width * omega).map_err(synchromesh_ring::Error::from);
-        let mut columns = [alloc()?, alloc()?];
+        let mut columns = [backend.alloc(width * omega)?, backend.alloc(width * omega)?];
         for row in &rows {
             let factors = factors.map(|common| {
                 let mut factors = common.to_vec();
@@ -278,35 +277,33 @@ impl<B: Backend> SwitchKey<B> {
         [b, a]: [&mut B::Buffer; 2],
         at: &[usize],
     ) -> Result<(), Error> {
-        let (backend, ring) = (context.backend(), synchromesh_ring::Error::from);
+        let backend = context.backend();
         let factors = factors.filter(|f| f.iter().any(|&c| c != 1));
         let own: Option<Vec<_>> = stored.iter().map(|i| self.part().rows().iter().position(|j| j == i)).collect();
         let own = own.filter(|own| !own.is_empty()).ok_or_else(|| self.lacks(primes))?;
         let parts = own.iter().map(|&i| &self.b()[i]);
         let from = parts.clone().map(|p| p.primes().rows(primes)).collect::<Result<Vec<_>, _>>()?;
         let views: Vec<_> = parts.zip(&from).map(|(p, rows)| View::new(p.buffer(), rows)).collect();
-        backend.sum_into(primes.as_slice(), &views, factors, ViewMut::new(b, at)).map_err(ring)?;
+        backend.sum_into(primes.as_slice(), &views, factors, ViewMut::new(b, at))?;
         let all: Vec<usize> = (0..primes.len()).collect();
         let seed = match self.uniform() {
             UniformHalves::Seed(seed) => seed,
             UniformHalves::Given(given) => {
                 let views: Vec<_> =
                     own.iter().zip(&from).map(|(&i, rows)| View::new(given[i].buffer(), rows)).collect();
-                return Ok(backend.sum_into(primes.as_slice(), &views, factors, ViewMut::new(a, at)).map_err(ring)?);
+                return Ok(backend.sum_into(primes.as_slice(), &views, factors, ViewMut::new(a, at))?);
             }
         };
         for (k, &i) in stored.iter().enumerate() {
             let (purpose, i) = (Purpose::SwitchKeyUniform, i as u32);
             if k == 0 {
-                backend.uniform(primes.as_slice(), seed, purpose, i, ViewMut::new(a, at)).map_err(ring)?;
+                backend.uniform(primes.as_slice(), seed, purpose, i, ViewMut::new(a, at))?;
                 continue;
             }
             let half = uniform(context, primes, seed, purpose, i)?;
             let half = View::new(half.buffer(), &all);
-            backend.add_assign(primes.as_slice(), ViewMut::new(a, at), half).map_err(ring)?;
+            backend.add_assign(primes.as_slice(), ViewMut::new(a, at), half)?;
         }
-        factors.map_or(Ok(()), |f| {
-            Ok(backend.mul_scalar_assign(primes.as_slice(), ViewMut::new(a, at), f).map_err(ring)?)
-        })
+        factors.map_or(Ok(()), |f| Ok(backend.mul_scalar_assign(primes.as_slice(), ViewMut::new(a, at), f)?))
     }
 }
