@@ -50,7 +50,7 @@ impl Context<Cpu> {
     /// # Errors
     /// [`Error::Ring`] when `SYNCHROMESH_ISA` asks for what this CPU lacks.
     pub fn new(params: Params) -> Result<Arc<Self>, Error> {
-        let backend = Cpu::open(Arc::clone(params.ring())).map_err(synchromesh_ring::Error::from)?;
+        let backend = Cpu::open(Arc::clone(params.ring()))?;
         Ok(Self::with_backend(params, backend))
     }
 }

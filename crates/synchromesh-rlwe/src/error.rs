@@ -179,6 +179,12 @@ pub enum Error {
     },
 }
 
+impl From<synchromesh_ring::BackendError> for Error {
+    fn from(error: synchromesh_ring::BackendError) -> Self {
+        Self::Ring(error.into())
+    }
+}
+
 impl Error {
     /// A rule that a parameter literal breaks.
     pub(crate) fn params(rule: impl Into<String>) -> Self {

@@ -252,8 +252,7 @@ impl<B: Backend> SwitchKey<B> {
         let primes = plan.key_primes();
         let rows = plan.rows(params, params.q());
         let (width, omega) = (primes.len(), rows.len());
-        let alloc = || backend.alloc(width * omega).map_err(synchromesh_ring::Error::from);
-        let mut columns = [alloc()?, alloc()?];
+        let mut columns = [backend.alloc(width * omega)?, backend.alloc(width * omega)?];
         for row in &rows {
             let factors = factors.map(|common| {
                 let mut factors = common.to_vec();
@@ -279,7 +278,7 @@ impl<B: Backend> SwitchKey<B> {
         [b, a]: [&mut B::Buffer; 2],
         at: &[usize],
     ) -> Result<(), Error> {
-        let (backend, ring) = (context.backend(), synchromesh_ring::Error::from);
+        let backend = context.backend();
         let factors = factors.filter(|f| f.iter().any(|&c| c != 1));
         let own: Option<Vec<_>> = stored.iter().map(|i| self.part().rows().iter().position(|j| j == i)).collect();
         let own = own.filter(|own| !own.is_empty()).ok_or_else(|| self.lacks(primes))?;
@@ -287,28 +286,26 @@ impl<B: Backend> SwitchKey<B> {
         let from = parts.clone().map(|p| p.primes().rows(primes)).collect::<Result<Vec<_>, _>>()?;
         let xs = parts.zip(&from).map(|(p, rows)| View::new(p.buffer(), rows)).collect();
         let sum = Stage::SumInto { xs, scalars: factors, out: ViewMut::new(b, at) };
-        backend.stage(primes.as_slice(), sum).map_err(ring)?;
+        backend.stage(primes.as_slice(), sum)?;
         let all: Vec<usize> = (0..primes.len()).collect();
         let seed = match self.uniform() {
             UniformHalves::Seed(seed) => seed,
             UniformHalves::Given(given) => {
                 let xs = own.iter().zip(&from).map(|(&i, rows)| View::new(given[i].buffer(), rows)).collect();
                 let sum = Stage::SumInto { xs, scalars: factors, out: ViewMut::new(a, at) };
-                return Ok(backend.stage(primes.as_slice(), sum).map_err(ring)?);
+                return Ok(backend.stage(primes.as_slice(), sum)?);
             }
         };
         for (k, &i) in stored.iter().enumerate() {
             let (purpose, i) = (Purpose::SwitchKeyUniform, i as u32);
             if k == 0 {
-                backend.uniform(primes.as_slice(), seed, purpose, i, ViewMut::new(a, at)).map_err(ring)?;
+                backend.uniform(primes.as_slice(), seed, purpose, i, ViewMut::new(a, at))?;
                 continue;
             }
             let half = uniform(context, primes, seed, purpose, i)?;
             let half = View::new(half.buffer(), &all);
-            backend.add_assign(primes.as_slice(), ViewMut::new(a, at), half).map_err(ring)?;
+            backend.add_assign(primes.as_slice(), ViewMut::new(a, at), half)?;
         }
-        factors.map_or(Ok(()), |f| {
-            Ok(backend.mul_scalar_assign(primes.as_slice(), ViewMut::new(a, at), f).map_err(ring)?)
-        })
+        factors.map_or(Ok(()), |f| Ok(backend.mul_scalar_assign(primes.as_slice(), ViewMut::new(a, at), f)?))
     }
 }

@@ -157,15 +157,12 @@ fn times_rows<B: Backend>(
     let mut out = Poly::new(context.backend(), u.primes())?;
     let all: Vec<usize> = (0..u.primes().len()).collect();
     let rows = column.primes().rows(u.primes())?;
-    context
-        .backend()
-        .mul_into(
-            u.primes().as_slice(),
-            View::new(u.buffer(), &all),
-            View::new(column.buffer(), &rows),
-            ViewMut::new(out.buffer_mut(), &all),
-        )
-        .map_err(synchromesh_ring::Error::from)?;
+    context.backend().mul_into(
+        u.primes().as_slice(),
+        View::new(u.buffer(), &all),
+        View::new(column.buffer(), &rows),
+        ViewMut::new(out.buffer_mut(), &all),
+    )?;
     Ok(out)
 }
 

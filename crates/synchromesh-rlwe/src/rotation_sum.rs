@@ -118,13 +118,12 @@ impl<B: Backend> Run<B> {
         if run[0].1.is_none() {
             return Ok(Self { first, count, factors: None });
         }
-        let failed = synchromesh_ring::Error::from;
-        let mut buffer = context.backend().alloc(count * width).map_err(failed)?;
+        let mut buffer = context.backend().alloc(count * width)?;
         let from: Vec<usize> = (0..width).collect();
         for (at, factor) in run.into_iter().filter_map(|(_, factor)| factor).enumerate() {
             let to: Vec<usize> = from.iter().map(|r| at * width + r).collect();
             let (src, dst) = (View::new(factor.buffer(), &from), ViewMut::new(&mut buffer, &to));
-            context.backend().copy(src, dst).map_err(failed)?;
+            context.backend().copy(src, dst)?;
         }
         Ok(Self { first, count, factors: Some(buffer) })
     }
@@ -211,8 +210,8 @@ impl<B: Backend> Switch<'_, B> {
     ) -> Result<Babies<B>, Error> {
         let (backend, switcher) = (context.backend(), self.switcher);
         let width = switcher.extended().len();
-        let alloc = || backend.alloc(width * sum.babies.len()).map_err(synchromesh_ring::Error::from);
-        let mut parts = [alloc()?, alloc()?];
+        let rows = width * sum.babies.len();
+        let mut parts = [backend.alloc(rows)?, backend.alloc(rows)?];
         for (at, input) in inputs.iter().enumerate() {
             let steps: Vec<(usize, usize)> =
                 sum.babies.iter().enumerate().filter(|(_, (i, _))| *i == at).map(|(row, (_, g))| (row, *g)).collect();

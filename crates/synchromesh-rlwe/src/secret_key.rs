@@ -190,14 +190,12 @@ impl<B: Backend> SecretKey<B> {
         let mut out = Poly::new(backend, a.primes())?;
         let rows: Vec<usize> = (0..a.primes().len()).collect();
         let secret_rows = self.slots.poly().primes().rows(a.primes())?;
-        backend
-            .mul_into(
-                a.primes().as_slice(),
-                View::new(a.buffer(), &rows),
-                View::new(self.slots.poly().buffer(), &secret_rows),
-                ViewMut::new(out.buffer_mut(), &rows),
-            )
-            .map_err(synchromesh_ring::Error::from)?;
+        backend.mul_into(
+            a.primes().as_slice(),
+            View::new(a.buffer(), &rows),
+            View::new(self.slots.poly().buffer(), &secret_rows),
+            ViewMut::new(out.buffer_mut(), &rows),
+        )?;
         Ok(out)
     }
 
@@ -268,10 +266,7 @@ pub(crate) fn uniform<B: Backend>(
 ) -> Result<Poly<B, Ntt>, Error> {
     let mut a = Poly::new(context.backend(), primes)?;
     let rows: Vec<usize> = (0..primes.len()).collect();
-    context
-        .backend()
-        .uniform(primes.as_slice(), seed, purpose, digit, ViewMut::new(a.buffer_mut(), &rows))
-        .map_err(synchromesh_ring::Error::from)?;
+    context.backend().uniform(primes.as_slice(), seed, purpose, digit, ViewMut::new(a.buffer_mut(), &rows))?;
     Ok(a)
 }
 

@@ -281,7 +281,7 @@ fn row_body<B: Backend>(
     (row, part): (&KeyRow, &KeyPart),
     [seed, errors]: [&Seed; 2],
 ) -> Result<Poly<B, Ntt>, Error> {
-    let (backend, params, ring) = (context.backend(), context.params(), synchromesh_ring::Error::from);
+    let (backend, params) = (context.backend(), context.params());
     let (primes, j) = (part.primes(), row.index as u32);
     let a = uniform(context, primes, seed, Purpose::SwitchKeyUniform, j)?;
     let error = spectrum::even_error(params.error(), params.n(), errors, Purpose::SwitchKeyError, j)?;
@@ -289,12 +289,12 @@ fn row_body<B: Backend>(
     let mut product = SecretPoly::new(Poly::new(backend, primes)?);
     let (all, secret_rows) = ((0..primes.len()).collect::<Vec<_>>(), under.poly().primes().rows(primes)?);
     let (a, s) = (View::new(a.buffer(), &all), View::new(under.poly().buffer(), &secret_rows));
-    backend.mul_into(primes.as_slice(), a, s, ViewMut::new(product.poly_mut().buffer_mut(), &all)).map_err(ring)?;
+    backend.mul_into(primes.as_slice(), a, s, ViewMut::new(product.poly_mut().buffer_mut(), &all))?;
     b.sub_assign(backend, product.poly())?;
     let own = row.own.intersection(primes);
     let factors = params.ring().residues(&own, &(params.ring().product(&part.shape().special) * row.power()));
     let (rows, from_rows) = (primes.rows(&own)?, from.poly().primes().rows(&own)?);
     let from = View::new(from.poly().buffer(), &from_rows);
-    backend.mul_scalar_acc(own.as_slice(), from, &factors, ViewMut::new(b.buffer_mut(), &rows)).map_err(ring)?;
+    backend.mul_scalar_acc(own.as_slice(), from, &factors, ViewMut::new(b.buffer_mut(), &rows))?;
     Ok(b)
 }

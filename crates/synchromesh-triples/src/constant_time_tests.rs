@@ -16,7 +16,7 @@ use synchromesh::{bfv, bgv, ckks, exact};
 use zeroize::Zeroizing;
 
 use crate::field::{DEFAULT_PRIME, Element, Field};
-use crate::generation::FloodKey;
+use crate::generation::MaskKey;
 use crate::proofs::encryption::{Content, EncryptionProofs};
 use crate::proofs::keys::{Part, ShareProofs};
 use crate::proofs::{Parameters, Transcript};
@@ -271,7 +271,7 @@ fn decryption_shares_are_masked() {
         let field: Field = DEFAULT_PRIME.parse().expect("a prime");
         let ring = Arc::new(Ring::new(LOG_N, &[1_152_921_504_606_584_833, 1_152_921_504_598_720_513]).expect("primes"));
         let backend = Cpu::open(Arc::clone(&ring)).expect("a device");
-        let key = FloodKey::new(Zeroizing::new(hide([7; 32])));
+        let key = MaskKey::new(Zeroizing::new(hide([7; 32])));
         for bits in [59, 61, 110] {
             let mask = key.mask(&[1; 32], &[2; 32], bits, N);
             let mut poly = Poly::zero(&backend, &(0..2).collect()).expect("zero");

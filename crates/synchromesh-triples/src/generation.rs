@@ -14,7 +14,6 @@ mod circuit;
 mod decrypt;
 mod decryptions;
 mod encryption;
-mod flood;
 mod floor;
 mod forecast;
 mod generator;
@@ -24,6 +23,7 @@ mod keys_tests;
 mod layout;
 #[cfg(test)]
 mod mac_key_tests;
+mod mask;
 mod phases;
 mod plan;
 mod residues;
@@ -35,13 +35,13 @@ mod traffic;
 pub use blocks::Workers;
 pub use decryptions::DecryptionJournal;
 pub use encryption::Proofs;
-#[cfg(test)]
-pub(crate) use flood::FloodKey;
 pub use floor::Floor;
 pub(crate) use forecast::TOGETHER;
 pub use forecast::{Forecast, MOST_BYTES};
 pub use generator::Generator;
 pub use keys::{GeneratedKeys, generate_keys};
+#[cfg(test)]
+pub(crate) use mask::MaskKey;
 pub use phases::{Observer, Phase, Progress};
 pub use plan::{GenerationPlan, Keys, Request};
 pub use setup::{PartyKey, Setup, deal};

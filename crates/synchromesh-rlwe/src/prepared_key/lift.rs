@@ -26,7 +26,6 @@ pub(super) fn prepare<B: Backend>(
     factors: &[u64],
 ) -> Result<PreparedKey<B>, Error> {
     let (backend, params) = (context.backend(), context.params());
-    let ring = |e| Error::from(synchromesh_ring::Error::from(e));
     let primes = plan.key_primes();
     let folded = matches!(plan.folding, Folding::Folded { .. });
     let plan_rows = plan.rows(params, params.q());
@@ -38,7 +37,7 @@ pub(super) fn prepare<B: Backend>(
     let omega = plan_rows.len();
     let size = omega * groups * width;
     let all: Vec<usize> = (0..primes.len()).collect();
-    let mut columns = [backend.alloc(size).map_err(ring)?, backend.alloc(size).map_err(ring)?];
+    let mut columns = [backend.alloc(size)?, backend.alloc(size)?];
     for (j, row) in plan_rows.iter().enumerate() {
         let (mut b, mut a) = (Poly::<B, Ntt>::new(backend, &primes)?, Poly::<B, Ntt>::new(backend, &primes)?);
         let both = [b.buffer_mut(), a.buffer_mut()];
@@ -49,12 +48,12 @@ pub(super) fn prepare<B: Backend>(
             for (m, lift) in lifts.iter().enumerate() {
                 let to: Vec<usize> = (0..width).map(|r| first + m * width + r).collect();
                 let (src, dst) = (View::new(poly.buffer(), &lift.rows), ViewMut::new(column, &to));
-                backend.convert(&lift.conversion, src, dst, ConvertMode::Replace).map_err(ring)?;
+                backend.convert(&lift.conversion, src, dst, ConvertMode::Replace)?;
             }
             let rows: Vec<usize> = (first..first + groups * width).collect();
-            backend.ntt_forward(&repeated, ViewMut::new(column, &rows)).map_err(ring)?;
+            backend.ntt_forward(&repeated, ViewMut::new(column, &rows))?;
             if folded {
-                backend.mul_scalar_assign(&repeated, ViewMut::new(column, &rows), &out_factors).map_err(ring)?;
+                backend.mul_scalar_assign(&repeated, ViewMut::new(column, &rows), &out_factors)?;
             }
         }
     }
@@ -73,7 +72,7 @@ fn lifts<B: Backend>(context: &Context<B>, extended: &ExtendedRing, primes: &Ind
         let ones = |set: &IndexSet| vec![1; set.len()];
         let (to, ring) = (&extended.aux, context.params().ring());
         let spec = ConvertSpec::new(ring, digit, to, &ones(digit), &ones(to), Overflow::Round)?;
-        let conversion = context.backend().conversion(digit, to, &spec).map_err(synchromesh_ring::Error::from)?;
+        let conversion = context.backend().conversion(digit, to, &spec)?;
         Ok(Lift { rows: primes.rows(digit)?, conversion })
     };
     extended.key_digits.iter().map(lift).collect()

@@ -10,8 +10,8 @@ use synchromesh::exact::Scheme;
 use synchromesh::rlwe::ring::{Coeff, Cpu, IndexSet, Poly};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::flood::Mask;
 use super::layout::slots_of;
+use super::mask::Mask;
 use super::plan::log2_value;
 use super::residues::{poly_bytes, read_poly, write_poly};
 use super::setup::{PartyKey, Setup};

@@ -20,9 +20,9 @@ use zeroize::Zeroizing;
 use super::circuit::believed;
 use super::decryptions::DecryptionJournal;
 use super::encryption::{dealt_log2_noise, read_fresh};
-use super::flood::FloodKey;
 use super::floor::Floor;
 use super::layout::Layout;
+use super::mask::MaskKey;
 use super::plan::{GenerationPlan, Keys};
 use crate::error::{Error, Result};
 use crate::field::Element;
@@ -54,7 +54,7 @@ pub struct PartyKey {
     party: usize,
     key: KeyId,
     share: SecretPoly<synchromesh::rlwe::ring::Cpu>,
-    flood: FloodKey,
+    flood: MaskKey,
     mac: MacKeyShare,
     file: OnceLock<PathBuf>,
 }
@@ -293,7 +293,7 @@ impl PartyKey {
         key: KeyId,
         share: SecretPoly<synchromesh::rlwe::ring::Cpu>,
     ) -> Result<Self> {
-        let flood = FloodKey::new(Zeroizing::new(entropy::random_bytes::<32>()?));
+        let flood = MaskKey::new(Zeroizing::new(entropy::random_bytes::<32>()?));
         Ok(Self { party, key, share, flood, mac: MacKeyShare::random(plan.field())?, file: OnceLock::new() })
     }
 
@@ -313,7 +313,7 @@ impl PartyKey {
         &self.share
     }
 
-    pub(crate) fn flood(&self) -> &FloodKey {
+    pub(crate) fn flood(&self) -> &MaskKey {
         &self.flood
     }
 
@@ -425,6 +425,6 @@ impl PartyKey {
         let mac = MacKeyShare::of(field.read(mac)?, name, vec![home]);
         mac.usable()?;
         let file = OnceLock::from(path.to_owned());
-        Ok(Self { party, key: setup.key(), share, flood: FloodKey::new(flood), mac, file })
+        Ok(Self { party, key: setup.key(), share, flood: MaskKey::new(flood), mac, file })
     }
 }

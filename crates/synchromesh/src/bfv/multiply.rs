@@ -33,7 +33,7 @@ pub(super) type Pair<'a, B> = [&'a Ciphertext<B>; 2];
 /// What the constants of a product depend on: the levels of the operands and of the product, the second base, and the
 /// choices.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct Kind {
     from: [usize; 2],
     level: usize,
     second: IndexSet,
@@ -41,7 +41,7 @@ struct Key {
 }
 
 /// The constants of all products met so far.
-pub(super) struct Products<B: Backend>(Mutex<HashMap<Key, Arc<Product<B>>>>);
+pub(super) struct Products<B: Backend>(Mutex<HashMap<Kind, Arc<Product<B>>>>);
 
 impl<B: Backend> Default for Products<B> {
     fn default() -> Self {
@@ -50,7 +50,7 @@ impl<B: Backend> Default for Products<B> {
 }
 
 /// How one operand gets from the primes of its level to Q and P.
-struct Route<B: Backend> {
+struct Expansion<B: Backend> {
     /// To the level of the product first.
     lower: Option<Arc<Scale<B>>>,
     /// To P: extended from Q, or switched.
@@ -65,7 +65,7 @@ struct Route<B: Backend> {
 struct Product<B: Backend> {
     q: IndexSet,
     p: IndexSet,
-    routes: [Route<B>; 2],
+    expansions: [Expansion<B>; 2],
     /// Adds what one base's limbs contribute to the other's: P's to Q's, or for Algorithm 1 Q's to P's.
     down: B::Conversion,
     /// From P back to Q, for Algorithm 1.
@@ -124,22 +124,22 @@ fn switch_spec(how: Multiplication, from: &IndexSet, to: &IndexSet) -> ScaleSpec
 }
 
 impl<B: Backend> Products<B> {
-    fn get(&self, context: &Context<B>, key: &Key) -> Result<Arc<Product<B>>> {
+    fn get(&self, context: &Context<B>, kind: &Kind) -> Result<Arc<Product<B>>> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(made) = lock().get(key) {
+        if let Some(made) = lock().get(kind) {
             return Ok(Arc::clone(made));
         }
-        let made = Arc::new(Product::new(context, key)?);
-        Ok(Arc::clone(lock().entry(key.clone()).or_insert(made)))
+        let made = Arc::new(Product::new(context, kind)?);
+        Ok(Arc::clone(lock().entry(kind.clone()).or_insert(made)))
     }
 }
 
 impl<B: Backend> Product<B> {
-    fn new(context: &Context<B>, key: &Key) -> Result<Self> {
+    fn new(context: &Context<B>, kind: &Kind) -> Result<Self> {
         let (params, ring) = (context.params(), context.params().rlwe().ring());
-        let q = params.rlwe().level(key.level)?;
-        let p = key.second.clone();
-        let spec = down_spec(params, key.how, q, &p);
+        let q = params.rlwe().level(kind.level)?;
+        let p = kind.second.clone();
+        let spec = down_spec(params, kind.how, q, &p);
         let mut down = spec.constants(ring)?;
         let (leaving, staying) = (down.leaving.clone(), down.staying.clone());
         // y_j = x_j s_j of the scaling, and f / D: constants that the second operand carries.
@@ -148,23 +148,23 @@ impl<B: Backend> Product<B> {
             staying: std::mem::replace(&mut down.factors, ones(&staying)),
         };
         let backend = context.backend();
-        let back = match key.how.tensor {
+        let back = match kind.how.tensor {
             Tensor::Switched => None,
             Tensor::Original => {
-                let spec = ConvertSpec::new(ring, &p, q, &ones(&p), &ones(q), centred(key.how.extend))?;
+                let spec = ConvertSpec::new(ring, &p, q, &ones(&p), &ones(q), centred(kind.how.extend))?;
                 Some(backend.conversion(&p, q, &spec)?)
             }
         };
-        let routes = [
-            Route::plain(context, key, 0, (q, &p), None)?,
-            match key.how.tensor {
-                Tensor::Original => Route::plain(context, key, 1, (q, &p), Some(carried))?,
-                Tensor::Switched => Route::switched(context, key, (q, &p), &carried)?,
+        let expansions = [
+            Expansion::plain(context, kind, 0, (q, &p), None)?,
+            match kind.how.tensor {
+                Tensor::Original => Expansion::plain(context, kind, 1, (q, &p), Some(carried))?,
+                Tensor::Switched => Expansion::switched(context, kind, (q, &p), &carried)?,
             },
         ];
         let ScaleConstants { convert, .. } = down;
         let down = backend.conversion(&leaving, &spec.to, &convert)?;
-        Ok(Self { routes, down, back, q: q.clone(), p })
+        Ok(Self { expansions, down, back, q: q.clone(), p })
     }
 
     /// The sum of the tensor products on both bases. Coefficients; with `split` the first two components are left in
@@ -179,8 +179,8 @@ impl<B: Backend> Product<B> {
             let (accumulate, last) = (i > 0, i + 1 == pairs.len());
             let all = TensorMode { accumulate, finish: [last; 3] };
             let some = TensorMode { accumulate, finish: [last && split.is_none(), last && split.is_none(), last] };
-            let a = self.routes[0].expand(backend, a.inner().parts(), (&self.q, &self.p))?;
-            let b = self.routes[1].expand(backend, b.inner().parts(), (&self.q, &self.p))?;
+            let a = self.expansions[0].expand(backend, a.inner().parts(), (&self.q, &self.p))?;
+            let b = self.expansions[1].expand(backend, b.inner().parts(), (&self.q, &self.p))?;
             let of_q = [&a, &b].map(|x| x.q.each_ref().map(|limbs| &**limbs));
             let of_p = [&a, &b].map(|x| x.p.each_ref());
             tensor_rows(backend, 0..self.q.len(), of_q, &mut on_q, some)?;
@@ -242,34 +242,34 @@ fn convert<B: Backend>(
     Ok(backend.convert(conversion, View::new(from.buffer(), &src), ViewMut::new(to.buffer_mut(), &dst), mode)?)
 }
 
-impl<B: Backend> Route<B> {
+impl<B: Backend> Expansion<B> {
     /// Lowered where needed, then extended to P; `carried` is multiplied in for a scaling that Q leaves.
     fn plain(
         context: &Context<B>,
-        key: &Key,
+        kind: &Kind,
         operand: usize,
         (q, p): (&IndexSet, &IndexSet),
         carried: Option<Carried>,
     ) -> Result<Self> {
         let (backend, ring) = (context.backend(), context.params().rlwe().ring());
-        let mut extend = ConvertSpec::new(ring, q, p, &ones(q), &ones(p), key.how.extend)?;
+        let mut extend = ConvertSpec::new(ring, q, p, &ones(q), &ones(p), kind.how.extend)?;
         let mut factors = None;
         if let Some(carried) = carried {
             extend = extend.with_factors(ring, (q, &ones(q)), (p, &carried.staying))?;
             factors = Some(carried.leaving);
         }
-        let lower = lower(context, key, operand, q)?;
+        let lower = lower(context, kind, operand, q)?;
         Ok(Self { lower, to_p: backend.conversion(q, p, &extend)?, to_q: None, factors })
     }
 
     /// Switched to P, in one step or after lowering, then extended to Q; carries the factors of a scaling that P leaves.
-    fn switched(context: &Context<B>, key: &Key, (q, p): (&IndexSet, &IndexSet), carried: &Carried) -> Result<Self> {
+    fn switched(context: &Context<B>, kind: &Kind, (q, p): (&IndexSet, &IndexSet), carried: &Carried) -> Result<Self> {
         let (backend, ring) = (context.backend(), context.params().rlwe().ring());
-        let from = context.params().rlwe().level(key.from[1])?;
-        let (lower, from) = if key.how.merged { (None, from) } else { (lower(context, key, 1, q)?, q) };
-        let switch = switch_spec(key.how, from, p).constants(ring)?.convert;
+        let from = context.params().rlwe().level(kind.from[1])?;
+        let (lower, from) = if kind.how.merged { (None, from) } else { (lower(context, kind, 1, q)?, q) };
+        let switch = switch_spec(kind.how, from, p).constants(ring)?.convert;
         let switch = switch.with_factors(ring, (from, &ones(from)), (p, &carried.leaving))?;
-        let extend = ConvertSpec::new(ring, p, q, &ones(p), &ones(q), key.how.extend)?;
+        let extend = ConvertSpec::new(ring, p, q, &ones(p), &ones(q), kind.how.extend)?;
         let extend = extend.with_factors(ring, (p, &carried.leaving), (q, &carried.staying))?;
         let to_q = Some(backend.conversion(p, q, &extend)?);
         Ok(Self { lower, to_p: backend.conversion(from, p, &switch)?, to_q, factors: None })
@@ -312,12 +312,12 @@ impl<B: Backend> Route<B> {
 }
 
 /// The switch of an operand to the product's level, if it is above.
-fn lower<B: Backend>(context: &Context<B>, key: &Key, operand: usize, q: &IndexSet) -> Result<Option<Arc<Scale<B>>>> {
-    if key.from[operand] == key.level {
+fn lower<B: Backend>(context: &Context<B>, kind: &Kind, operand: usize, q: &IndexSet) -> Result<Option<Arc<Scale<B>>>> {
+    if kind.from[operand] == kind.level {
         return Ok(None);
     }
-    let from = context.params().rlwe().level(key.from[operand])?;
-    Ok(Some(context.rlwe().scale(switch_spec(key.how, from, q))?))
+    let from = context.params().rlwe().level(kind.from[operand])?;
+    Ok(Some(context.rlwe().scale(switch_spec(kind.how, from, q))?))
 }
 
 /// What a sum of products is computed with, and what it comes to.
@@ -364,7 +364,7 @@ fn setting<B: Backend>(
 ) -> Result<Setting<B>> {
     let second = next.second_base(context, level, how, pairs)?;
     let noise = level::product_noise(context, level, &second, how, pairs)?;
-    let constants = context.tables().products.get(context, &Key { from: sides(pairs), level, second, how })?;
+    let constants = context.tables().products.get(context, &Kind { from: sides(pairs), level, second, how })?;
     Ok(Setting { constants, noise })
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::domain::MixedPoly;
 use synchromesh_rlwe::key_switch::Output;
 use synchromesh_rlwe::ring::sampler::{Purpose, Seed};
-use synchromesh_rlwe::ring::{Backend, Error as RingError, IndexSet, Ntt, Poly, ViewMut};
+use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly, ViewMut};
 use synchromesh_rlwe::{Context, Operand, PreparedKey, Randomness, SecretKey, Source, SwitchKey, SwitchPlan, Switcher};
 
 use crate::error::{Error, Result};
@@ -48,14 +48,6 @@ pub struct OneSwitch<B: Backend> {
     operands: Vec<[MixedPoly<B>; 3]>,
     output: Output,
     op: Op,
-}
-
-fn ring(error: synchromesh_rlwe::ring::BackendError) -> Error {
-    synchromesh_rlwe::Error::from(RingError::from(error)).into()
-}
-
-fn rlwe(error: RingError) -> Error {
-    synchromesh_rlwe::Error::from(error).into()
 }
 
 impl<B: Backend> OneSwitch<B> {
@@ -140,14 +132,14 @@ impl<B: Backend> OneSwitch<B> {
 
 fn uniform<B: Backend>(context: &Context<B>, primes: &IndexSet, ntt: bool, digit: u32) -> Result<MixedPoly<B>> {
     let (backend, empty) = (context.backend(), IndexSet::empty());
-    let mut x: Poly<B, Ntt> = Poly::new(backend, primes).map_err(rlwe)?;
+    let mut x: Poly<B, Ntt> = Poly::new(backend, primes)?;
     let rows: Vec<usize> = (0..primes.len()).collect();
     let seed = Seed::from_bytes([7; 32]);
     let view = ViewMut::new(x.buffer_mut(), &rows);
-    backend.uniform(primes.as_slice(), &seed, Purpose::PublicRandomness, digit, view).map_err(ring)?;
+    backend.uniform(primes.as_slice(), &seed, Purpose::PublicRandomness, digit, view)?;
     if ntt {
-        return Ok(MixedPoly { coeff: Poly::new(backend, &empty).map_err(rlwe)?, ntt: x });
+        return Ok(MixedPoly { coeff: Poly::new(backend, &empty)?, ntt: x });
     }
-    let coeff = x.into_coeff(backend).map_err(rlwe)?;
-    Ok(MixedPoly { coeff, ntt: Poly::new(backend, &empty).map_err(rlwe)? })
+    let coeff = x.into_coeff(backend)?;
+    Ok(MixedPoly { coeff, ntt: Poly::new(backend, &empty)? })
 }

@@ -18,15 +18,15 @@ const DIGIT: u32 = 60;
 
 /// The secret from which a party's masks come. Wiped when dropped, never printed.
 #[derive(Clone)]
-pub(crate) struct FloodKey(Zeroizing<[u8; 32]>);
+pub(crate) struct MaskKey(Zeroizing<[u8; 32]>);
 
-impl std::fmt::Debug for FloodKey {
+impl std::fmt::Debug for MaskKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("FloodKey(secret)")
+        f.write_str("MaskKey(secret)")
     }
 }
 
-impl FloodKey {
+impl MaskKey {
     /// The key with these bytes.
     pub(crate) fn new(bytes: Zeroizing<[u8; 32]>) -> Self {
         Self(bytes)
@@ -123,7 +123,7 @@ mod tests {
         let ring = Arc::new(Ring::new(10, &primes).unwrap());
         let backend = Cpu::open(Arc::clone(&ring)).unwrap();
         let all: IndexSet = [0usize, 1].into_iter().collect();
-        let key = FloodKey::new(Zeroizing::new([7; 32]));
+        let key = MaskKey::new(Zeroizing::new([7; 32]));
         for bits in [1, 59, 60, 61, 240, 311] {
             let mask = key.mask(&[1; 32], &[2; 32], bits, 1024);
             let values = integers(&mask);
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn the_same_again_for_the_same_and_another_for_another() {
         let mask = |key: u8, session: u8, ciphertext: u8, bits| {
-            integers(&FloodKey::new(Zeroizing::new([key; 32])).mask(&[session; 32], &[ciphertext; 32], bits, 16))
+            integers(&MaskKey::new(Zeroizing::new([key; 32])).mask(&[session; 32], &[ciphertext; 32], bits, 16))
         };
         let first = mask(1, 1, 1, 200);
         assert_eq!(first, mask(1, 1, 1, 200));
