@@ -183,30 +183,40 @@ impl Cpu {
         self.for_each(items, self.ring.n() * batch, |(r, rows)| rows.into_iter().for_each(|row| kernel(r, row)));
     }
 
-    /// [`Stage::SumInto`], some KiB of a row at a time.
+    /// [`Stage::SumInto`], some KiB of a row at a time; permuted from a row that stays in the caches.
     fn sum_rows(
         &self,
         primes: &[usize],
         xs: &[View<'_, Self>],
         scalars: Option<&[u64]>,
+        g: usize,
         out: ViewMut<'_, Self>,
     ) -> Result<(), BackendError> {
         debug_assert_eq!(out.batch, 1);
+        let n = self.ring.n();
         let items: Vec<_> = self.rows_mut(out).into_iter().enumerate().collect();
-        self.for_each(items, self.ring.n() * xs.len(), |(r, row)| {
+        self.try_for_each(items, n * xs.len(), |(r, out)| {
             let kernels = &self.kernels[primes[r]];
             let scalar = scalars.map(|c| self.ring.modulus(primes[r]).scalar(c[r]));
+            let mut scratch = if g == 1 { None } else { Some(self.scratch(n)?) };
+            let row = scratch.as_mut().map_or(&mut *out, |scratch| &mut scratch.words_mut()[..n]);
             for (c, piece) in row.chunks_mut(CONVERT_CHUNK).enumerate() {
                 let at = c * CONVERT_CHUNK..c * CONVERT_CHUNK + piece.len();
-                for (i, x) in xs.iter().map(|x| &self.row(x, 0, r)[at.clone()]).enumerate() {
-                    if i == 0 { piece.copy_from_slice(x) } else { kernels.add_assign(piece, x) }
+                let mut xs = xs.iter().map(|x| &self.row(x, 0, r)[at.clone()]);
+                match (xs.next(), xs.next()) {
+                    (Some(x), Some(y)) => kernels.add_into(x, y, piece),
+                    (first, _) => first.into_iter().for_each(|x| piece.copy_from_slice(x)),
                 }
+                xs.for_each(|x| kernels.add_assign(piece, x));
                 if let Some(scalar) = &scalar {
                     kernels.mul_scalar_assign(piece, scalar);
                 }
             }
-        });
-        Ok(())
+            if let Some(scratch) = &scratch {
+                kernels.automorphism_into(&scratch.words()[..n], g as u32, out);
+            }
+            Ok(())
+        })
     }
 
     /// [`Stage::NttInverseInto`].
@@ -472,7 +482,7 @@ impl Backend for Cpu {
             Stage::GadgetProductOnto { gadget, keys, x } => self.products_onto(primes, (&gadget, keys), x),
             Stage::GadgetSums { gadget, keys, sums, g } => self.sums(primes, Some((&gadget, keys)), sums, g),
             Stage::SlotSums { sums, g } => self.sums(primes, None, sums, g),
-            Stage::SumInto { xs, scalars, out } => self.sum_rows(primes, &xs, scalars, out),
+            Stage::SumInto { xs, scalars, g, out } => self.sum_rows(primes, &xs, scalars, g, out),
             Stage::NttInverseInto { src, dst } => self.inverse_rows(primes, &src, dst),
             Stage::Tensor { a, b, out, mode } => self.tensor_rows(primes, a, b, out, mode),
             Stage::TransformDigits(_) => stage.apart(self, primes),

@@ -294,7 +294,7 @@ impl Observer for Book {
                 let each = slot_sums(sums);
                 whole(Operation::SlotSums, &|_| each)
             }
-            Stage::SumInto { xs, scalars, .. } => {
+            Stage::SumInto { xs, scalars, g: 1, .. } => {
                 let extra = u64::from(scalars.is_some());
                 whole(Operation::SumInto, &|_| Work { primes: 0, rows: 1, terms: xs.len() as u64, extra })
             }
@@ -306,7 +306,7 @@ impl Observer for Book {
                 let extra = mode.finish.iter().map(|&f| u64::from(f)).sum();
                 whole(Operation::Tensor, &|_| Work { primes: 1, rows: 4, terms: 4, extra })
             }
-            Stage::TransformDigits(_) | Stage::GadgetProductOnto { .. } => Handling::Apart,
+            Stage::TransformDigits(_) | Stage::GadgetProductOnto { .. } | Stage::SumInto { .. } => Handling::Apart,
         }
     }
 

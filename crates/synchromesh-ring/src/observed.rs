@@ -186,8 +186,8 @@ fn inner<'a, B: Backend, O: Observer>(stage: Stage<'a, Observed<B, O>>) -> Stage
             Stage::GadgetSums { gadget, keys, sums: sums.into_iter().map(sum).collect(), g }
         }
         Stage::SlotSums { sums, g } => Stage::SlotSums { sums: sums.into_iter().map(sum).collect(), g },
-        Stage::SumInto { xs, scalars, out } => {
-            Stage::SumInto { xs: xs.into_iter().map(view).collect(), scalars, out: view_mut(out) }
+        Stage::SumInto { xs, scalars, g, out } => {
+            Stage::SumInto { xs: xs.into_iter().map(view).collect(), scalars, g, out: view_mut(out) }
         }
         Stage::NttInverseInto { src, dst } => Stage::NttInverseInto { src: view(src), dst: view_mut(dst) },
         Stage::Tensor { a, b, out, mode } => {

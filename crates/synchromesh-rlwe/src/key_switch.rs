@@ -184,7 +184,7 @@ impl<B: Backend> Switcher<B> {
         let width = self.base.len();
         let mut buffer = backend.alloc(self.digits.len() * width).map_err(ring)?;
         let gathered;
-        let coefficients = if let Operand::Coeff(poly) = input {
+        let coefficients = if let Some(poly) = input.coeff().filter(|poly| poly.primes() == &self.active) {
             poly
         } else {
             gathered = self.gather_coefficients(context, input)?;

@@ -172,10 +172,9 @@ impl<B: Backend> KeySwitching<B> {
         }
         let switcher = Self::switcher(context, plan, ct.level(), ct.level())?;
         let key = keys.prepared(context, Source::Galois(g), plan)?;
-        let parts = switcher.switch(context, &ct.parts()[1], &key, [Some(&ct.parts()[0]), None], 1)?;
-        let parts = parts.iter().map(|p| Ok(p.automorphism(context.backend(), g)?)).collect::<Result<_, Error>>()?;
+        let parts = switcher.switch(context, &ct.parts()[1], &key, [Some(&ct.parts()[0]), None], g)?;
         let noise = ct.noise().moved().plus_switching(switcher.noise());
-        Ciphertext::new(context.params(), parts, ct.level(), ct.key(), noise)
+        Ciphertext::new(context.params(), Vec::from(parts), ct.level(), ct.key(), noise)
     }
 
     /// The ciphertexts of m(X^g) for each g, decomposing once (hoisting).

@@ -285,14 +285,14 @@ impl<B: Backend> SwitchKey<B> {
         let parts = own.iter().map(|&i| &self.b()[i]);
         let from = parts.clone().map(|p| p.primes().rows(primes)).collect::<Result<Vec<_>, _>>()?;
         let xs = parts.zip(&from).map(|(p, rows)| View::new(p.buffer(), rows)).collect();
-        let sum = Stage::SumInto { xs, scalars: factors, out: ViewMut::new(b, at) };
+        let sum = Stage::SumInto { xs, scalars: factors, g: 1, out: ViewMut::new(b, at) };
         backend.stage(primes.as_slice(), sum)?;
         let all: Vec<usize> = (0..primes.len()).collect();
         let seed = match self.uniform() {
             UniformHalves::Seed(seed) => seed,
             UniformHalves::Given(given) => {
                 let xs = own.iter().zip(&from).map(|(&i, rows)| View::new(given[i].buffer(), rows)).collect();
-                let sum = Stage::SumInto { xs, scalars: factors, out: ViewMut::new(a, at) };
+                let sum = Stage::SumInto { xs, scalars: factors, g: 1, out: ViewMut::new(a, at) };
                 return Ok(backend.stage(primes.as_slice(), sum)?);
             }
         };

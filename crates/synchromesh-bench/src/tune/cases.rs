@@ -333,7 +333,7 @@ fn sum<B: Backend>(m: usize, terms: usize, scaled: bool) -> Case<B> {
         let xs = rows.iter().map(|rows| View::new(&*x, rows)).collect();
         let scalars = vec![12_345; m];
         let (scalars, out) = (scaled.then_some(&scalars[..]), ViewMut::new(out, &at));
-        backend.stage(&primes, Stage::SumInto { xs, scalars, out })
+        backend.stage(&primes, Stage::SumInto { xs, scalars, g: 1, out })
     };
     let rows = [terms * m, m, 0, 0, 0, 0, 0, 0, 0];
     case(Operation::SumInto, work(0, m, terms * m, if scaled { m } else { 0 }), 0, rows, run)

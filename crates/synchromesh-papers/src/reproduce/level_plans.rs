@@ -53,7 +53,7 @@ fn sum_rate(context: &Context, key: &SwitchKey, plan: &SwitchPlan) -> Result<f64
         for (j, digit) in plan.digits.iter().enumerate() {
             let xs = digit.iter().map(|i| View::new(key.b()[i].buffer(), &all)).collect();
             let at: Vec<usize> = all.iter().map(|r| j * all.len() + r).collect();
-            backend.stage(&all, Stage::SumInto { xs, scalars: None, out: ViewMut::new(&mut to, &at) })?;
+            backend.stage(&all, Stage::SumInto { xs, scalars: None, g: 1, out: ViewMut::new(&mut to, &at) })?;
         }
         Ok(())
     })?;

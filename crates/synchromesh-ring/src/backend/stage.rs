@@ -97,12 +97,14 @@ pub enum Stage<'a, B: Backend> {
         /// The Galois element, odd and below 2N.
         g: usize,
     },
-    /// out = c (x_1 + x_2 + ..) for at least one x.
+    /// out(X) = c (x_1 + x_2 + ..)(X^g) for at least one x, in coefficients unless g = 1.
     SumInto {
         /// What is added.
         xs: Vec<View<'a, B>>,
         /// The residue of c modulo the prime of each limb; none: c = 1.
         scalars: Option<&'a [u64]>,
+        /// The Galois element, odd and below 2N.
+        g: usize,
         /// The sum.
         out: ViewMut<'a, B>,
     },
@@ -166,7 +168,14 @@ impl<B: Backend> Stage<'_, B> {
                 ys.iter().try_for_each(|y| backend.add_assign(primes, x.reborrow(), *y))?;
                 out.map_or(Ok(()), |out| backend.automorphism_ntt(g, x.as_view(), out))
             }),
-            Self::SumInto { xs, scalars, mut out } => {
+            Self::SumInto { xs, scalars, g, out } if g != 1 => {
+                let mut sum = backend.alloc(primes.len())?;
+                let rows: Vec<usize> = (0..primes.len()).collect();
+                let into = ViewMut::new(&mut sum, &rows);
+                backend.stage(primes, Stage::SumInto { xs, scalars, g: 1, out: into })?;
+                backend.automorphism_coeff(primes, g, View::new(&sum, &rows), out)
+            }
+            Self::SumInto { xs, scalars, mut out, .. } => {
                 for (i, x) in xs.into_iter().enumerate() {
                     match i {
                         0 => backend.copy(x, out.reborrow())?,

@@ -1,5 +1,6 @@
 //! The ledger: what a device is asked for, in the units its time is linear in, and nothing changed on the way.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use synchromesh_ring::backend::{DigitLimb, GadgetDigits, SlotSum, Stage};
@@ -8,6 +9,7 @@ use synchromesh_ring::prime::ntt_primes;
 use synchromesh_ring::rns::{ConvertSpec, Overflow};
 use synchromesh_ring::sampler::{Purpose, Seed};
 use synchromesh_ring::{Backend, ConvertMode, Cpu, Dry, IndexSet, Ledger, Ring, View, ViewMut};
+use synchromesh_testing::laws;
 
 /// Two narrow primes, then two wide ones.
 fn ring() -> Arc<Ring> {
@@ -94,4 +96,26 @@ fn a_dry_ledger_says_the_same_and_counts_live_bytes() {
     assert_eq!((real_peak, peak), (6 * 8 * 8192, 6 * 8 * 8192));
     assert_eq!(dry.take(), (Default::default(), 0));
     assert_eq!(Work::default().features(), [0; 4]);
+}
+
+#[test]
+fn every_stage_is_written_down_whole_or_by_its_parts() {
+    let ledger = Ledger::new(Cpu::open(ring()).unwrap());
+    laws::same_stages(&Cpu::open(ring()).unwrap(), &ledger);
+    let (entries, _) = ledger.take();
+    let operations: BTreeSet<Operation> = entries.keys().map(|(operation, _)| *operation).collect();
+    let whole = [
+        Operation::GadgetProduct,
+        Operation::GadgetProductCoeff,
+        Operation::GadgetSums,
+        Operation::SlotSums,
+        Operation::SumInto,
+        Operation::NttInverseInto,
+        Operation::Tensor,
+    ];
+    // Digits brought to slots, a product on top of slots, and a sum that is turned.
+    let parts =
+        [Operation::NttForward, Operation::NttInverse, Operation::Copy, Operation::Add, Operation::PermuteCoeff];
+    let expected = whole.into_iter().chain(parts).chain([Operation::Uniform]);
+    assert_eq!(operations, expected.collect());
 }

@@ -48,7 +48,10 @@ impl<B: Backend> Switcher<B> {
             if !rotated {
                 return split(context, out, coeff_primes, ntt_primes);
             }
-            let coeff = out.restrict(backend, coeff_primes)?.automorphism(backend, galois)?;
+            let (from, all) = (self.target.rows(coeff_primes)?, (0..coeff_primes.len()).collect::<Vec<_>>());
+            let mut coeff = Poly::new(backend, coeff_primes)?;
+            let (src, dst) = (View::new(out.buffer(), &from), ViewMut::new(coeff.buffer_mut(), &all));
+            backend.automorphism_coeff(coeff_primes.as_slice(), galois, src, dst).map_err(ring)?;
             Ok(MixedPoly { coeff, ntt: slots })
         };
         Ok([finish(out0, slots0)?, finish(out1, slots1)?])

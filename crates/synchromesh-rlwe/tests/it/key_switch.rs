@@ -145,6 +145,37 @@ fn hoisted_rotations_equal_single_ones_bit_for_bit() {
     }
 }
 
+/// The whole switch and its three stages, with one addend and with two, turned and not, give the same bits.
+fn whole_equals_stages<D: SwitchDomain>(f: &mut Fixture, plan: &SwitchPlan) {
+    let (backend, level) = (f.context.backend(), f.context.params().top_level());
+    let key = SwitchKey::generate(&f.context, &f.secret, Source::Square, None, plan, &mut f.randomness).unwrap();
+    let key = key.prepare(&f.context, plan).unwrap();
+    let all = f.context.params().q().clone();
+    let switcher = f.context.switcher(plan, &all, &all).unwrap();
+    let [x, a, b] = [1, 2, 3].map(|salt| D::from_coeff(backend, message(&f.context, level, salt).1).unwrap());
+    for (galois, second) in [(1, None), (1, Some(&b)), (3, None), (2047, Some(&b))] {
+        let whole = switcher.switch(&f.context, &x, &key, [Some(&a), second], galois).unwrap();
+        let digits = switcher.decompose(&f.context, D::operand(&x)).unwrap();
+        let sum = switcher.gadget_product(&f.context, digits, &key, None).unwrap();
+        let addends = [Some(D::operand(&a)), second.map(D::operand)];
+        let output = Output { ntt: D::ntt_primes(&all), galois };
+        let stages = switcher.mod_down(&f.context, sum, addends, &output).unwrap();
+        for (whole, stage) in whole.iter().zip(stages) {
+            assert!(whole.to_words(backend).unwrap() == D::take(stage).to_words(backend).unwrap(), "galois {galois}");
+        }
+    }
+}
+
+#[test]
+fn the_whole_switch_gives_the_bits_of_its_stages_in_both_domains() {
+    let mut f = fixture(literal(10, &[50, 45, 60, 50], &[61, 60], "65537"), 9);
+    let plan = SwitchPlan::hybrid(f.context.params(), 2).unwrap();
+    for plan in [plan.clone(), plan.unfolded()] {
+        whole_equals_stages::<Coeff>(&mut f, &plan);
+        whole_equals_stages::<Ntt>(&mut f, &plan);
+    }
+}
+
 #[test]
 fn rekeying_moves_a_ciphertext_to_another_secret_key() {
     let mut f = fixture(literal(10, &[50, 40, 50], &[50, 50], "2"), 6);

@@ -123,7 +123,8 @@ impl<B: Backend> Bench<'_, B> {
         }
     }
 
-    /// Sums of slots in place and turned, sums of rows with a constant and without, and coefficients put elsewhere.
+    /// Sums of slots in place and turned, sums of rows with a constant and without, turned and not, coefficients put
+    /// elsewhere.
     fn sums(&mut self) {
         let rows = self.primes.clone();
         let (slots, other) = (self.random(1), self.random(1));
@@ -134,10 +135,10 @@ impl<B: Backend> Bench<'_, B> {
             self.note(name, 1, if g == 1 { &x } else { &turned });
         }
         let constant: Vec<u64> = self.backend.ring().moduli().iter().map(|modulus| modulus.value() - 2).collect();
-        for scalars in [None, Some(&constant[..])] {
+        for (scalars, g) in [(None, 1), (Some(&constant[..]), 1), (Some(&constant[..]), 5), (None, 5)] {
             let mut out = self.random(1);
             let xs = vec![addend, View::new(&other, &rows), addend];
-            let name = self.run(Stage::SumInto { xs, scalars, out: ViewMut::new(&mut out, &rows) });
+            let name = self.run(Stage::SumInto { xs, scalars, g, out: ViewMut::new(&mut out, &rows) });
             self.note(name, 1, &[out]);
         }
         let mut out = self.random(1);

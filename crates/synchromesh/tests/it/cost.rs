@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use crate::machine::transforms_only;
-use synchromesh::cost::{Candidate, IndexMap, OneSwitch, Shape, candidates, predict};
+use synchromesh::cost::{Candidate, IndexMap, OneSwitch, Op, Shape, candidates, predict, recorder};
+use synchromesh::rlwe::operations::KeySwitching;
+use synchromesh::rlwe::ring::ledger::Entries;
 use synchromesh::rlwe::ring::prime::ntt_primes_excluding;
-use synchromesh::rlwe::ring::{Coeff, Counting, Cpu, Dry, IndexSet, Poly};
+use synchromesh::rlwe::ring::{Coeff, Counting, Cpu, Dry, IndexSet, Ntt, Poly};
 use synchromesh::rlwe::{
-    Context, EvaluationKeys, LevelPlans, Params, ParamsLiteral, Randomness, SecretKey, Security, Source, SwitchPlan,
+    Ciphertext, Context, EvaluationKeys, LevelPlans, Noise, Params, ParamsLiteral, Randomness, SecretKey, Security,
+    Source, SwitchDomain, SwitchPlan,
 };
 
 fn params(q: &[u32], p: &[u32]) -> Params {
@@ -56,6 +59,52 @@ fn predictions_price_exactly_the_transforms_that_are_counted() {
                 let (done, counts) = context.backend().measure(|| switch.run());
                 done.unwrap();
                 assert!((1e6 * seconds - counts.ntt as f64).abs() < 1e-6, "{seconds} {counts:?}");
+            }
+        }
+    }
+}
+
+/// What a rotation and a relinearisation ask a device for, as users call them and as they are timed and priced.
+fn asked<D: SwitchDomain>(params: &Params, plan: &SwitchPlan, op: Op) -> [Entries; 2] {
+    let context = Context::with_backend(params.clone(), recorder(params));
+    let active = params.q().clone();
+    let (input_ntt, output_ntt) = (D::NTT, D::NTT);
+    let shape = Shape { op, input_ntt, output_ntt, batch: 1 };
+    let switch = OneSwitch::new(&context, plan, [&active, &active], shape).unwrap();
+    let mut randomness = Randomness::insecure_from_number(1);
+    let secret = SecretKey::generate(&context, &mut randomness).unwrap();
+    let sources = [Source::Galois(3), Source::Square];
+    let keys = EvaluationKeys::generate(&context, &secret, sources, plan, &mut randomness).unwrap();
+    let switching = KeySwitching::new(Arc::new(keys), plan.clone());
+    let poly = || Poly::<_, D>::new(context.backend(), &active).unwrap();
+    let components = if op == Op::Rotate { 2 } else { 3 };
+    let parts = (0..components).map(|_| poly()).collect();
+    let ct = Ciphertext::new(params, parts, params.top_level(), secret.id(), Noise::ZERO).unwrap();
+    let call = || match op {
+        Op::Rotate => switching.automorphism(&context, &ct, 3).unwrap(),
+        Op::Relin => switching.relinearize(&context, &ct).unwrap(),
+    };
+    // Keys are prepared when they are first used.
+    drop(call());
+    context.backend().take();
+    drop(call());
+    let (users, _) = context.backend().take();
+    switch.run().unwrap();
+    [users, context.backend().take().0]
+}
+
+#[test]
+fn what_users_call_is_what_is_timed() {
+    for (q, p, omega) in [(vec![45; 6], vec![50; 3], 2), (vec![45, 55, 40], vec![60], 3)] {
+        let params = params(&q, &p);
+        let plan = SwitchPlan::hybrid(&params, omega).unwrap();
+        for plan in [plan.clone(), plan.unfolded()] {
+            for op in [Op::Rotate, Op::Relin] {
+                for [users, timed] in [asked::<Coeff>(&params, &plan, op), asked::<Ntt>(&params, &plan, op)] {
+                    let work = |e: &Entries| e.iter().map(|(k, tally)| (*k, tally.work)).collect::<Vec<_>>();
+                    assert_eq!(work(&users), work(&timed), "{op:?} by {plan:?}");
+                    assert!(!users.is_empty());
+                }
             }
         }
     }
@@ -117,7 +166,7 @@ fn rotation_errors(params: &Params, plans: &LevelPlans, levels: &[usize]) -> Vec
     let secret = SecretKey::generate(&context, &mut randomness).unwrap();
     let any = plans.at(levels[0]);
     let keys = EvaluationKeys::generate(&context, &secret, [Source::Galois(3)], any, &mut randomness).unwrap();
-    let switching = synchromesh::rlwe::operations::KeySwitching::new(keys.into(), plans.clone());
+    let switching = KeySwitching::new(keys.into(), plans.clone());
     let context = &context;
     levels.iter().map(|&level| rotation_error(context, &secret, &switching, &mut randomness, level)).collect()
 }
@@ -125,7 +174,7 @@ fn rotation_errors(params: &Params, plans: &LevelPlans, levels: &[usize]) -> Vec
 fn rotation_error(
     context: &Arc<Context<Cpu>>,
     secret: &SecretKey<Cpu>,
-    switching: &synchromesh::rlwe::operations::KeySwitching<Cpu>,
+    switching: &KeySwitching<Cpu>,
     randomness: &mut Randomness,
     level: usize,
 ) -> f64 {
