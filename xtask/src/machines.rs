@@ -47,7 +47,7 @@ const AARCH64: Machine = Machine {
     isas: &["neon", "scalar"],
     runs: &[
         ("test -p synchromesh-ring --lib --tests", ""),
-        ("test -p synchromesh-testing -p synchromesh-rlwe --lib --tests", ""),
+        ("test --no-fail-fast -p synchromesh-testing -p synchromesh-rlwe --lib --tests", ""),
         ("run -p synchromesh-harden --no-default-features", "known"),
     ],
 };
