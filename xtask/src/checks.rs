@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use crate::steps::{Invocation, Step, run_all};
-use crate::{layers, machine, package, python, tidy, workspace};
+use crate::{layers, machine, machines, package, python, tidy, workspace};
 
 /// The variable that lowers the instruction set.
 pub(crate) const ISA: &str = "SYNCHROMESH_ISA";
@@ -41,6 +41,9 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     let root = workspace::root()?;
     let metadata = workspace::metadata(&root)?;
     let mut steps = steps(&metadata, fast);
+    if !fast {
+        steps.extend(machines::ring_steps(&root));
+    }
     steps.extend(python::test_steps(&root));
     Ok(run_all(&root, &steps).tally.exit_code())
 }

@@ -25,9 +25,10 @@ struct Machine {
     tools: &'static [Tool],
     /// Variables of cargo; `{root}` is the workspace.
     variables: &'static [(&'static str, &'static str)],
-    /// What is run on each of its instruction sets.
+    /// Its instruction sets, the best first.
     isas: &'static [&'static str],
-    /// The cargo command, and what the programs are given.
+    /// What is run on each: the cargo command, and what the programs are given. The ring's tests, which are quick and
+    /// choose instruction sets themselves, come first.
     runs: &'static [(&'static str, &'static str)],
 }
 
@@ -45,7 +46,8 @@ const AARCH64: Machine = Machine {
     ],
     isas: &["neon", "scalar"],
     runs: &[
-        ("test -p synchromesh-ring -p synchromesh-testing -p synchromesh-rlwe --lib --tests", ""),
+        ("test -p synchromesh-ring --lib --tests", ""),
+        ("test --no-fail-fast -p synchromesh-testing -p synchromesh-rlwe --lib --tests", ""),
         ("run -p synchromesh-harden --no-default-features", "known"),
     ],
 };
@@ -66,8 +68,17 @@ const WASM: Machine = Machine {
 
 const MACHINES: [&Machine; 2] = [&AARCH64, &WASM];
 
-/// Where the crates are compiled and not run.
-const CHECKED: [&str; 3] = ["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "wasm32-unknown-unknown"];
+/// Where the crates are compiled and not run: the target, what is compiled, and what its C code takes.
+const CHECKED: [(&str, &str, &[Tool]); 3] = [
+    (
+        "x86_64-pc-windows-gnu",
+        "-p synchromesh-ring -p synchromesh-rlwe -p synchromesh -p synchromesh-triples -p synchromesh-cli",
+        &[Tool { program: "x86_64-w64-mingw32-gcc", packages: "gcc-mingw-w64-x86-64" }],
+    ),
+    // There is no compiler of C for it here: BLAKE3 in Rust, and nothing with TLS.
+    ("aarch64-apple-darwin", "-p synchromesh-ring -p synchromesh-rlwe -p synchromesh --features blake3/pure", &[]),
+    ("wasm32-unknown-unknown", "-p synchromesh-ring -p synchromesh-rlwe -p synchromesh", &[]),
+];
 
 /// The npm package, and where its parts are made.
 const JS: &str = "crates/synchromesh-js";
@@ -90,26 +101,35 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
         steps.extend(npm_package(&root));
     }
     if wanted("check") {
-        steps.extend(CHECKED.iter().map(|target| check(target)));
+        steps.extend(CHECKED.map(|(target, packages, tools)| check(target, packages, tools)));
     }
     Ok(run_all(&root, &steps).tally.exit_code())
+}
+
+/// The ring's tests on other machines, for `cargo xtask test`: skipped, and counted as that, where tools are missing.
+pub(crate) fn ring_steps(root: &Path) -> Vec<Step> {
+    let step = |machine: &&Machine| {
+        let lacking = lacking(machine.target, machine.tools);
+        machine.step(root, machine.isas[0], machine.runs[0], lacking.as_deref())
+    };
+    MACHINES.iter().map(step).collect()
 }
 
 impl Machine {
     /// Its runs on each instruction set; skipped, with the packages to install, where something is missing.
     fn steps(&self, root: &Path) -> Vec<Step> {
         let lacking = lacking(self.target, self.tools);
-        let mut steps = Vec::new();
-        for isa in self.isas {
-            for (command, given) in self.runs {
-                let name = format!("{}, isa {isa}: {command} {given}", self.part);
-                steps.push(match &lacking {
-                    Some(why) => Step::skip(name, why),
-                    None => Step::run(name, self.invocation(root, isa, (command, given))),
-                });
-            }
+        let each = |isa| self.runs.iter().map(move |run| (isa, *run));
+        let runs = self.isas.iter().flat_map(|isa| each(*isa));
+        runs.map(|(isa, run)| self.step(root, isa, run, lacking.as_deref())).collect()
+    }
+
+    fn step(&self, root: &Path, isa: &str, run: (&str, &str), lacking: Option<&str>) -> Step {
+        let name = format!("{}, isa {isa}: {} {}", self.part, run.0, run.1).trim_end().to_owned();
+        match lacking {
+            Some(why) => Step::skip(name, why),
+            None => Step::run(name, self.invocation(root, isa, run)),
         }
-        steps
     }
 
     fn invocation(&self, root: &Path, isa: &str, (command, given): (&str, &str)) -> Invocation {
@@ -146,17 +166,15 @@ fn npm_package(root: &Path) -> Vec<Step> {
     runs.into_iter().map(step).collect()
 }
 
-/// A step that compiles the libraries for a target and runs nothing.
-fn check(target: &str) -> Step {
-    // The portable form of BLAKE3 in Rust: its others are in C and assembly, for which this machine has no compiler.
-    let mut command = "check --quiet -p synchromesh-ring -p synchromesh-rlwe -p synchromesh".to_owned();
-    if !target.starts_with("wasm") {
-        command.push_str(" --features blake3/pure");
-    }
+/// A step that compiles packages for a target and runs nothing.
+fn check(target: &str, packages: &str, tools: &[Tool]) -> Step {
     let name = format!("compiled for {target}");
-    match lacking(target, &[]) {
+    match lacking(target, tools) {
         Some(why) => Step::skip(name, why),
-        None => Step::run(name, Invocation::cargo(&format!("{command} --target {target} --target-dir target/check"))),
+        None => Step::run(
+            name,
+            Invocation::cargo(&format!("check --quiet {packages} --target {target} --target-dir target/check")),
+        ),
     }
 }
 

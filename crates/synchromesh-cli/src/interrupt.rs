@@ -2,8 +2,6 @@
 
 use crate::error::Error;
 use crate::output::finish;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::io::Read;
 use std::process::{Child, ChildStdout, Command, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,7 +57,10 @@ impl Children {
     ///
     /// # Errors
     /// [`Error::Io`] if the system takes no handler.
+    #[cfg(unix)]
     pub fn end_with_signals(&self, json: bool) -> Result<(), Error> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        use signal_hook::iterator::Signals;
         let failed = |source| Error::Io { path: "signals".into(), source };
         let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(failed)?;
         let children = self.clone();
@@ -73,6 +74,17 @@ impl Children {
             }
         };
         std::thread::Builder::new().name("signals".into()).spawn(watch).map_err(failed)?;
+        Ok(())
+    }
+}
+
+#[cfg(not(unix))]
+impl Children {
+    /// Does nothing: where there are no signals, the console ends these processes and this one.
+    ///
+    /// # Errors
+    /// None.
+    pub fn end_with_signals(&self, _json: bool) -> Result<(), Error> {
         Ok(())
     }
 }

@@ -26,11 +26,11 @@ use self::search::Found;
 pub use self::switches::LevelSwitch;
 pub use self::trace::Node;
 use self::trace::Traced;
-pub use crate::scheme_name::SchemeName;
 use crate::cost::Profile;
 use crate::error::{Error, Result};
 pub use crate::error::{Limit, Nearest};
 use crate::rotations::Routes;
+pub use crate::scheme_name::SchemeName;
 use crate::{bfv, bgv, ckks};
 
 /// The format name in a plan file.
