@@ -46,7 +46,7 @@ fn prime_from(least: u64, log_n: u32) -> Result<u64, Error> {
 }
 
 /// Encrypts, switches down to a last prime where a coefficient comes out wrong with probability 2^-`log2_rate` by
-/// `sigma_estimate`, and counts, until `expected` wrong ones are expected.
+/// the average case, and counts, until `expected` wrong ones are expected.
 ///
 /// # Errors
 /// When no such prime exists or the device fails.

@@ -4,6 +4,7 @@ use synchromesh::ckks::embedding::Embedding;
 use synchromesh::exact::{Ciphertext, Plaintext};
 use synchromesh_rlwe::SecretKey;
 use synchromesh_rlwe::codec::{Attached, Trust};
+use synchromesh_rlwe::noise::Estimates;
 
 use super::{Measured, Setup, T, Table, Values, add, enter, mul, rotate, swap, zip};
 use crate::Error;
@@ -34,7 +35,12 @@ pub(super) fn operands<S: Measured>(setup: &mut Setup<S>, table: &mut Table) -> 
         None,
     )?;
     let read = synchromesh_rlwe::Ciphertext::from_bytes(setup.context.rlwe(), &file, None, Trust::Certificate)?;
-    let read = Ciphertext::from_parts(setup.context.params(), read.ciphertext, y.header().clone())?;
+    // A file has a certificate and no estimates: as much error as it certifies.
+    let noise = read.ciphertext.noise();
+    let (sigma, rest) = (noise.certificate.sigma, noise.certificate.remainder);
+    let estimates = Estimates::gaussian(sigma).plus(&Estimates::uniform(rest));
+    let read = read.ciphertext.assume_noise(noise.with_estimates(Some(estimates)));
+    let read = Ciphertext::from_parts(setup.context.params(), read, y.header().clone())?;
     enter(setup, table, ("x times y from a file", false, 1), &e.mul(&x, &read)?, &mul(&a, &b))
 }
 
