@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::exact::{self, Operand, Scheme};
 pub use crate::exact::{Integers, ParamsLiteral, Plaintext, PrimeLists, Rotations};
 use crate::plain_modulus::PlainModulus;
-use crate::plan::SchemeName;
+use crate::scheme_name::SchemeName;
 
 /// The scheme, for code that is generic over BFV and BGV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

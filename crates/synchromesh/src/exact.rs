@@ -47,7 +47,7 @@ pub(crate) use recompose::{FixedPoint, Recompose, Weights, fixed_point_margin};
 use crate::batch::PlainPoly;
 use crate::error::Result;
 use crate::plain_modulus::PlainModulus;
-use crate::plan::SchemeName;
+use crate::scheme_name::SchemeName;
 
 /// A header, and terms of a sum at one level, each with the unit mod t that brings it to that header.
 pub type Equalised<'a, S, B> = (<S as Scheme>::Header, Vec<(Operand<'a, S, B>, BigUint)>);

@@ -14,6 +14,7 @@ pub mod plain_modulus;
 pub mod plan;
 pub mod rotations;
 pub mod scheme;
+mod scheme_name;
 pub mod session;
 
 pub use error::{Error, Result};

@@ -31,6 +31,7 @@ use self::trace::Traced;
 use crate::cost::Profile;
 use crate::error::{Error, Result};
 use crate::rotations::Routes;
+pub use crate::scheme_name::SchemeName;
 use crate::{bfv, bgv, ckks};
 
 /// The format name in a plan file.
@@ -50,30 +51,6 @@ const MOST_ROTATION: u64 = 1 << 20;
 
 /// Most nodes of a circuit that a plan lists.
 pub const MOST_NODES: usize = 4096;
-
-/// Which scheme a plan is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SchemeName {
-    /// Exact, message in the high bits.
-    Bfv,
-    /// Exact, message in the low bits.
-    Bgv,
-    /// Approximate, real or complex slots.
-    Ckks,
-}
-
-impl SchemeName {
-    /// "bfv", "bgv" or "ckks".
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bfv => "bfv",
-            Self::Bgv => "bgv",
-            Self::Ckks => "ckks",
-        }
-    }
-}
 
 /// What shall be computed: `depth` multiplications after one another, each operand a sum of `additions` + 1
 /// ciphertexts, one of them rotated when there are rotations, and such a sum at the end.
