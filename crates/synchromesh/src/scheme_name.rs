@@ -1,8 +1,8 @@
-//! The names of the three schemes, as files and reports have them.
+//! The names of the three schemes.
 
 use serde::{Deserialize, Serialize};
 
-/// Which scheme parameters, plans and files are for.
+/// Which scheme a plan, a session or an evaluator is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SchemeName {
