@@ -125,7 +125,7 @@ mod tests {
             |case: &str, op: &str, ratio: Value| json!({"case": case, "op": op, "peer": "lattigo", "ratio": ratio});
         let table = json!({"rows": [
             row("bfv, N 2^14", "mul", json!(0.25)),
-            row("bfv, N 2^14", "add", json!(0.5)),
+            row("bfv, N 2^14", "encrypt", json!(0.5)),
             row("bfv, N 2^14", "rotate", Value::Null),
         ]});
         let bars = bars(&table);
