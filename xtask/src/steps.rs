@@ -50,12 +50,20 @@ impl Invocation {
     pub(crate) fn command(&self, dir: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.args).current_dir(dir);
+        of_this_package().for_each(|name| drop(command.env_remove(name)));
         command.envs(self.set.iter().map(|(key, value)| (key, value)));
         for key in &self.unset {
             command.env_remove(key);
         }
         command
     }
+}
+
+/// What cargo told this program of its own package. Build scripts of others look at the same variables, and would run again,
+/// and all that stands on them be compiled again, whenever cargo is called from here and by hand in turn.
+fn of_this_package() -> impl Iterator<Item = String> {
+    let own = |name: &String| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(own)
 }
 
 impl fmt::Display for Invocation {

@@ -1,6 +1,6 @@
 //! What tells BFV, BGV and CKKS apart, behind one trait, for code that is written once for the three.
 //!
-//! Operations of ciphertexts are [`circuits::Arithmetic`](crate::circuits::Arithmetic), which the three evaluators
+//! Operations of ciphertexts are [`circuits::Arithmetic`], which the three evaluators
 //! implement; a [`Scheme`] says how one comes from a plan to an evaluator, and how numbers enter and leave ciphertexts.
 //! [`Values`] are the numbers of any scheme, [`Operation`] is what is computed with them as data. A
 //! [`Session`](crate::session::Session) is a scheme at a plan on a device.
