@@ -50,7 +50,9 @@ impl Invocation {
     pub(crate) fn command(&self, dir: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.args).current_dir(dir);
-        of_this_package().for_each(|name| drop(command.env_remove(name)));
+        for name in of_this_package() {
+            command.env_remove(name);
+        }
         command.envs(self.set.iter().map(|(key, value)| (key, value)));
         for key in &self.unset {
             command.env_remove(key);
