@@ -57,7 +57,7 @@ impl Fault {
             Self::Bundle(error) => error.remedy(),
             Self::Unproven(Unproven::NotAuthentic) => Unproven::NotAuthentic.remedy().to_owned(),
             Self::Unproven(_) => {
-                "give the context the envelope key of these keys: context.useEnvelope(key); or, to take \
+                "give the context the envelope key of these keys: context.readEnvelopeKey(file); or, to take \
                  the maker's word at your own risk, pass trustCertificate = true"
                     .to_owned()
             }
