@@ -12,6 +12,7 @@ mod layers;
 mod machine;
 mod machines;
 mod package;
+mod programs;
 mod python;
 mod races;
 mod steps;

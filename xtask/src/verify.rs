@@ -1,4 +1,4 @@
-//! `cargo xtask verify`: the long tests, in release mode, with a record of the machine and the date.
+//! `cargo xtask verify`: the long tests, in release mode but those of triples, with a record of the machine and the date.
 
 use std::fs;
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::checks::{ISA, sensitive};
+use crate::programs::Programs;
 use crate::steps::{Invocation, Step, run_all};
 use crate::{digests, machine, workspace};
 
@@ -102,7 +103,7 @@ impl Part {
             Self::Plans => {
                 vec![program("random circuits at their plans", &format!("plan_suite -- docs/planner 1000{cases}"))]
             }
-            Self::Triples => adversary(root),
+            Self::Triples => adversary(root)?,
         })
     }
 }
@@ -129,23 +130,26 @@ fn tests(root: &Path) -> Result<Vec<Step>> {
 /// What became of parties that cheat: a line for each deed.
 const ADVERSARY: &str = "docs/triples-adversary.csv";
 
+/// All tests, with debug assertions, as `cargo xtask test` has them.
+const CHECKED: &str = "test --quiet --workspace --exclude synchromesh-py --lib --bins --tests --no-run";
+
 /// Parties that cheat, fall silent or are killed while triples and keys are made: hundreds of runs.
-fn adversary(root: &Path) -> Vec<Step> {
-    let tests = |name: &str, of: &str| {
-        let all = format!("test --release {of} -- --include-ignored --nocapture --test-threads 2");
-        let record = root.join(ADVERSARY).display().to_string();
-        Step::run(name.to_owned(), Invocation::cargo(&all).env("SYNCHROMESH_RECORD", &record))
+///
+/// # Errors
+/// When the tests do not compile.
+fn adversary(root: &Path) -> Result<Vec<Step>> {
+    let programs = Programs::build(root, &Invocation::cargo(CHECKED))?;
+    let record = root.join(ADVERSARY).display().to_string();
+    let tests = |name: &str, program: &str, of: &str| -> Result<Step> {
+        let all = programs.start(program, &format!("{of} --include-ignored --nocapture --test-threads 2"))?;
+        Ok(Step::run(name.to_owned(), all.env("SYNCHROMESH_RECORD", &record)))
     };
-    vec![
+    Ok(vec![
         Step::check("a new record", begin_adversary, "cargo xtask verify triples"),
-        Step::run(
-            "the command that parties run".to_owned(),
-            Invocation::cargo("build --release --quiet --package synchromesh-cli"),
-        ),
-        tests("a cheater at every frame", "-p synchromesh-triples --lib generation"),
-        tests("the online phase", "-p synchromesh-triples --test it online"),
-        tests("processes that are killed, and files of 128 x 128 x 128", "-p synchromesh-cli --test it triples"),
-    ]
+        tests("a cheater at every frame", "synchromesh-triples/synchromesh_triples", "generation")?,
+        tests("the online phase", "synchromesh-triples/it", "online")?,
+        tests("processes that are killed, and files of 128 x 128 x 128", "synchromesh-cli/it", "triples")?,
+    ])
 }
 
 fn begin_adversary(root: &Path) -> Result<String> {

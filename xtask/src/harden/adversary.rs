@@ -1,13 +1,12 @@
 //! The search for errors above their certificates, in all three schemes side by side.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use super::programs::Built;
 use super::{Counts, Scale};
-use crate::workspace;
 
 /// What a scheme's line of counts begins with.
 const MARK: &str = "counts: ";
@@ -21,23 +20,10 @@ const SCHEMES: usize = 3;
 /// When the search cannot be run, or fails without a finding.
 pub(super) fn check(root: &Path, scale: Scale) -> Result<Counts> {
     let seconds = if scale == Scale::Full { "3600" } else { "60" };
-    let output = Command::new(workspace::cargo())
-        .args([
-            "test",
-            "--quiet",
-            "--release",
-            "-p",
-            "synchromesh",
-            "--test",
-            "harden",
-            "adversary",
-            "--",
-            "--nocapture",
-        ])
-        .env("SYNCHROMESH_ADVERSARY_SECONDS", seconds)
-        .current_dir(root)
-        .output()
-        .context("cannot run the search")?;
+    let search = Built::Checked
+        .start("synchromesh/harden", "adversary --nocapture")?
+        .env("SYNCHROMESH_ADVERSARY_SECONDS", seconds);
+    let output = search.command(root).output().context("cannot run the search")?;
     let text = String::from_utf8_lossy(&output.stdout);
     print!("{text}");
     eprint!("{}", String::from_utf8_lossy(&output.stderr));

@@ -10,7 +10,7 @@ pub(super) mod timing;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{Counts, Scale};
@@ -41,18 +41,6 @@ fn output(root: &Path, invocation: &Invocation) -> Result<(bool, String)> {
         .output()
         .with_context(|| format!("cannot start `{invocation}`"))?;
     Ok((out.status.success(), String::from_utf8_lossy(&out.stdout).into_owned()))
-}
-
-/// Builds with cargo and returns the path of the test program or example called `target`.
-fn built(root: &Path, build: &Invocation, target: &str) -> Result<String> {
-    let build = build.clone().args(&["--message-format".into(), "json-render-diagnostics".into()]);
-    let (built, text) = output(root, &build)?;
-    ensure!(built, "`{build}` failed");
-    text.lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == target)
-        .find_map(|message| message["executable"].as_str().map(str::to_owned))
-        .with_context(|| format!("`{build}` made no program {target}"))
 }
 
 /// What libtest says at the end: tests passed and failed.

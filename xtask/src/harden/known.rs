@@ -5,12 +5,12 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::Value;
 
+use super::programs::Built;
 use super::{Counts, Scale, counts_of};
 use crate::checks::ISA;
-use crate::steps::Invocation;
 use crate::{digests, machine};
 
-const PROGRAM: &str = "run --quiet -p synchromesh-harden --no-default-features --";
+const PROGRAM: &str = "synchromesh-harden/synchromesh-harden";
 
 /// Digests of keys, ciphertexts and files on each instruction set, the corpus, and in full the demo's digests.
 ///
@@ -20,12 +20,12 @@ pub(super) fn check(root: &Path, scale: Scale) -> Result<Counts> {
     let mut counts = Counts::new();
     let (mut findings, mut isas) = (0, Vec::new());
     for (isa, _) in machine::isas().into_iter().filter(|(_, here)| *here) {
-        let found = counts_of(root, &Invocation::cargo(&format!("{PROGRAM} known")).env(ISA, isa))?;
+        let found = counts_of(root, &Built::Checked.start(PROGRAM, "known")?.env(ISA, isa))?;
         findings += found.get("findings").and_then(Value::as_u64).unwrap_or(0);
         counts.extend(found.into_iter().filter(|(name, _)| name == "digests"));
         isas.push(isa);
     }
-    let corpus = counts_of(root, &Invocation::cargo(&format!("{PROGRAM} corpus")))?;
+    let corpus = counts_of(root, &Built::Checked.start(PROGRAM, "corpus")?)?;
     findings += corpus.get("findings").and_then(Value::as_u64).unwrap_or(0);
     counts.extend(corpus.into_iter().filter(|(name, _)| name == "versions" || name == "files"));
     if scale == Scale::Full {

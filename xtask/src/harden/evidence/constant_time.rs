@@ -5,11 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{Counts, Scale, built, counts, skipped, tally, works};
+use super::{Counts, Scale, counts, skipped, tally, works};
+use crate::harden::programs::Built;
 use crate::steps::Invocation;
-
-/// In release mode, without assertions, which branch on what they assert.
-const BUILD: &str = "test --release --quiet --package synchromesh-triples --features memcheck --lib --no-run";
 
 /// Instruction sets that Valgrind knows.
 const ISAS: [&str; 2] = ["scalar", "avx2"];
@@ -26,7 +24,7 @@ pub(in crate::harden) fn run(root: &Path, _scale: Scale) -> Result<Counts> {
     if !works("valgrind", "--version") {
         return Ok(skipped("no valgrind on PATH"));
     }
-    let program = built(root, &Invocation::cargo(BUILD), "synchromesh_triples")?;
+    let program = Built::Released.path("synchromesh-triples/synchromesh_triples")?;
     let (mut operations, mut findings, mut planted) = (0, 0, 0);
     for isa in ISAS {
         let watch = |tests: &str| -> Result<(u64, u64, String)> {

@@ -5,12 +5,13 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::{Counts, Scale, built, counts, output, skipped};
+use super::{Counts, Scale, counts, output, skipped};
 use crate::compare::programs::{build_lattigo, python_environment};
+use crate::harden::programs::Built;
 use crate::steps::Invocation;
 use crate::workspace;
 
-const PROGRAM: &str = "differential";
+const PROGRAM: &str = "synchromesh-bench/differential";
 
 /// What a peer may add to the certified bound of a CKKS value, of scales of 40 bits and more and values of at most 32.
 const PEER_ERROR: f64 = 1e-4;
@@ -36,8 +37,7 @@ pub(in crate::harden) fn run(root: &Path, scale: Scale) -> Result<Counts> {
     if absent.len() == peers.len() {
         return Ok(skipped(&absent.join("; ")));
     }
-    let build = Invocation::cargo("build --quiet --package synchromesh-bench --example differential");
-    let ours = built(root, &build, PROGRAM)?;
+    let ours = Built::Checked.path(PROGRAM)?;
     let folder = workspace::target(root).join("differential");
     std::fs::create_dir_all(&folder)?;
     let (mut circuits, mut compared, mut mismatches, mut lacking) = (0, [0u64; 3], Vec::new(), 0u64);

@@ -5,17 +5,15 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{Counts, Scale, built, counts, output};
-use crate::steps::Invocation;
+use super::{Counts, Scale, counts, output};
+use crate::harden::programs::Built;
 
-const PROGRAM: &str = "timing_leaks";
+const PROGRAM: &str = "synchromesh-bench/timing_leaks";
 
 /// The largest |t|, with each operation's on the way; above 4.5 in run after run it is a leak.
 pub(in crate::harden) fn run(root: &Path, scale: Scale) -> Result<Counts> {
-    let build = Invocation::cargo("build --release --quiet --package synchromesh-bench --example timing_leaks");
-    let program = built(root, &build, PROGRAM)?;
     let samples = if scale == Scale::Full { "1000000" } else { "20000" };
-    let (_, text) = output(root, &Invocation::new(program, samples))?;
+    let (_, text) = output(root, &Built::Released.start(PROGRAM, samples)?)?;
     let report: Value = serde_json::from_str(&text).context("the timing program did not print a line of JSON")?;
     let operations = report["operations"].as_array().context("no operations")?;
     let largest =

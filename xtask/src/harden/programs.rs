@@ -1,0 +1,76 @@
+//! The programs that parts run, built before the first part begins: those of the tests' profile in one call of cargo, with the
+//! packages of `cargo xtask test`, so that neither compiles for the other again; those of release mode in another.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result};
+
+use crate::programs::Programs;
+use crate::steps::Invocation;
+
+/// With debug assertions.
+const CHECKED: &str = "build --quiet --workspace --exclude synchromesh-py --bin synchromesh --bin synchromesh-harden \
+                       --example crashes --example differential --test harden";
+
+/// Without assertions, which branch on what they assert, and with the marks of secrets, which Valgrind reads and which are
+/// a few instructions without effect elsewhere.
+const RELEASED: &str = "test --release --quiet --package synchromesh-triples --package synchromesh-bench \
+                        --features synchromesh-triples/memcheck --lib --example timing_leaks --no-run";
+
+/// Which programs a part runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Built {
+    /// None, or some that it builds itself.
+    Apart,
+    /// Those of the tests' profile.
+    Checked,
+    /// Those of release mode.
+    Released,
+}
+
+static BUILT: [OnceLock<Programs>; 2] = [OnceLock::new(), OnceLock::new()];
+
+impl Built {
+    /// Builds what is not up to date.
+    ///
+    /// # Errors
+    /// When it does not compile.
+    pub(super) fn build(self, root: &Path) -> Result<()> {
+        let (words, place) = match self {
+            Self::Apart => return Ok(()),
+            Self::Checked => (CHECKED, &BUILT[0]),
+            Self::Released => (RELEASED, &BUILT[1]),
+        };
+        if place.get().is_none() {
+            let programs = Programs::build(root, &Invocation::cargo(words))?;
+            place.get_or_init(|| programs);
+        }
+        Ok(())
+    }
+
+    fn programs(self) -> Result<&'static Programs> {
+        let place = match self {
+            Self::Apart => None,
+            Self::Checked => BUILT[0].get(),
+            Self::Released => BUILT[1].get(),
+        };
+        place.context("a part runs what was not built for it")
+    }
+
+    /// Where a program is: package and target.
+    ///
+    /// # Errors
+    /// When it was not built.
+    pub(super) fn path(self, name: &str) -> Result<String> {
+        Ok(self.programs()?.path(name)?.to_owned())
+    }
+
+    /// A program with its arguments, split at spaces.
+    ///
+    /// # Errors
+    /// When it was not built.
+    pub(super) fn start(self, name: &str, args: &str) -> Result<Invocation> {
+        self.programs()?.start(name, args)
+    }
+}
