@@ -6,10 +6,10 @@ use std::sync::Arc;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use synchromesh::bundle::{Bundle, KEY, Kind, MAX_FILE_BYTES};
+use synchromesh::bundle::{Bundle, KEY, Kind, MAX_FILE_BYTES, NewKeys};
 use synchromesh::rlwe::wire;
 use synchromesh::rlwe::{self, KeyId};
-use synchromesh_rlwe::file::{self, Access, Existing, Part, Set};
+use synchromesh_rlwe::file::{self, Access, Existing};
 use zeroize::Zeroizing;
 
 use crate::ciphertext::Ciphertext;
@@ -241,8 +241,7 @@ shared_key_class! {
     }
 }
 
-/// Writes the four files of a directory of keys, all or none; the public key is the last to get its name, so that nothing is
-/// encrypted under keys that are not all there.
+/// Writes the four files of a directory of keys, all or none.
 #[pyfunction]
 pub(crate) fn save_keys(
     py: Python<'_>,
@@ -256,16 +255,13 @@ pub(crate) fn save_keys(
     let (secret, envelope) = (Arc::clone(&secret.key), Arc::clone(&envelope.key));
     let (evaluation, public) = (Arc::clone(&evaluation.key), Arc::clone(&public.key));
     interruptible(py, move || {
-        let files = [
-            ("secret.key", Access::Secret, filed(&context, &*secret)?),
-            ("envelope.key", Access::Secret, filed(&context, &*envelope)?),
-            ("eval.keys", Access::Public, filed(&context, &*evaluation)?),
-            ("public.key", Access::Public, filed(&context, &*public)?),
-        ];
-        let parts: Vec<Part<'_>> =
-            files.iter().map(|(name, access, bytes)| Part { name, bytes, access: *access }).collect();
-        let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
-        Set::begin(&directory, &names)?.write(&parts)?;
+        let new = NewKeys::begin(&directory)?;
+        new.write(&[
+            (Kind::SecretKey, filed(&context, &*secret)?),
+            (Kind::EnvelopeKey, filed(&context, &*envelope)?),
+            (Kind::EvaluationKeys, filed(&context, &*evaluation)?),
+            (Kind::PublicKey, filed(&context, &*public)?),
+        ])?;
         Ok(())
     })
 }

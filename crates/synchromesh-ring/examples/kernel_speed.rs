@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use synchromesh_ring::isa::Isa;
 use synchromesh_ring::kernels::LimbKernels;
-use synchromesh_ring::kernels::convert::{ConvertMatrix, ConvertSpec, Mode, Overflow};
+use synchromesh_ring::kernels::convert::{ConvertMatrix, ConvertSpec, Count, Mode};
 use synchromesh_ring::modulus::Modulus;
 use synchromesh_ring::ntt::galois_permutation;
 use synchromesh_ring::prime::ntt_primes;
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let spec = ConvertSpec {
         prescale: Some(src.iter().map(|p| p.value() / 3).collect()),
         matrix: dst.iter().map(|q| limb(q.value(), src.len())).collect(),
-        overflow: Overflow::Fixed { half: true },
+        overflow: Count::Fixed { half: true },
         correction: dst.iter().map(|q| q.value() / 5).collect(),
         bias: vec![1; dst.len()],
     };

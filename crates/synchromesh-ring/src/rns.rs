@@ -16,7 +16,7 @@ use num_integer::Integer;
 use num_traits::Zero;
 
 use crate::error::Error;
-pub use crate::kernels::convert::{ConvertSpec, Overflow as Count};
+pub use crate::kernels::convert::{ConvertSpec, Count};
 use crate::modulus::Modulus;
 use crate::ring::{IndexSet, Ring};
 

@@ -7,6 +7,8 @@
 //! sealed has version 1.
 //! Keys and ciphertexts in sections are containers of their own, with their own checks.
 
+mod keys;
+
 use std::ops::Range;
 use std::path::Path;
 
@@ -16,6 +18,7 @@ use synchromesh_rlwe::file::{self, Access, Existing, FileError, Opened};
 use synchromesh_rlwe::wire::{Authentic, EnvelopeKey, Expected, KeyId, ObjectType, Reader, WireError};
 use zeroize::Zeroizing;
 
+pub use self::keys::NewKeys;
 use crate::plan::Plan;
 
 /// First bytes of a bundle.

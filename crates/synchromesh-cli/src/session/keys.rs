@@ -5,12 +5,12 @@ use crate::bundle::{Bundle, KEY, Kind, PLAN};
 use crate::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use synchromesh::bundle::BundleError;
+use synchromesh::bundle::{BundleError, NewKeys};
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::wire::EnvelopeKey;
 use synchromesh::rlwe::{Context, EvaluationKeys, PublicKey, Randomness, SecretKey};
 use synchromesh_ring::Backend;
-use synchromesh_rlwe::file::{Access, FileError, Part, Set};
+use synchromesh_rlwe::file::FileError;
 
 /// A directory of keys.
 #[derive(Clone, Debug)]
@@ -42,10 +42,10 @@ impl Directory {
         Self(path.to_owned())
     }
 
-    /// The path of a file of keys.
+    /// The path of a file of keys; of any other, the directory.
     #[must_use]
     pub fn path(&self, kind: Kind) -> PathBuf {
-        self.0.join(file_name(kind))
+        kind.file_name().map_or_else(|| self.0.clone(), |name| self.0.join(name))
     }
 
     /// Reads a file of keys and its plan, and the envelope key if there is one.
@@ -73,19 +73,6 @@ impl Directory {
     }
 }
 
-const fn file_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::SecretKey => "secret.key",
-        Kind::PublicKey => "public.key",
-        Kind::EvaluationKeys | Kind::Column => "eval.keys",
-        Kind::EnvelopeKey => "envelope.key",
-    }
-}
-
-/// The files of keys in the order in which they get their names. The public key is the last: nothing is encrypted under
-/// keys that are not all there.
-const KINDS: [Kind; 4] = [Kind::SecretKey, Kind::EnvelopeKey, Kind::EvaluationKeys, Kind::PublicKey];
-
 /// The plan in a file, checked.
 ///
 /// # Errors
@@ -99,36 +86,27 @@ pub(super) fn plan_section(plan: &Plan) -> Result<(&'static str, String), Error>
     Ok((PLAN, plan.to_json()?))
 }
 
-const fn access(kind: Kind) -> Access {
-    match kind {
-        Kind::SecretKey | Kind::EnvelopeKey => Access::Secret,
-        Kind::PublicKey | Kind::EvaluationKeys | Kind::Column => Access::Public,
-    }
-}
-
 /// Makes keys for a plan and writes them, all or none; existing keys are kept and are an error.
 ///
 /// # Errors
 /// The file's; without randomness.
 pub fn generate(plan: &Plan, directory: &Directory) -> Result<Generated, Error> {
     let session = plan.open_any()?;
-    let set = Set::begin(&directory.0, &KINDS.map(file_name))?;
+    let new = NewKeys::begin(&directory.0)?;
     let mut randomness = Randomness::from_os();
     let (secret, public) = session.generate_keys(&mut randomness)?;
     let keys = session.generate_keys_for(&secret, session.rotations(), &mut randomness)?;
     let (context, plan) = (session.rlwe(), plan.to_json()?);
     let envelope = EnvelopeKey::random().map_err(synchromesh_rlwe::Error::from)?;
-    let file = |kind, key: &[u8]| Bundle::encode(kind, &[(PLAN, plan.as_bytes()), (KEY, key)], Some(&envelope));
-    let files = [
+    let file = |kind, key: &[u8]| -> Result<_, Error> {
+        Ok((kind, Bundle::encode(kind, &[(PLAN, plan.as_bytes()), (KEY, key)], Some(&envelope))?))
+    };
+    let files = new.write(&[
         file(Kind::SecretKey, &secret.to_bytes(context, None)?)?,
         file(Kind::EnvelopeKey, &envelope.to_container(context.params(), secret.id())?)?,
         file(Kind::EvaluationKeys, &keys.to_bytes(context, None)?)?,
         file(Kind::PublicKey, &public.to_bytes(context, None)?)?,
-    ];
-    let part = |(kind, bytes)| Part { name: file_name(kind), bytes, access: access(kind) };
-    let parts: Vec<Part<'_>> = KINDS.into_iter().zip(files.iter().map(|bytes| &bytes[..])).map(part).collect();
-    let paths = set.write(&parts)?;
-    let files = paths.into_iter().zip(files.iter().map(|bytes| bytes.len() as u64)).collect();
+    ])?;
     Ok(Generated { key_id: secret.id().to_string(), files })
 }
 

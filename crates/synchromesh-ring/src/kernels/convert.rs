@@ -11,7 +11,7 @@ use tile::{FixedCount, FixedTerm, MontgomeryCount, Row};
 /// How the overflow count u of a base conversion is found, per coefficient; the same bits on every instruction set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Overflow {
+pub enum Count {
     /// u = 0.
     None,
     /// Fixed point with 50 fractional bits. With b_j the bit length of p_j, h_j the leading 51 bits of y_j
@@ -43,7 +43,7 @@ pub struct ConvertSpec {
     /// M_ij mod q_i, indexed \[dst\]\[src\].
     pub matrix: Vec<Vec<u64>>,
     /// How u is found.
-    pub overflow: Overflow,
+    pub overflow: Count,
     /// c_i mod q_i, one per destination.
     pub correction: Vec<u64>,
     /// b_i mod q_i, one per destination.
@@ -97,8 +97,8 @@ pub struct ConvertMatrix {
     dst: Vec<Modulus>,
     prescale: Option<Vec<Scalar>>,
     matrix: Vec<Vec<u64>>,
-    overflow: Overflow,
-    /// For [`Overflow::Fixed`], else empty.
+    overflow: Count,
+    /// For [`Count::Fixed`], else empty.
     fixed: Vec<FixedTerm>,
     correction: Vec<u64>,
     bias: Vec<u64>,
@@ -140,7 +140,7 @@ impl ConvertMatrix {
         }
         check("correction", spec.correction.len(), destinations)?;
         check("bias", spec.bias.len(), destinations)?;
-        if let Overflow::Montgomery32 { weights } = &spec.overflow {
+        if let Count::Montgomery32 { weights } = &spec.overflow {
             check("weights", weights.len(), sources)?;
         }
         let reduce = |v: Vec<u64>| dst.iter().zip(v).map(|(q, x)| q.reduce(x)).collect();
@@ -154,7 +154,7 @@ impl ConvertMatrix {
                 .map(|(q, row)| row.into_iter().map(|x| q.reduce(x)).collect())
                 .collect(),
             fixed: match spec.overflow {
-                Overflow::Fixed { .. } => src.iter().map(fixed_term).collect(),
+                Count::Fixed { .. } => src.iter().map(fixed_term).collect(),
                 _ => Vec::new(),
             },
             overflow: spec.overflow,
@@ -240,15 +240,15 @@ impl ConvertMatrix {
         assert!(y.len() == self.src.len() && y.iter().all(|y| y.len() == len) && u.len() >= len);
         let out = u.as_mut_ptr();
         match &self.overflow {
-            Overflow::None => return false,
-            Overflow::Fixed { half } => {
+            Count::None => return false,
+            Count::Fixed { half } => {
                 let offset = if *half { 1 << 49 } else { 0 };
                 dispatch(self.isa, FixedCount { y, terms: &self.fixed, offset, u: out, len });
             }
-            Overflow::Montgomery32 { weights } => {
+            Count::Montgomery32 { weights } => {
                 dispatch(self.isa, MontgomeryCount { y, weights, u: out, len });
             }
-            Overflow::Double { half } => {
+            Count::Double { half } => {
                 let mut sum = [0f64; TILE];
                 for (p, y) in self.src.iter().zip(y) {
                     let inverse = 1.0 / p.value() as f64;

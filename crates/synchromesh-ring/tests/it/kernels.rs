@@ -2,7 +2,7 @@
 
 use synchromesh_ring::isa::Isa;
 use synchromesh_ring::kernels::LimbKernels;
-use synchromesh_ring::kernels::convert::{ConvertMatrix, ConvertSpec, Mode, Overflow};
+use synchromesh_ring::kernels::convert::{ConvertMatrix, ConvertSpec, Count, Mode};
 use synchromesh_ring::modulus::Modulus;
 use synchromesh_testing::random::SplitMix;
 use synchromesh_testing::toy;
@@ -112,11 +112,11 @@ fn conversions_equal_their_definition_for_every_mix_of_widths() {
         let (src, dst) = (pick(src), pick(dst));
         let mut residues = |set: &[Modulus]| set.iter().map(|m| random.below(m.value())).collect::<Vec<_>>();
         let overflows = [
-            Overflow::None,
-            Overflow::Fixed { half: false },
-            Overflow::Fixed { half: true },
-            Overflow::Double { half: true },
-            Overflow::Montgomery32 { weights: src.iter().map(|p| p.value() as u32 | 1).collect() },
+            Count::None,
+            Count::Fixed { half: false },
+            Count::Fixed { half: true },
+            Count::Double { half: true },
+            Count::Montgomery32 { weights: src.iter().map(|p| p.value() as u32 | 1).collect() },
         ];
         for overflow in overflows {
             for prescale in [None, Some(residues(&src))] {

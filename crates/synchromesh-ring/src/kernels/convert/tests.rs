@@ -4,11 +4,11 @@ use super::*;
 use crate::kernels::tests::{refs, residues};
 use crate::prime::ntt_primes;
 
-/// u of one coefficient, by the definition of [`Overflow`].
-fn overflow_count(overflow: &Overflow, src: &[Modulus], y: &[u64]) -> u64 {
+/// u of one coefficient, by the definition of [`Count`].
+fn overflow_count(overflow: &Count, src: &[Modulus], y: &[u64]) -> u64 {
     match overflow {
-        Overflow::None => 0,
-        Overflow::Fixed { half } => {
+        Count::None => 0,
+        Count::Fixed { half } => {
             let z = |(p, &y): (&Modulus, &u64)| {
                 let b = p.bits();
                 let h = if b > 51 { y >> (b - 51) } else { y << (51 - b) };
@@ -17,11 +17,11 @@ fn overflow_count(overflow: &Overflow, src: &[Modulus], y: &[u64]) -> u64 {
             };
             (src.iter().zip(y).map(z).sum::<u64>() + u64::from(*half) * (1 << 49)) >> 50
         }
-        Overflow::Double { half } => {
+        Count::Double { half } => {
             let sum = src.iter().zip(y).fold(0.0, |sum, (p, &y)| sum + y as f64 * (1.0 / p.value() as f64));
             (if *half { sum + 0.5 } else { sum }).floor() as u64
         }
-        Overflow::Montgomery32 { weights } => {
+        Count::Montgomery32 { weights } => {
             let sum = y.iter().zip(weights).fold(0u32, |sum, (&y, &w)| sum.wrapping_add((y as u32).wrapping_mul(w)));
             (i64::from(sum.wrapping_neg() as i32) + (1 << 31)) as u64
         }
@@ -51,7 +51,7 @@ fn moduli(widths: &[u32]) -> Vec<Modulus> {
     taken.into_iter().map(|q| Modulus::new(q).unwrap()).collect()
 }
 
-fn spec(src: &[Modulus], dst: &[Modulus], overflow: Overflow, prescale: bool) -> ConvertSpec {
+fn spec(src: &[Modulus], dst: &[Modulus], overflow: Count, prescale: bool) -> ConvertSpec {
     let row = |q: &Modulus, seed: u64, n: usize| residues(q.value(), n, seed);
     let single = |seed: u64| dst.iter().map(|q| row(q, seed, 5)[1]).collect();
     ConvertSpec {
@@ -63,11 +63,11 @@ fn spec(src: &[Modulus], dst: &[Modulus], overflow: Overflow, prescale: bool) ->
     }
 }
 
-fn overflows(sources: usize) -> Vec<Overflow> {
+fn overflows(sources: usize) -> Vec<Count> {
     let weights = (0..sources as u32).map(|j| j.wrapping_mul(0x9e37_79b9) | 1).collect();
-    let mut all = vec![Overflow::None, Overflow::Montgomery32 { weights }];
+    let mut all = vec![Count::None, Count::Montgomery32 { weights }];
     for half in [false, true] {
-        all.extend([Overflow::Fixed { half }, Overflow::Double { half }]);
+        all.extend([Count::Fixed { half }, Count::Double { half }]);
     }
     all
 }
@@ -133,7 +133,7 @@ fn the_fixed_count_is_exact_away_from_the_boundary() {
             let scaled: u128 = src.iter().zip(&y).map(|(p, &y)| (u128::from(y) << 64) / u128::from(p.value())).sum();
             let distance = (scaled % (1 << 64)).min((1 << 64) - scaled % (1 << 64));
             if distance > 3 << 16 {
-                let u = overflow_count(&Overflow::Fixed { half: false }, &src, &y);
+                let u = overflow_count(&Count::Fixed { half: false }, &src, &y);
                 assert_eq!(u128::from(u), scaled >> 64, "{bits} bits, {y:?}");
             }
         }
@@ -144,7 +144,7 @@ fn the_fixed_count_is_exact_away_from_the_boundary() {
 fn tables_of_the_wrong_size_are_refused() {
     let all = moduli(&[50, 50, 45]);
     let (src, dst) = all.split_at(2);
-    let good = spec(src, dst, Overflow::None, true);
+    let good = spec(src, dst, Count::None, true);
     let new = |spec: ConvertSpec| ConvertMatrix::new(src, dst, spec, Isa::Scalar).map(|_| ());
     assert_eq!(new(good.clone()), Ok(()));
     let error = |table, have, need| Err(ConvertError::Shape { table, have, need, sources: 2, destinations: 1 });
@@ -153,7 +153,7 @@ fn tables_of_the_wrong_size_are_refused() {
     assert_eq!(new(ConvertSpec { matrix: vec![vec![1; 3]], ..good.clone() }), error("matrix row", 3, 2));
     assert_eq!(new(ConvertSpec { correction: vec![], ..good.clone() }), error("correction", 0, 1));
     assert_eq!(new(ConvertSpec { bias: vec![0; 2], ..good.clone() }), error("bias", 2, 1));
-    let weights = Overflow::Montgomery32 { weights: vec![] };
+    let weights = Count::Montgomery32 { weights: vec![] };
     assert_eq!(new(ConvertSpec { overflow: weights, ..good.clone() }), error("weights", 0, 2));
     let none = ConvertMatrix::new(&[], dst, good, Isa::Scalar).map(|_| ());
     assert_eq!(none, Err(ConvertError::Sources { sources: 0 }));
