@@ -166,7 +166,7 @@ impl LookAhead {
                 return Ok(best);
             }
         }
-        Err(Error::Params {
+        Err(Error::Request {
             rule: format!("log QP = {needed} at N = 2^17, which allows {}", self.security.max_log_qp(17)),
         })
     }
@@ -206,7 +206,7 @@ impl LookAhead {
             }
             depth += 1;
         }
-        Err(Error::Params {
+        Err(Error::Request {
             rule: format!("{MOST_ROUNDS} rounds of look-ahead at N = 2^{log_n} found no end: {found:?}"),
         })
     }
@@ -326,6 +326,6 @@ mod tests {
     #[test]
     fn impossible_circuits_are_refused() {
         let deep = MatrixTriple { model: Canonical { log2_t: 2000.0 }, ..triple() };
-        assert_eq!(request().search(&deep).unwrap_err().kind(), "params");
+        assert_eq!(request().search(&deep).unwrap_err().kind(), "request");
     }
 }

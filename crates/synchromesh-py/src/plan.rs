@@ -58,7 +58,7 @@ impl Circuit {
         fresh: &[S::Ciphertext<DryLedger>],
     ) -> Result<Vec<S::Ciphertext<DryLedger>>, Error> {
         if self.abandoned.load(Ordering::Relaxed) {
-            return Err(Error::Params { rule: "nobody waits for this plan any more".into() });
+            return Err(Error::Argument { rule: "nobody waits for this plan any more".into() });
         }
         let engine: Arc<dyn Engine> = Arc::new(Session::<S, DryLedger>::new(evaluator.clone()));
         let copies = fresh.iter().map(|x| evaluator.duplicate(x)).collect::<Result<Vec<_>, _>>()?;
@@ -70,7 +70,7 @@ impl Circuit {
                 Ok(results.iter().map(|x| x.get().clone()).collect())
             })();
             let results = results.map_err(|error| {
-                let failed = Error::Params { rule: "the function raised an exception".into() };
+                let failed = Error::Argument { rule: "the function raised an exception".into() };
                 cause_of(py, &error).unwrap_or_else(|| {
                     *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                     failed
@@ -78,7 +78,9 @@ impl Circuit {
             })?;
             let own = |x: &Ciphertext| match x.cipher.get() {
                 Ok(x) => evaluator.duplicate(x),
-                Err(_) => Err(Error::Params { rule: "the function returned a ciphertext that is not its own".into() }),
+                Err(_) => {
+                    Err(Error::Argument { rule: "the function returned a ciphertext that is not its own".into() })
+                }
             };
             results.iter().map(own).collect()
         })

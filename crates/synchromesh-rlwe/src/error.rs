@@ -29,6 +29,24 @@ pub enum Error {
         /// The rule, with the numbers.
         rule: String,
     },
+    /// A way of switching keys that these parameters, this level or this key do not have.
+    #[error("key switch: {rule}")]
+    SwitchPlan {
+        /// The rule it breaks, with the numbers.
+        rule: String,
+    },
+    /// What an operation was given.
+    #[error("{rule}")]
+    Argument {
+        /// The rule it breaks, with the numbers.
+        rule: String,
+    },
+    /// A polynomial of a key is larger at some root of X^N + 1 than certificates of noise allow.
+    #[error("{what} small enough at all roots of X^N + 1 for certificates of noise")]
+    Uneven {
+        /// Which, with a verb.
+        what: &'static str,
+    },
     /// The extended ring of a double decomposition cannot hold the inner product.
     #[error(
         "double decomposition with {omega} digits of the ciphertext and {omega2} of the key needs auxiliary primes of \
@@ -191,6 +209,16 @@ impl Error {
         Self::Params { rule: rule.into() }
     }
 
+    /// A rule that a way of switching keys breaks.
+    pub(crate) fn switch_plan(rule: impl Into<String>) -> Self {
+        Self::SwitchPlan { rule: rule.into() }
+    }
+
+    /// A rule that an argument breaks.
+    pub(crate) fn argument(rule: impl Into<String>) -> Self {
+        Self::Argument { rule: rule.into() }
+    }
+
     /// A stable word for scripts.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
@@ -200,6 +228,9 @@ impl Error {
             Self::Entropy(e) => e.kind(),
             Self::Wire(e) => e.kind(),
             Self::Params { .. } => "params",
+            Self::SwitchPlan { .. } => "switch_plan",
+            Self::Argument { .. } => "argument",
+            Self::Uneven { .. } => "uneven_key",
             Self::AuxPrimes { .. } => "aux_primes",
             Self::Level { .. } => "level",
             Self::BorrowedPrimes { .. } => "borrowed_primes",
@@ -225,6 +256,15 @@ impl Error {
             Self::Entropy(e) => e.remedy().to_owned(),
             Self::Wire(e) => e.remedy().to_owned(),
             Self::Params { .. } => "correct the literal, or let a plan choose the parameters".to_owned(),
+            Self::SwitchPlan { .. } => {
+                "take the plans that `LevelPlans` or a plan file has for these parameters, or keys made for this one"
+                    .to_owned()
+            }
+            Self::Argument { .. } => "give the operation what it takes; its documentation has the ranges".to_owned(),
+            Self::Uneven { .. } => {
+                "generate a new one, with the system's randomness; no key that this version generates is refused"
+                    .to_owned()
+            }
             Self::AuxPrimes { need_bits, nearest, .. } => {
                 let primes = format!("add auxiliary primes up to {need_bits} bits");
                 match nearest {

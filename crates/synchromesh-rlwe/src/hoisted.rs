@@ -127,7 +127,7 @@ impl<B: Backend> KeySwitching<B> {
         to: usize,
     ) -> Result<[Poly<B, D>; 2], Error> {
         let Some((first, _)) = terms.first() else {
-            return Err(Error::params("a rotated sum needs at least one term"));
+            return Err(Error::argument("a rotated sum needs at least one term"));
         };
         let (keys, plan) = self.under(first.key, first.level)?;
         let switcher = Self::switcher(context, plan, first.level, first.level)?;
@@ -149,7 +149,9 @@ impl<B: Backend> KeySwitching<B> {
                 (Some(key), Some(digits)) => {
                     switcher.in_base(context, switcher.inner_product(context, digits, key, None)?)?
                 }
-                (Some(_), None) => return Err(Error::params("a ciphertext was hoisted for no rotation, and rotated")),
+                (Some(_), None) => {
+                    return Err(Error::argument("a ciphertext was hoisted for no rotation, and rotated"));
+                }
             };
             switcher.add_lifted(context, &mut own, 0, &term.parts[0])?;
             sum = Some(match (factor, sum) {

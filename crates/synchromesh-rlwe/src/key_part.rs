@@ -45,7 +45,7 @@ impl KeyPart {
         let complete = of.windows(2).all(|w| w[0].own != w[1].own || kept(w[0].index) == kept(w[1].index));
         let ordered: Vec<usize> = primes.iter().filter_map(|i| whole.primes.position(i)).collect();
         if !rising(&rows) || !rising(&ordered) || !known || !met || !complete {
-            return Err(Error::params(format!(
+            return Err(Error::switch_plan(format!(
                 "a trimmed key must name rising rows below {}, all of a digit and each with a prime of its own, and \
                  primes of {:?} in that order; this one names rows {rows:?} and primes {primes:?}",
                 of.len(),

@@ -124,7 +124,7 @@ impl<B: Backend> Switcher<B> {
         let special = &plan.special;
         if target.is_empty() || !target.intersection(special).is_empty() {
             let rule = format!("key-switch target {target:?}: one or more primes, none of P {special:?}");
-            return Err(Error::params(rule));
+            return Err(Error::switch_plan(rule));
         }
         plan.require_capacity(params, active)?;
         let extended = active.union(&plan.special);
@@ -341,7 +341,10 @@ impl<B: Backend> Switcher<B> {
     /// Fails unless `key` was prepared in the digits of the key that the plan has.
     fn require_groups(&self, key: &PreparedKey<B>) -> Result<(), Error> {
         if self.groups.last().is_some_and(|&m| m >= key.groups()) {
-            return Err(Error::params(format!("a key prepared in {} digits lacks one of the plan's", key.groups())));
+            return Err(Error::switch_plan(format!(
+                "a key prepared in {} digits lacks one of the plan's",
+                key.groups()
+            )));
         }
         Ok(())
     }

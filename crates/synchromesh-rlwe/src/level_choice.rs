@@ -48,7 +48,7 @@ impl LevelChoice {
         }
         let (digits, free) = Self::split(params, stored, highest)?;
         if self.merged == 0 || self.dedicated > shape.special.len() || stored.radix_bits.is_some() {
-            return Err(Error::params(format!(
+            return Err(Error::switch_plan(format!(
                 "level {highest} with {} stored digits in one and {} special primes: at least one digit, at most the {} \
                  stored special primes, and only digits that are not split in base 2^w",
                 self.merged,
@@ -86,7 +86,9 @@ impl LevelChoice {
         let held: IndexSet = digits.iter().flat_map(IndexSet::iter).collect();
         let missing = used.without(&held);
         if !missing.is_empty() {
-            return Err(Error::params(format!("level {highest} has primes {missing:?}, which no stored digit holds")));
+            return Err(Error::switch_plan(format!(
+                "level {highest} has primes {missing:?}, which no stored digit holds"
+            )));
         }
         Ok((digits, shape.q.without(&held)))
     }

@@ -44,7 +44,7 @@ impl LevelPlans {
         let count = plans.len();
         let mut plans = plans.into_iter();
         let Some(first) = plans.next().filter(|_| count == levels) else {
-            return Err(Error::params(format!("{count} plans are given for {levels} levels")));
+            return Err(Error::switch_plan(format!("{count} plans are given for {levels} levels")));
         };
         let all = Self { first, rest: plans.collect() };
         all.check(params)?;
@@ -61,7 +61,7 @@ impl LevelPlans {
             plan.require_input(params, params.level(level)?)?;
             if plan.shape() != self.first.shape() {
                 let rule = format!("the plans of levels 0 and {level} are for keys stored differently");
-                return Err(Error::params(rule));
+                return Err(Error::switch_plan(rule));
             }
         }
         Ok(())
@@ -85,7 +85,7 @@ impl LevelPlans {
         }
         if omega != l {
             let rule = format!("keys without special primes are stored in {l} digits of one prime; omega is {omega}");
-            return Err(Error::params(rule));
+            return Err(Error::switch_plan(rule));
         }
         Self::level_aware(params)
     }
@@ -177,5 +177,5 @@ pub fn default_choice(params: &Params, active: &IndexSet) -> Result<DigitChoice,
             }
         }
     }
-    best.map(|(_, choice)| choice).ok_or_else(|| Error::params("a key switch needs an input of at least one limb"))
+    best.map(|(_, choice)| choice).ok_or_else(|| Error::switch_plan("a key switch needs an input of at least one limb"))
 }

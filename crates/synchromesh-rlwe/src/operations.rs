@@ -255,7 +255,7 @@ impl<B: Backend> KeySwitching<B> {
         terms: &[Ciphertext<B, D>],
     ) -> Result<Ciphertext<B, D>, Error> {
         let Some((first, rest)) = terms.split_first() else {
-            return Err(Error::params("a lazy sum needs at least one term"));
+            return Err(Error::argument("a lazy sum needs at least one term"));
         };
         let mut sum = first.duplicate(context)?;
         for term in rest {

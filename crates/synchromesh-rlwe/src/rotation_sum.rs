@@ -64,7 +64,7 @@ impl<B: Backend> RotationSum<B> {
             let mut runs: Vec<Vec<Term<B>>> = Vec::new();
             for (baby, factor) in giant.terms {
                 if baby >= babies.len() {
-                    return Err(Error::params(format!("baby step {baby} of {}", babies.len())));
+                    return Err(Error::argument(format!("baby step {baby} of {}", babies.len())));
                 }
                 if let Some(factor) = &factor {
                     factor.require(&extended)?;
@@ -83,7 +83,7 @@ impl<B: Backend> RotationSum<B> {
             compiled.push((giant.galois, runs));
         }
         if compiled.iter().all(|(_, runs): &(usize, Vec<Run<B>>)| runs.is_empty()) {
-            return Err(Error::params("a sum of rotations needs at least one term"));
+            return Err(Error::argument("a sum of rotations needs at least one term"));
         }
         let params_digest = *context.params().digest();
         Ok(Self { babies, giants: compiled, extended, level, polynomials, params_digest })
@@ -168,7 +168,7 @@ impl<B: Backend> KeySwitching<B> {
         let switch = Switch { keys, plan, switcher: &*Self::switcher(context, plan, sum.level, sum.level)? };
         if switch.switcher.extended() != &sum.extended {
             let (made, have) = (&sum.extended, switch.switcher.extended());
-            return Err(Error::params(format!(
+            return Err(Error::argument(format!(
                 "the sum of rotations is made for the primes {made:?}, its inputs are switched on {have:?}: bring them \
                  under the secret key of their level first"
             )));

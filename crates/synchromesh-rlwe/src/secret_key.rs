@@ -100,7 +100,7 @@ impl<B: Backend> SecretKey<B> {
         let params = context.params();
         let draw = |attempt| params.secret().sample(&seed(attempt), Purpose::SecretKey, 0, params.n());
         let even = spectrum::first_even(|secret| spectrum::is_even(params.ring().log_n(), secret), draw);
-        even.ok_or_else(|| Error::params("the generator gives no secret that is even at the roots of X^N + 1"))
+        even.ok_or_else(|| Error::Uneven { what: "no secret of this generator is" })
     }
 
     /// A secret key from its ternary coefficients.
@@ -112,7 +112,7 @@ impl<B: Backend> SecretKey<B> {
         // Without a branch on a coefficient: -1, 0, 1 are the words 0, 1, 2 once 1 is added.
         let outside = small.as_slice().iter().fold(false, |bad, &x| bad | (x.wrapping_add(1) as u64 > 2));
         if secrecy::reveal(outside) {
-            return Err(Error::params("a secret key's coefficients must be -1, 0 or 1"));
+            return Err(Error::argument("a secret key's coefficients must be -1, 0 or 1"));
         }
         let params = context.params();
         let mut key = Self::on(context, id, small, &params.keyed())?;
@@ -133,10 +133,7 @@ impl<B: Backend> SecretKey<B> {
         let slots = SecretPoly::new(poly);
         // Certificates under a bound on the key's norm ask for nothing else.
         if params.key_bound().is_none() && !spectrum::is_even(params.ring().log_n(), small.as_slice()) {
-            return Err(Error::params(
-                "a secret key is larger at some root of X^N + 1 than certificates of noise allow: no key that this version \
-                 generates is; generate a new one",
-            ));
+            return Err(Error::Uneven { what: "the secret key is not" });
         }
         Ok(Self { id, params_digest: *params.digest(), small, slots, second: None })
     }

@@ -155,7 +155,7 @@ impl<B: Backend> SwitchKey<B> {
         for list in [Some(&b), given].into_iter().flatten() {
             if list.len() != part.rows().len() {
                 let (rows, have) = (part.rows().len(), list.len());
-                return Err(Error::params(format!("a key of {rows} rows has {have} polynomials")));
+                return Err(Error::switch_plan(format!("a key of {rows} rows has {have} polynomials")));
             }
             list.iter().try_for_each(|p| p.require(part.primes()))?;
         }

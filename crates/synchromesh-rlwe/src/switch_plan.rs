@@ -71,7 +71,7 @@ impl DigitSizes {
     /// [`Error::Params`] unless 1 <= omega <= l and every digit gets a prime.
     pub fn equal(l: usize, omega: usize) -> Result<Self, Error> {
         if omega == 0 || omega > l {
-            return Err(Error::params(format!("omega = {omega} digits: there must be 1 to {l} of them")));
+            return Err(Error::switch_plan(format!("omega = {omega} digits: there must be 1 to {l} of them")));
         }
         Ok(Self::of(l, l.div_ceil(omega)))
     }
@@ -83,7 +83,7 @@ impl DigitSizes {
     pub fn split(&self, primes: &IndexSet) -> Result<Vec<IndexSet>, Error> {
         let l = primes.len();
         if self.0.contains(&0) || self.0.iter().try_fold(0usize, |sum, &n| sum.checked_add(n)) != Some(l) {
-            return Err(Error::params(format!("digit sizes {:?} must be positive and add up to {l}", self.0)));
+            return Err(Error::switch_plan(format!("digit sizes {:?} must be positive and add up to {l}", self.0)));
         }
         let mut rest = primes.as_slice();
         let mut take = |size| {
@@ -101,7 +101,7 @@ impl DigitSizes {
     pub fn balanced(widths: &[u32], omega: usize) -> Result<Self, Error> {
         let l = widths.len();
         if omega == 0 || omega > l {
-            return Err(Error::params(format!("omega = {omega} digits: there must be 1 to {l} of them")));
+            return Err(Error::switch_plan(format!("omega = {omega} digits: there must be 1 to {l} of them")));
         }
         let (mut low, mut high) = (widths.iter().copied().max().unwrap_or(0), widths.iter().sum::<u32>());
         let split = |widest: u32| {

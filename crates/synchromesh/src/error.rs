@@ -81,6 +81,24 @@ pub enum Error {
         /// The rule, with the numbers.
         rule: String,
     },
+    /// A description of what is to be planned breaks a rule.
+    #[error("request: {rule}")]
+    Request {
+        /// The rule, with the numbers.
+        rule: String,
+    },
+    /// A plan or a profile that is no such file, or of another version.
+    #[error("{rule}")]
+    Format {
+        /// What is wrong with it.
+        rule: String,
+    },
+    /// What an operation was given.
+    #[error("{rule}")]
+    Argument {
+        /// The rule it breaks, with the numbers.
+        rule: String,
+    },
     /// The way of decryption asked for is not exact for these parameters.
     #[error("decryption by {method} is not exact at level {level}: it needs {needed}")]
     Decryption {
@@ -229,6 +247,26 @@ impl Error {
         Self::Params { rule: rule.into() }
     }
 
+    /// A rule that a description of what is to be planned breaks.
+    pub(crate) fn request(rule: impl Into<String>) -> Self {
+        Self::Request { rule: rule.into() }
+    }
+
+    /// What is wrong with a plan or a profile.
+    pub(crate) fn format(rule: impl Into<String>) -> Self {
+        Self::Format { rule: rule.into() }
+    }
+
+    /// A rule that an argument breaks.
+    pub(crate) fn argument(rule: impl Into<String>) -> Self {
+        Self::Argument { rule: rule.into() }
+    }
+
+    /// Operands that do not go together.
+    pub(crate) fn shape(reason: impl Into<String>) -> Self {
+        Self::Shape { reason: reason.into() }
+    }
+
     /// A stable word for scripts.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -243,6 +281,9 @@ impl Error {
             Self::SharedFactor { .. } => "shared_factor",
             Self::ScaleMismatch { .. } => "scale_mismatch",
             Self::Params { .. } => "params",
+            Self::Request { .. } => "request",
+            Self::Format { .. } => "format",
+            Self::Argument { .. } => "argument",
             Self::PlanField { .. } => "plan_field",
             Self::Decryption { .. } => "decryption_method",
             Self::SecondBase { .. } => "second_base",
@@ -282,6 +323,12 @@ impl Error {
                 "rescale or switch one operand to the other's scale, or let scales be managed automatically".to_owned()
             }
             Self::Params { .. } => "correct the literal, or let a plan choose the parameters".to_owned(),
+            Self::Request { .. } => "change the request: the numbers in it say what can be planned for".to_owned(),
+            Self::Format { .. } => {
+                "give an unaltered file of this version, or make it anew with `synchromesh plan` or `synchromesh tune`"
+                    .to_owned()
+            }
+            Self::Argument { .. } => "give the operation what it takes; its documentation has the ranges".to_owned(),
             Self::Decryption { .. } => {
                 "decrypt with the automatic choice, which is exact for all parameters".to_owned()
             }
@@ -311,7 +358,9 @@ impl Error {
             Self::NumberExceedsModulus { .. } => "plan with a larger t, or scale the numbers down".to_owned(),
             Self::NotOfScheme { .. } => "use ckks, or a polynomial in powers".to_owned(),
             Self::OtherScheme => "use ciphertexts, keys and maps of one context".to_owned(),
-            Self::Shape { .. } => "pass as many operands as the operation takes, in slots that there are".to_owned(),
+            Self::Shape { .. } => {
+                "pass operands of the numbers and shapes that the operation takes, in slots that there are".to_owned()
+            }
             Self::TooManyRotations { .. } => "name each rotation once".to_owned(),
             Self::NoKeys { operation } => {
                 format!("make the evaluator with keys that the owner of the secret key generated for {operation}")

@@ -368,7 +368,7 @@ impl Plan {
     }
 
     fn other_scheme(&self, wanted: SchemeName) -> Error {
-        Error::params(format!("the plan is for {}, not for {}", self.scheme.name(), wanted.name()))
+        Error::argument(format!("the plan is for {}, not for {}", self.scheme.name(), wanted.name()))
     }
 
     /// The rotations that keys are made for.
@@ -382,7 +382,7 @@ impl Plan {
     /// # Errors
     /// [`Error::Params`] when it cannot be written, which no plan made here causes.
     pub fn to_json(&self) -> Result<String> {
-        serde_json::to_string_pretty(self).map_err(|e| Error::params(e.to_string()))
+        serde_json::to_string_pretty(self).map_err(|e| Error::format(e.to_string()))
     }
 
     /// Reads a plan, checks its parameters, and holds everything else that it says against them; what older versions do
@@ -393,16 +393,16 @@ impl Plan {
     /// [`Error::PlanField`] for a field that the parameters do not bear out.
     pub fn from_json(text: &str) -> Result<Self> {
         let value: serde_json::Value =
-            serde_json::from_str(text).map_err(|e| Error::params(format!("the plan is no JSON: {e}")))?;
+            serde_json::from_str(text).map_err(|e| Error::format(format!("the plan is no JSON: {e}")))?;
         if value["format"] != FORMAT {
-            return Err(Error::params(format!("this is no plan: its format is {}, not {FORMAT:?}", value["format"])));
+            return Err(Error::format(format!("this is no plan: its format is {}, not {FORMAT:?}", value["format"])));
         }
         let version = value["version"].as_u64().unwrap_or(0);
         if !(1..=u64::from(VERSION)).contains(&version) {
-            return Err(Error::params(format!("the plan has version {version}; this library reads 1 to {VERSION}")));
+            return Err(Error::format(format!("the plan has version {version}; this library reads 1 to {VERSION}")));
         }
         let mut plan: Self =
-            serde_json::from_value(value).map_err(|e| Error::params(format!("the plan breaks its schema: {e}")))?;
+            serde_json::from_value(value).map_err(|e| Error::format(format!("the plan breaks its schema: {e}")))?;
         let (params, plans) = plan.params.plans()?;
         plan.check_switches(&params, &plans)?;
         plan.rotation_part(&params, &plans)?;

@@ -59,9 +59,9 @@ fn fields_of_a_plan_that_its_parameters_do_not_make_are_refused_by_name() {
         let text = String::from_utf8(shell.read("plan.json")).unwrap();
         assert!(text.contains(from));
         shell.write("altered.json", text.replace(from, to).as_bytes());
-        error(&shell.fail(&["inspect", "altered.json"]), "params");
+        error(&shell.fail(&["inspect", "altered.json"]), "format");
     }
-    error(&shell.fail(&["plan", "--scheme", "bgv", "--depth", "1", "--rotations", "9223372036854775807"]), "params");
+    error(&shell.fail(&["plan", "--scheme", "bgv", "--depth", "1", "--rotations", "9223372036854775807"]), "request");
 }
 
 #[test]

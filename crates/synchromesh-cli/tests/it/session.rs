@@ -215,7 +215,7 @@ fn altered_files_and_other_keys_are_refused() {
     error(&shell.fail(&["eval", "x+y", "--keys", "keys", "x=x.ct", "y=short.ct", "--out", "z.ct"]), "rows");
     error(&shell.fail(&["decrypt", "--keys", "nowhere", "--in", "x.ct", "--out", "x.out"]), "file_not_found");
     error(&shell.fail(&["inspect", "bad.ct.not"]), "file_not_found");
-    error(&shell.fail(&["inspect", "x.csv"]), "params");
+    error(&shell.fail(&["inspect", "x.csv"]), "format");
 }
 
 #[test]
@@ -329,15 +329,15 @@ fn plans_have_the_keys_scripts_rely_on() {
         (&["--scheme", "bgv", "--quantum", "--insecure"], "usage"),
         (&["--scheme", "bgv", "--prime-switching", "2"], "usage"),
         (&["--scheme", "bgv", "--prime-switching", "3,2"], "params"),
-        (&["--scheme", "bfv", "--static"], "params"),
-        (&["--scheme", "bgv", "--width", "70"], "params"),
+        (&["--scheme", "bfv", "--static"], "request"),
+        (&["--scheme", "bgv", "--width", "70"], "request"),
         (&["--scheme", "bgv", "--max-memory-bytes", "1000"], "plan_memory"),
         (&["--scheme", "bgv", "--max-key-bytes", "1000"], "plan_key_bytes"),
         (&["--scheme", "bgv", "--slots", "1000000"], "plan_slots"),
         (&["--scheme", "bgv", "--profile", "p.json"], "file_not_found"),
         (&["--scheme", "bgv", "--security", "100"], "usage"),
         (&["--scheme", "rsa"], "usage"),
-        (&["--scheme", "ckks", "--precision", "90"], "params"),
+        (&["--scheme", "ckks", "--precision", "90"], "request"),
     ] {
         error(&shell.fail(&[&["plan", "--depth", "1"], flags].concat()), kind);
     }

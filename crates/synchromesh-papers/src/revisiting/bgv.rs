@@ -159,7 +159,7 @@ impl Run {
                 while layer.len() > 1 {
                     layer = layer.chunks_exact(2).map(|pair| mul(&pair[0], &pair[1])).collect::<Result<_, _>>()?;
                 }
-                layer.pop().ok_or(synchromesh::Error::Params { rule: "a tree needs two inputs".to_owned() })
+                layer.pop().ok_or(synchromesh::Error::Argument { rule: "a tree needs two inputs".to_owned() })
             }
             Circuit::Polynomial => {
                 let mut powers = vec![self.inputs[0].duplicate(&self.context)?];

@@ -111,6 +111,7 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
     DTypeError: ("dtype",),
     ShapeError: ("shape", "too_many_values"),
     InputError: (
+        "argument",
         "not_finite",
         "above_declared_bound",
         "bound_out_of_range",
@@ -124,6 +125,9 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
     ),
     ParamsError: (
         "params",
+        "request",
+        "switch_plan",
+        "uneven_key",
         "plan_field",
         "primes",
         "shared_factor",

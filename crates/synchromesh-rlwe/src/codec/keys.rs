@@ -235,7 +235,7 @@ fn write_set<B: Backend>(
     keys.into_iter().flat_map(|keys| keys.iter()).try_for_each(|key| {
         let shape = key.shape();
         if &shape.q != q || !shape.special.without(special).is_empty() {
-            return Err(Error::params(format!(
+            return Err(Error::switch_plan(format!(
                 "a switch key over {:?} and {:?} is not one under the secret key of {q:?} and {special:?}",
                 shape.q, shape.special
             )));

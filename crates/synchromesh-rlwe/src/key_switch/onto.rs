@@ -31,7 +31,7 @@ impl<B: Backend> Switcher<B> {
         x: [ViewMut<'_, B>; 2],
     ) -> Result<(), Error> {
         if !self.is_plain() {
-            return Err(Error::params(
+            return Err(Error::argument(
                 "a gadget product joins slots only where its limbs are added without further factors",
             ));
         }

@@ -188,7 +188,7 @@ impl<B: Backend> Switcher<B> {
         e: usize,
     ) -> Result<Poly<B, Coeff>, Error> {
         if self.active != self.target {
-            return Err(Error::params("one part alone is divided by P only, not by ciphertext primes"));
+            return Err(Error::argument("one part alone is divided by P only, not by ciphertext primes"));
         }
         let backend = context.backend();
         let mut out = Poly::<B, Coeff>::zero(backend, &self.target)?;

@@ -52,7 +52,7 @@ impl SwitchPlan {
     pub fn level_aware(params: &Params, digit_primes: usize, borrowed: usize) -> Result<Self, Error> {
         let l = params.q().len();
         if digit_primes == 0 || borrowed >= l || (borrowed == 0 && params.p().is_empty()) {
-            return Err(Error::params(format!(
+            return Err(Error::switch_plan(format!(
                 "digits of {digit_primes} primes with {borrowed} borrowed of {l}: a digit needs a prime, and from 1 to \
                  {} primes can be borrowed",
                 l - 1
@@ -240,7 +240,7 @@ impl SwitchPlan {
         }
         if !active.without(&stored.q).is_empty() || !active.intersection(&stored.special).is_empty() {
             let (have, special) = (&stored.q, &stored.special);
-            return Err(Error::params(format!(
+            return Err(Error::switch_plan(format!(
                 "this key switches primes {have:?} with the special primes {special:?}; the ciphertext is on {active:?}"
             )));
         }

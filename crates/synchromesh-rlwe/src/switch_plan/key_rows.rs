@@ -151,7 +151,7 @@ impl SwitchPlan {
     pub fn require_valid(&self, params: &Params) -> Result<(), Error> {
         let (special, have) = (&self.special, params.ring().moduli().len());
         if !special.iter().enumerate().all(|(r, i)| i < have && special.position(i) == Some(r)) {
-            return Err(Error::params(format!("P = {special:?} must be distinct primes of the {have} there are")));
+            return Err(Error::switch_plan(format!("P = {special:?} must be distinct primes of the {have} there are")));
         }
         let shared = special.intersection(&self.q());
         if !shared.is_empty() {
@@ -162,7 +162,7 @@ impl SwitchPlan {
             && (!(1..=61).contains(&bits) || self.digits.iter().any(|d| d.len() != 1))
         {
             let sizes = self.digit_sizes().0;
-            return Err(Error::params(format!(
+            return Err(Error::switch_plan(format!(
                 "digits of {sizes:?} primes in base 2^{bits}: only single primes are split, in base 2^1 to 2^61"
             )));
         }

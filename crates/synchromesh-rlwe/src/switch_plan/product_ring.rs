@@ -50,15 +50,21 @@ impl ExtendedRing {
         let together: Vec<usize> = self.key_digits.iter().flat_map(IndexSet::iter).collect();
         let distinct = together.iter().enumerate().all(|(r, i)| keyed.contains(*i) && !together[..r].contains(i));
         if !distinct || self.key_digits.iter().any(IndexSet::is_empty) {
-            return Err(Error::params(format!("key digits {:?} must share primes of {keyed:?}", self.key_digits)));
+            return Err(Error::switch_plan(format!("key digits {:?} must share primes of {keyed:?}", self.key_digits)));
         }
         if !matches!(self.overflow, Overflow::Round | Overflow::HpsRound | Overflow::Behz) {
-            return Err(Error::params(format!("results of R_E are taken centred; {:?} is not exact", self.overflow)));
+            return Err(Error::switch_plan(format!(
+                "results of R_E are taken centred; {:?} is not exact",
+                self.overflow
+            )));
         }
         let have = params.ring().moduli().len();
         let distinct = self.aux.iter().enumerate().all(|(r, i)| i < have && self.aux.position(i) == Some(r));
         if self.aux.is_empty() || !distinct {
-            return Err(Error::params(format!("E = {:?} must be distinct primes of the {have} there are", self.aux)));
+            return Err(Error::switch_plan(format!(
+                "E = {:?} must be distinct primes of the {have} there are",
+                self.aux
+            )));
         }
         Ok(())
     }
@@ -87,7 +93,7 @@ impl ExtendedRing {
     fn require_capacity(&self, params: &Params, plan: &SwitchPlan, active: &IndexSet) -> Result<(), Error> {
         let missing = self.key_digits.iter().fold(active.union(&plan.special), |left, d| left.without(d));
         if !missing.is_empty() {
-            return Err(Error::params(format!("no digit of the key holds the primes {missing:?}")));
+            return Err(Error::switch_plan(format!("no digit of the key holds the primes {missing:?}")));
         }
         if self.bound == AuxBound::Unchecked || self.capacity(params, plan, active) > 0 {
             return Ok(());
@@ -218,7 +224,10 @@ impl SwitchPlan {
     pub fn linear(params: &Params, alpha: usize) -> Result<Self, Error> {
         let special: IndexSet = params.p().iter().take(alpha).collect();
         if special.len() < alpha {
-            return Err(Error::params(format!("alpha = {alpha}, and there are {} special primes", params.p().len())));
+            return Err(Error::switch_plan(format!(
+                "alpha = {alpha}, and there are {} special primes",
+                params.p().len()
+            )));
         }
         let l = params.q().len();
         Self::hybrid(params, l)?.with_special(special).in_extended_ring(params, l + alpha)

@@ -26,6 +26,6 @@ impl SwitchPlan {
                 return Ok(Some(plan));
             }
         }
-        Err(Error::params("a second secret key switches keys with one digit or more"))
+        Err(Error::switch_plan("a second secret key switches keys with one digit or more"))
     }
 }

@@ -259,13 +259,13 @@ fn the_default_map_has_the_fewest_transforms_and_refuses_levels_with_nothing_to_
     }
     let full = synchromesh_rlwe::Params::new(literal(10, &[45; 4], &[], "1")).unwrap();
     assert_eq!(LevelPlans::level_aware(&full).unwrap_err().kind(), "borrowed_primes");
-    assert_eq!(LevelPlans::of(&params, 3).unwrap_err().kind(), "params");
+    assert_eq!(LevelPlans::of(&params, 3).unwrap_err().kind(), "switch_plan");
     let few = [DigitChoice { digit_primes: 1, borrowed: 1 }];
-    assert_eq!(LevelPlans::by_choice(&params, &few).unwrap_err().kind(), "params");
+    assert_eq!(LevelPlans::by_choice(&params, &few).unwrap_err().kind(), "switch_plan");
     let greedy = [DigitChoice { digit_primes: 2, borrowed: 2 }; 7];
     assert_eq!(LevelPlans::by_choice(&params, &greedy).unwrap_err().kind(), "borrowed_primes");
     let none = [DigitChoice { digit_primes: 0, borrowed: 1 }; 7];
-    assert_eq!(LevelPlans::by_choice(&params, &none).unwrap_err().kind(), "params");
+    assert_eq!(LevelPlans::by_choice(&params, &none).unwrap_err().kind(), "switch_plan");
 }
 
 #[test]

@@ -212,14 +212,14 @@ fn choices_that_the_key_or_the_level_cannot_serve_are_refused() {
     assert_eq!(plan(1, 2, 1, 3).unwrap_err().kind(), "borrowed_primes");
     assert_eq!(plan(1, 2, 2, 2).unwrap().special, set([5, 6, 3, 4]));
     assert_eq!(plan(1, 2, 3, 2).unwrap_err().kind(), "borrowed_primes");
-    for (merged, dedicated, kind) in [(0, 2, "params"), (1, 3, "params"), (1, 0, "key_digits")] {
+    for (merged, dedicated, kind) in [(0, 2, "switch_plan"), (1, 3, "switch_plan"), (1, 0, "key_digits")] {
         assert_eq!(plan(merged, dedicated, 0, 2).unwrap_err().kind(), kind);
     }
     assert_eq!(plan(1, 2, 0, 5).unwrap_err().kind(), "level");
     let split = SwitchPlan::hybrid(&params, 5).unwrap().with_radix(20);
     assert_eq!(
         LevelChoice { merged: 1, dedicated: 1, borrowed: 0, omega2: None }.plan(&params, &split, 0).unwrap_err().kind(),
-        "params"
+        "switch_plan"
     );
     // P of a prime of a digit, of one that the key does not live in, and in an extended ring.
     let hybrid = SwitchPlan::hybrid(&params, 2).unwrap();

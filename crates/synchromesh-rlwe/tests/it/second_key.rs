@@ -101,7 +101,7 @@ fn the_second_key_is_checked_like_the_first() {
     }
     assert_eq!(with(second(2, &[3])).unwrap().second().unwrap().special.as_slice(), [3]);
     let none = with(SecondKey { omega: Some(0), ..second(1, &[]) }).unwrap();
-    assert_eq!(SwitchPlan::second(&none).unwrap_err().kind(), "params");
+    assert_eq!(SwitchPlan::second(&none).unwrap_err().kind(), "switch_plan");
     // At N = 2^12, 106 bits are secure: s alone is, s' with a prime of its own is not.
     let mut wide = literal(12, &[30, 25], &[50], "1");
     wide.aux = common::chain(12, &[30, 25, 50, 55]).split_off(3);

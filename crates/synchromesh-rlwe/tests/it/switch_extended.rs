@@ -158,7 +158,7 @@ fn a_plan_for_lower_levels_needs_fewer_auxiliary_primes_and_the_same_key() {
         if level < params.top_level() {
             let (_, poly) = message(&f.context, level + 1, 6);
             let (ct, _) = f.secret.encrypt::<Ntt>(&f.context, &poly, level + 1, &mut f.randomness).unwrap();
-            assert_eq!(switching.automorphism(&f.context, &ct, 3).err().unwrap().kind(), "params");
+            assert_eq!(switching.automorphism(&f.context, &ct, 3).err().unwrap().kind(), "switch_plan");
         }
     }
 }
@@ -264,10 +264,10 @@ fn keys_and_plans_that_do_not_fit_are_refused() {
     ] {
         assert_eq!(key.prepare(&f.context, &plan).err().unwrap().kind(), "key_shape", "{plan:?}");
     }
-    assert_eq!(SwitchPlan::bv(&params, 0).unwrap_err().kind(), "params");
-    assert_eq!(SwitchPlan::bv(&params, 62).unwrap_err().kind(), "params");
-    assert_eq!(SwitchPlan::linear(&params, 3).unwrap_err().kind(), "params");
-    assert_eq!(SwitchPlan::double(&params, 1, 0).unwrap_err().kind(), "params");
+    assert_eq!(SwitchPlan::bv(&params, 0).unwrap_err().kind(), "switch_plan");
+    assert_eq!(SwitchPlan::bv(&params, 62).unwrap_err().kind(), "switch_plan");
+    assert_eq!(SwitchPlan::linear(&params, 3).unwrap_err().kind(), "switch_plan");
+    assert_eq!(SwitchPlan::double(&params, 1, 0).unwrap_err().kind(), "switch_plan");
     let q = params.q().clone();
     let wrong = [
         SwitchPlan::hybrid(&params, 2).unwrap().with_radix(10),
@@ -277,6 +277,6 @@ fn keys_and_plans_that_do_not_fit_are_refused() {
         hybrid.in_extended_ring(&params, 2).unwrap().with_unchecked_aux([99].into_iter().collect()),
     ];
     for plan in wrong {
-        assert_eq!(f.context.switcher(&plan, &q, &q).err().unwrap().kind(), "params", "{plan:?}");
+        assert_eq!(f.context.switcher(&plan, &q, &q).err().unwrap().kind(), "switch_plan", "{plan:?}");
     }
 }

@@ -151,12 +151,12 @@ fn shapes_have_one_encoding_and_are_checked() {
     assert_eq!(altered(digits, &[0xff, 0xff, 0xff, 0xff]), "too_large");
     assert_eq!(altered(primes, &[6]), "too_large");
     for digits_read in [[0u8, 0, 0, 0], [1, 0, 0, 0], [0, 0, 2, 0], [0, 0, 9, 0]] {
-        assert_eq!(altered(digits + 4, &digits_read), "params", "{digits_read:?}");
+        assert_eq!(altered(digits + 4, &digits_read), "switch_plan", "{digits_read:?}");
     }
     for primes_read in [[0u8, 0, 0, 0], [1, 0, 0, 0], [0, 0, 3, 0]] {
-        assert_eq!(altered(primes + 4, &primes_read), "params", "{primes_read:?}");
+        assert_eq!(altered(primes + 4, &primes_read), "switch_plan", "{primes_read:?}");
     }
-    assert_eq!(altered(primes + 10, &[5]), "params");
+    assert_eq!(altered(primes + 10, &[5]), "switch_plan");
     // A whole key that is marked as trimmed.
     let mut whole = all.to_bytes(&f.context, None).unwrap();
     whole.truncate(whole.len() - TRAILER_BYTES);
@@ -166,5 +166,5 @@ fn shapes_have_one_encoding_and_are_checked() {
     marked.extend(&whole[HEADER_BYTES + 4 + 11..]);
     assert_eq!(read(&marked).unwrap_err().kind(), "non_canonical");
     let empty = KeyPart::of(&params, plan.shape(), vec![], params.keyed());
-    assert!(matches!(empty.unwrap_err(), Error::Params { .. }));
+    assert!(matches!(empty.unwrap_err(), Error::SwitchPlan { .. }));
 }

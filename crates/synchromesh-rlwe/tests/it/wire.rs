@@ -446,7 +446,7 @@ fn switch_keys_have_one_order_and_valid_sources() {
     assert_eq!(altered(1, &2049u32.to_le_bytes()), "galois_element");
     assert_eq!(altered(5, &4u32.to_le_bytes()), "too_large");
     assert_eq!(altered(5, &u32::MAX.to_le_bytes()), "too_large");
-    assert_eq!(altered(9, &[3]), "params");
+    assert_eq!(altered(9, &[3]), "switch_plan");
     assert_eq!(kind(&u32::MAX.to_le_bytes()), "too_large");
     assert_eq!(kind(&2048u32.to_le_bytes()), "truncated");
     let odd =
@@ -481,7 +481,7 @@ fn secret_keys_reveal_nothing_but_their_container() {
         let mut small = f.secret.small().as_slice().to_vec();
         small[77] = value;
         let small = synchromesh_ring::sampler::SmallPoly::from_vec(small);
-        assert_eq!(SecretKey::from_small(&f.context, f.secret.id(), small).err().unwrap().kind(), "params");
+        assert_eq!(SecretKey::from_small(&f.context, f.secret.id(), small).err().unwrap().kind(), "argument");
     }
 }
 
@@ -499,5 +499,5 @@ fn a_secret_key_that_certificates_do_not_hold_for_is_refused() {
     read([&[-last], others].concat()).unwrap();
     let tone = own.iter().enumerate().map(|(i, &x)| if i % 3 == 0 { 1 } else { x }).collect();
     let error = read(tone).unwrap_err();
-    assert!(error.kind() == "params" && error.to_string().contains("generate a new one"), "{error}");
+    assert!(error.kind() == "uneven_key" && error.to_string().contains("generate a new one"), "{error}");
 }

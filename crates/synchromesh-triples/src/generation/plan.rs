@@ -378,7 +378,7 @@ fn packing(request: &Request, log_n: u32) -> Result<MatrixPlan> {
             best = Some((cost, plan));
         }
     }
-    let none = || synchromesh::Error::Params { rule: format!("no packing of {} at N = 2^{log_n}", request.shape) };
+    let none = || synchromesh::Error::Request { rule: format!("no packing of {} at N = 2^{log_n}", request.shape) };
     best.map(|(_, plan)| plan).ok_or_else(|| none().into())
 }
 

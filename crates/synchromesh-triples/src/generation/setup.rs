@@ -132,7 +132,7 @@ fn uniform(context: &Context, primes: &IndexSet) -> Result<Poly<synchromesh::rlw
     for (prime, limb) in primes.iter().zip(words.chunks_exact_mut(n)) {
         let q = ring.modulus(prime).value();
         let drawn = uniform_into(&seed, Purpose::SecretKey, prime as u32, q, limb);
-        drawn.map_err(|error| synchromesh::Error::Params { rule: error.to_string() })?;
+        drawn.map_err(|error| synchromesh::Error::Argument { rule: error.to_string() })?;
     }
     Ok(Poly::from_words(context.backend(), primes, &words)?)
 }

@@ -389,7 +389,7 @@ pub(super) fn tensor<B: Backend>(
 }
 
 fn no_pairs() -> Error {
-    Error::params("a sum of products needs at least one pair")
+    Error::argument("a sum of products needs at least one pair")
 }
 
 /// As [`tensor`], relinearised at the level it was computed at. In Algorithm 2 the first two components stay in slots

@@ -71,7 +71,7 @@ impl<B: Backend> Bridge<B> {
     pub fn new(bfv: &Arc<bfv::Context<B>>, bgv: &Arc<Context<B>>) -> Result<Self> {
         let (left, right) = (bfv.params(), bgv.params());
         let differ = |what: &str, a: String, b: String| {
-            Error::params(format!("a bridge joins contexts of the same {what}: bfv has {a}, bgv has {b}"))
+            Error::argument(format!("a bridge joins contexts of the same {what}: bfv has {a}, bgv has {b}"))
         };
         if left.n() != right.n() {
             return Err(differ("degree", left.n().to_string(), right.n().to_string()));

@@ -302,7 +302,7 @@ impl Sum {
 /// The sum of products (a_0 b_0, a_0 b_1 + a_1 b_0, a_1 b_1) in slots, all at one level; the factors multiply.
 pub(super) fn tensor<B: Backend>(context: &Context<B>, pairs: &[[&Ciphertext<B>; 2]]) -> Result<Ciphertext<B>> {
     let Some(first) = pairs.first() else {
-        return Err(crate::Error::params("a sum of products needs at least one product"));
+        return Err(crate::Error::argument("a sum of products needs at least one product"));
     };
     let (level, sum) = Sum::placed(context, pairs)?;
     let (params, backend, t) = (context.params(), context.backend(), context.params().t().value());

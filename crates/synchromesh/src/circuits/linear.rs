@@ -48,7 +48,7 @@ impl<T: Number> LinearTransform<T> {
         self.shape.check()?;
         let (given, slots) = (values.len(), self.shape.count());
         if given > slots {
-            return Err(Error::params(format!("a diagonal of {given} entries for {slots} slots")));
+            return Err(Error::shape(format!("a diagonal of {given} entries for {slots} slots")));
         }
         let step = k.rem_euclid(self.shape.row as i64) as usize;
         let sum = self.diagonals.entry((swap, step)).or_insert_with(|| vec![T::integer(0); slots]);
@@ -90,7 +90,7 @@ impl<T: Number> LinearTransform<T> {
         let square = matrix.iter().all(|row| row.as_ref().len() == n);
         if n == 0 || !square || !shape.row.is_multiple_of(n) {
             let row = shape.row;
-            return Err(Error::params(format!("a square matrix whose size ({n} rows) divides {row} slots is needed")));
+            return Err(Error::shape(format!("a square matrix whose size ({n} rows) divides {row} slots is needed")));
         }
         let mut map = Self::zero(shape);
         for (r, row) in matrix.iter().enumerate() {
@@ -109,7 +109,7 @@ impl<T: Number> LinearTransform<T> {
         if rows.max(columns) <= self.shape.count() {
             return Ok(());
         }
-        Err(Error::params(format!("a matrix of {rows} x {columns} for {} slots", self.shape.count())))
+        Err(Error::shape(format!("a matrix of {rows} x {columns} for {} slots", self.shape.count())))
     }
 
     fn set(&mut self, swap: bool, step: usize, slot: usize, value: T) {
@@ -174,7 +174,7 @@ impl<T: Number> LinearTransform<T> {
         let shape = arithmetic.slots()?;
         if shape != self.shape {
             let made = self.shape;
-            return Err(Error::params(format!(
+            return Err(Error::shape(format!(
                 "the map is for {} x {} slots, there are {} x {}",
                 made.rows, made.row, shape.rows, shape.row
             )));
@@ -199,7 +199,7 @@ impl<T: Number> LinearTransform<T> {
         let steps = babies.iter().map(element).collect::<Result<Vec<_>>>()?;
         let (context, extended) = arithmetic.extended(level)?;
         if compiled.is_empty() {
-            return Err(Error::params("the map to 0 has no diagonals; multiply by 0 instead"));
+            return Err(Error::shape("the map to 0 has no diagonals; multiply by 0 instead"));
         }
         let sum = RotationSum::new(context, level, extended, steps, compiled)?;
         Ok(PreparedTransform { sum: SizedSum { sum, terms, gain: self.gain() }, rotations })

@@ -67,7 +67,7 @@ impl<T: Number> Polynomial<T> {
         }
         if coefficients.is_empty() || coefficients.len() > MAX_DEGREE + 1 {
             let count = coefficients.len();
-            return Err(Error::params(format!("a polynomial of {count} coefficients: 1 to {} do", MAX_DEGREE + 1)));
+            return Err(Error::argument(format!("a polynomial of {count} coefficients: 1 to {} do", MAX_DEGREE + 1)));
         }
         Ok(Self { basis, coefficients, interval })
     }
@@ -113,7 +113,7 @@ impl<T: Number> Polynomial<T> {
         let Some(Interval { ends: (a, b), map }) = &self.interval else { return arithmetic.duplicate(x) };
         let (most, have) = (a.abs().max(b.abs()), arithmetic.bound(x));
         if have > most * (1.0 + 1e-9) {
-            return Err(Error::params(format!(
+            return Err(Error::argument(format!(
                 "the argument may reach {have}, and the interval is {a} to {b}: widen it, or declare a smaller bound"
             )));
         }
@@ -135,7 +135,7 @@ impl Polynomial<Complex64> {
         (a, b): (f64, f64),
     ) -> Result<Self> {
         if !(a.is_finite() && b.is_finite() && a < b && (b - a).is_finite()) {
-            return Err(Error::params(format!("{a} to {b} is no interval")));
+            return Err(Error::argument(format!("{a} to {b} is no interval")));
         }
         let map = [2.0 / (b - a), -(a + b) / (b - a)];
         let interval = Interval { ends: (a, b), map: ((a, b) != (-1.0, 1.0)).then_some(map.map(Coefficient::from)) };
@@ -146,7 +146,7 @@ impl Polynomial<Complex64> {
             return Ok(sum);
         }
         let degree = sum.degree();
-        Err(Error::params(format!("{a} to {b} is too narrow for doubles at degree {degree}: shift or widen it")))
+        Err(Error::argument(format!("{a} to {b} is too narrow for doubles at degree {degree}: shift or widen it")))
     }
 }
 
@@ -211,7 +211,7 @@ impl<A: Arithmetic> Run<'_, A> {
     fn at(&self, n: usize, level: usize) -> Result<&A::Ciphertext> {
         let top = self.tops.get(&n).copied().unwrap_or(0);
         let found = self.powers.get(&(n, level)).or_else(|| self.powers.get(&(n, top)));
-        found.ok_or_else(|| Error::params(format!("power {n} was not planned")))
+        found.ok_or_else(|| Error::argument(format!("power {n} was not planned")))
     }
 
     /// Brings power n to `level` where that is worth keeping; returns the level to find it under.

@@ -19,7 +19,7 @@ pub const fn product_depth(count: usize) -> usize {
 /// [`Error::Params`] for an empty list, or as [`Arithmetic::mul`].
 pub fn product<A: Arithmetic>(arithmetic: &A, factors: &[&A::Ciphertext]) -> Result<A::Ciphertext> {
     let Some(top) = factors.iter().map(|x| arithmetic.level(x)).max() else {
-        return Err(Error::params("a product needs at least one factor"));
+        return Err(Error::shape("a product needs at least one factor"));
     };
     // The two shallowest first (Huffman's tree for the measure max + 1); equals in the order given.
     let depth = |(at, x): (usize, &&A::Ciphertext)| Reverse((top - arithmetic.level(x), at));
@@ -52,7 +52,7 @@ pub fn inner_product<A: Arithmetic>(
     b: &[&A::Ciphertext],
 ) -> Result<A::Ciphertext> {
     if a.len() != b.len() || a.is_empty() {
-        return Err(Error::params(format!("an inner product of {} and {} ciphertexts", a.len(), b.len())));
+        return Err(Error::shape(format!("an inner product of {} and {} ciphertexts", a.len(), b.len())));
     }
     let products = a.iter().zip(b).map(|(&a, &b)| [a, b]).collect();
     arithmetic.combine(&Combination { products, weights: Vec::new(), constant: None })

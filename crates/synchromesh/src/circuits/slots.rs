@@ -34,7 +34,7 @@ impl SlotShape {
             return Ok(());
         }
         let Self { row, rows } = self;
-        Err(Error::params(format!("{rows} row(s) of {row} slots: there are 1 to {MOST_SLOTS} in all")))
+        Err(Error::shape(format!("{rows} row(s) of {row} slots: there are 1 to {MOST_SLOTS} in all")))
     }
 }
 
@@ -118,7 +118,7 @@ impl SlotSum {
     /// [`Arithmetic::add`].
     pub fn run<A: Arithmetic>(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
         if self.count == 0 {
-            return Err(Error::params("a sum of no slots"));
+            return Err(Error::shape("a sum of no slots"));
         }
         arithmetic.slots()?;
         if self.rotations() != Rotations::default() {
@@ -184,7 +184,7 @@ pub fn masked<A: Arithmetic>(arithmetic: &A, x: &A::Ciphertext, mask: Vec<A::Sca
 pub fn replicate_blocks<A: Arithmetic>(arithmetic: &A, x: &A::Ciphertext, block: usize) -> Result<A::Ciphertext> {
     let shape = arithmetic.slots()?;
     if block == 0 || !shape.row.is_multiple_of(block) {
-        return Err(Error::params(format!("blocks of {block} slots in rows of {}: they must divide a row", shape.row)));
+        return Err(Error::shape(format!("blocks of {block} slots in rows of {}: they must divide a row", shape.row)));
     }
     let mask = (0..shape.count()).map(|i| A::Scalar::integer(i64::from(i % block == 0))).collect();
     SlotSum::new(block).stride(-1).run(arithmetic, &masked(arithmetic, x, mask)?)

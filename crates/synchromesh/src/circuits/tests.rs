@@ -160,7 +160,7 @@ fn products_in_a_tree_are_shallow() {
     let counter = Counter::<false>::default();
     let factors: Vec<Clear> = [4, 6, 6, 5, 3].map(|level| Clear { value: 2.into(), level }).to_vec();
     assert_eq!(product(&counter, &factors.iter().collect::<Vec<_>>()).unwrap().level, 2);
-    assert_eq!(product(&counter, &[]).err().map(|e| e.kind()), Some("params"));
+    assert_eq!(product(&counter, &[]).err().map(|e| e.kind()), Some("shape"));
 }
 
 #[test]

@@ -485,7 +485,7 @@ mod tests {
             ("params", Box::new(|l| l.log_n = 40)),
             ("params", Box::new(|l| l.p_bits[0] = 62)),
             ("params", Box::new(|l| l.level_limbs = vec![3, 2])),
-            ("params", Box::new(|l| l.omega = 0)),
+            ("switch_plan", Box::new(|l| l.omega = 0)),
             ("insecure_modulus", Box::new(|l| l.security = Security::Bits128)),
             (
                 "params",

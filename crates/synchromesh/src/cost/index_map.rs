@@ -65,7 +65,7 @@ impl IndexMap {
                 row.push((number, candidate, time));
             }
             if row.is_empty() {
-                return Err(Error::params(format!("no key-switching plan fits level {level}")));
+                return Err(Error::request(format!("no key-switching plan fits level {level}")));
             }
             row.sort_by(|a, b| a.2.total_cmp(&b.2));
             priced.push(row);

@@ -116,7 +116,7 @@ impl<B: Backend> OneSwitch<B> {
     /// When there are fewer ciphertexts, or the device fails.
     pub fn run_one(&self, index: usize) -> Result<[MixedPoly<B>; 2]> {
         let Some([input, first, second]) = self.operands.get(index) else {
-            return Err(Error::params(format!("ciphertext {index} of a batch of {}", self.operands.len())));
+            return Err(Error::argument(format!("ciphertext {index} of a batch of {}", self.operands.len())));
         };
         let second = (self.op == Op::Relin).then_some(Operand::Mixed(second));
         let addends = [Some(Operand::Mixed(first)), second];

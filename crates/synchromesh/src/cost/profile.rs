@@ -79,7 +79,7 @@ impl Profile {
     /// # Errors
     /// [`Error::Params`] for numbers that JSON does not have.
     pub fn to_json(&self) -> Result<String> {
-        serde_json::to_string_pretty(self).map_err(|e| Error::params(e.to_string()))
+        serde_json::to_string_pretty(self).map_err(|e| Error::format(e.to_string()))
     }
 
     /// Reads a profile.
@@ -88,15 +88,15 @@ impl Profile {
     /// [`Error::Params`] for text that is no profile, of another version, or with times that are no times.
     pub fn from_json(text: &str) -> Result<Self> {
         let value: serde_json::Value =
-            serde_json::from_str(text).map_err(|e| Error::params(format!("the profile is no JSON: {e}")))?;
+            serde_json::from_str(text).map_err(|e| Error::format(format!("the profile is no JSON: {e}")))?;
         if value["format"] != FORMAT || value["version"] != VERSION {
-            return Err(Error::params(format!(
+            return Err(Error::format(format!(
                 "this is no machine profile of version {VERSION}: format {}, version {}; run `synchromesh tune`",
                 value["format"], value["version"]
             )));
         }
         let profile: Self =
-            serde_json::from_value(value).map_err(|e| Error::params(format!("the profile breaks its schema: {e}")))?;
+            serde_json::from_value(value).map_err(|e| Error::format(format!("the profile breaks its schema: {e}")))?;
         let sane = |e: &Entry| {
             let times = e.points.iter().all(|p| p.ns.iter().all(|t| t.is_finite() && *t >= 0.0));
             let rising = e.points.windows(2).all(|w| w[0].working_set_bytes < w[1].working_set_bytes);
@@ -104,7 +104,7 @@ impl Profile {
         };
         match profile.entries.iter().find(|e| !sane(e)) {
             None => Ok(profile),
-            Some(e) => Err(Error::params(format!(
+            Some(e) => Err(Error::format(format!(
                 "the profile's entry {} at N = 2^{} has no points, unordered working sets or negative times",
                 e.operation, e.log_n
             ))),
@@ -146,7 +146,7 @@ impl Profile {
         };
         let missing = || {
             let class = if narrow { "up to" } else { "above" };
-            Error::params(format!(
+            Error::format(format!(
                 "the profile lacks operation {} for primes {class} 50 bits; run `synchromesh tune` again",
                 operation.name()
             ))

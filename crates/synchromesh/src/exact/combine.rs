@@ -106,7 +106,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         }
         let met = self.meet(terms.iter().map(|(x, _)| *x))?;
         let Some(key) = met.first().map(|first| first.inner().key()) else {
-            return Err(Error::params("a weighted sum needs at least one term"));
+            return Err(Error::argument("a weighted sum needs at least one term"));
         };
         let t = params.t().value();
         let constant = |c: &Coefficient<BigInt>| match c {

@@ -73,7 +73,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     ) -> Result<Ciphertext<S, B>> {
         let (context, params) = (self.context(), self.context().params());
         let Some((first, _)) = terms.first() else {
-            return Err(Error::params("a rotated sum needs at least one term"));
+            return Err(Error::argument("a rotated sum needs at least one term"));
         };
         let element = context.galois_element(k)?;
         let parts = self.switching("rotation")?.rotated_sum(context.rlwe(), terms, element, level)?;
@@ -113,7 +113,7 @@ impl<S: Scheme, B: Backend> MatrixArithmetic for Evaluator<S, B> {
     /// Their difference, as x + m (y - x) takes one mask where m y + (1 - m) x takes two.
     fn pair(&self, ones: &Hoisted<S, B>, zeros: &Hoisted<S, B>) -> Result<HoistedCiphertext<B>> {
         if ones.header != zeros.header {
-            return Err(Error::params("ciphertexts that masks choose between must have one correction factor"));
+            return Err(Error::argument("ciphertexts that masks choose between must have one correction factor"));
         }
         let context = self.context().rlwe();
         Ok(self.switching("rotation")?.hoisted_difference(context, &ones.inner, &zeros.inner)?)

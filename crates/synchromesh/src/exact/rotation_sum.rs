@@ -50,12 +50,12 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let (context, params) = (self.context(), self.context().params());
         let inputs = inputs.iter().map(|x| self.under_own(x)).collect::<Result<Vec<_>>>()?;
         let Some((first, rest)) = inputs.split_first() else {
-            return Err(Error::params("a sum of rotations needs an input"));
+            return Err(Error::argument("a sum of rotations needs an input"));
         };
         for x in rest {
             first.inner().require_same(params.rlwe(), x.inner())?;
             if x.header() != first.header() {
-                return Err(Error::params("the inputs of a sum of rotations must have one correction factor"));
+                return Err(Error::argument("the inputs of a sum of rotations must have one correction factor"));
             }
         }
         let (switching, level) = (self.switching("rotation")?, sum.sum.level());

@@ -47,12 +47,12 @@ impl Description {
         ) -> Result<Vec<exact::Ciphertext<S, DryLedger>>>,
     ) -> Result<Plan> {
         if self.scheme.name() != S::NAME {
-            return Err(Error::params(format!("the description is for {}, not for {}", self.scheme.name(), S::NAME)));
+            return Err(Error::request(format!("the description is for {}, not for {}", self.scheme.name(), S::NAME)));
         }
         self.search_for(|plan, steps| {
             let literal = match &plan.params {
                 super::SchemeParams::Bfv(literal) | super::SchemeParams::Bgv(literal) => literal.clone(),
-                super::SchemeParams::Ckks(_) => return Err(Error::params("the plan is for ckks")),
+                super::SchemeParams::Ckks(_) => return Err(Error::request("the plan is for ckks")),
             };
             let params = exact::Params::<S>::new(literal)?;
             let device = recorder(params.rlwe());
@@ -86,7 +86,7 @@ impl Description {
         ) -> Result<Vec<ckks::Ciphertext<DryLedger>>>,
     ) -> Result<Plan> {
         if self.scheme != SchemeName::Ckks {
-            return Err(Error::params(format!("the description is for {}, not for ckks", self.scheme.name())));
+            return Err(Error::request(format!("the description is for {}, not for ckks", self.scheme.name())));
         }
         let wanted = f64::from(self.precision.unwrap_or(20));
         self.search_for(|plan, steps| {
@@ -139,7 +139,7 @@ impl Description {
                 }
             }
         }
-        Err(Error::params(format!("no parameters were found in {MOST_RUNS} runs of the circuit")))
+        Err(Error::request(format!("no parameters were found in {MOST_RUNS} runs of the circuit")))
     }
 }
 

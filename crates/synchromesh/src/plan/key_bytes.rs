@@ -43,7 +43,7 @@ pub(crate) fn trim<B: Backend>(
 fn part(level: Option<usize>, rlwe: &Params, plans: &LevelPlans) -> Result<Option<KeyPart>> {
     let Some(level) = level.filter(|&level| level < rlwe.top_level()) else { return Ok(None) };
     if rlwe.second().is_some() {
-        return Err(Error::params(format!(
+        return Err(Error::request(format!(
             "rotations up to level {level} and a second secret key: keys are trimmed under one secret key only"
         )));
     }

@@ -83,30 +83,30 @@ impl Description {
     /// Fails for numbers that no plan is made for.
     pub(super) fn check(&self) -> Result<()> {
         if self.depth > 100 || self.additions > 1 << 20 {
-            return Err(Error::params(format!(
+            return Err(Error::request(format!(
                 "depth {} and {} additions: at most 100 and 2^20 are planned for",
                 self.depth, self.additions
             )));
         }
         if let Some(width) = self.width.filter(|width| !super::WIDTHS.contains(width)) {
-            return Err(Error::params(format!("primes of {width} bits: plans have from 30 to 60")));
+            return Err(Error::request(format!("primes of {width} bits: plans have from 30 to 60")));
         }
         if self.static_levels && self.scheme != SchemeName::Bgv {
-            return Err(Error::params(format!("the static rule is for bgv, not for {}", self.scheme.name())));
+            return Err(Error::request(format!("the static rule is for bgv, not for {}", self.scheme.name())));
         }
         if let Some(level) = self.rotation_level.filter(|_| self.leading_levels > 0) {
-            return Err(Error::params(format!(
+            return Err(Error::request(format!(
                 "rotations up to level {level} and {} leading level(s): keys are trimmed under one secret key only",
                 self.leading_levels
             )));
         }
         if let Some(step) = self.rotations.iter().find(|k| k.unsigned_abs() > super::MOST_ROTATION) {
             let most = super::MOST_ROTATION;
-            return Err(Error::params(format!("a rotation by {step}: plans are made for steps of at most {most}")));
+            return Err(Error::request(format!("a rotation by {step}: plans are made for steps of at most {most}")));
         }
         let precision = self.precision.unwrap_or(PRECISION);
         if self.scheme == SchemeName::Ckks && !(1..=80).contains(&precision) {
-            return Err(Error::params(format!("a precision of {precision} bits is outside 1 to 80")));
+            return Err(Error::request(format!("a precision of {precision} bits is outside 1 to 80")));
         }
         Ok(())
     }

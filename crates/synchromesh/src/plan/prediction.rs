@@ -72,7 +72,7 @@ pub(super) fn fastest(description: &Description, profile: &Profile) -> Result<Pl
             format!("{words} {ms:.3} ms at N = 2^{}", plan.log_n)
         };
         let line = tried.iter().map(words).collect::<Vec<_>>().join(", ");
-        let none = || refused.unwrap_or_else(|| Error::params("no choice fits"));
+        let none = || refused.unwrap_or_else(|| Error::request("no choice fits"));
         let (_, _, option, plan) = tried.into_iter().next().ok_or_else(none)?;
         lines.push(format!("{what}: the circuit is predicted to take with {line}"));
         (request, best) = (option, Some(plan));

@@ -214,14 +214,14 @@ impl StaticRule {
         let most = 1 << 20;
         let counts = [self.first_additions, self.first_switches, self.additions, self.switches];
         if self.depth > 100 || counts.iter().any(|&n| n > most) {
-            return Err(Error::params(format!(
+            return Err(Error::request(format!(
                 "depth {} with {counts:?} additions and key switches: at most 100, and 2^20 of each",
                 self.depth
             )));
         }
         match self.model {
             NoiseModel::Heuristic { expansion } if !(expansion > 0.0 && expansion < 1e6) => {
-                Err(Error::params(format!("an expansion of {expansion} sqrt(N): it must be positive, below 10^6")))
+                Err(Error::request(format!("an expansion of {expansion} sqrt(N): it must be positive, below 10^6")))
             }
             _ => Ok(self.t.parse()?),
         }
@@ -325,7 +325,7 @@ impl StaticRule {
             let from = level.checked_sub(1).map_or(0, |below| chain.level_limbs[below]);
             chain.q_bits[from] += 1;
             if chain.q_bits[from] > WIDEST {
-                return Err(Error::params(format!("level {level} has too few primes of {WIDEST} bits")));
+                return Err(Error::request(format!("level {level} has too few primes of {WIDEST} bits")));
             }
         };
         let verdict = self.certify(&params);
@@ -349,7 +349,7 @@ impl StaticRule {
                 other => return other,
             }
         }
-        Err(Error::params(format!(
+        Err(Error::request(format!(
             "the static rule needs log QP = {needed} at N = 2^17, which allows {}",
             self.security.max_log_qp(17)
         )))

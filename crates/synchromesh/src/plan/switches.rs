@@ -145,7 +145,7 @@ impl Plan {
         for switch in &self.switch {
             let Some(choice) = switch.choice(stored) else { continue };
             let Some(at) = choices.get_mut(switch.level).filter(|at| at.is_none() && switch.level >= lowest) else {
-                return Err(Error::params(format!(
+                return Err(Error::format(format!(
                     "the plan chooses how level {} switches keys: there can be one choice for each level from {lowest} to {}",
                     switch.level,
                     params.top_level()
@@ -166,7 +166,7 @@ impl Plan {
             let candidate = Candidate::new(params, all.at(switch.level).clone().up_to(active), active);
             let made = (candidate.method(), candidate.omega(), candidate.digit_primes());
             if made != (switch.method.as_str(), switch.omega, switch.digit_primes) {
-                return Err(Error::params(format!(
+                return Err(Error::format(format!(
                     "the plan says that level {} switches keys by {}, {} digit(s) of {} prime(s); its choices make {}, {} of {}",
                     switch.level, switch.method, switch.omega, switch.digit_primes, made.0, made.1, made.2
                 )));

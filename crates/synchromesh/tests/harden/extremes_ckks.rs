@@ -300,11 +300,11 @@ fn masks_choose_and_belong_to_a_level_and_to_parameters() {
     let x = f.encrypt(&m, 1.0);
     let (top, e) = (x.level(), &f.evaluator);
     for bad in [f64::NAN, 2.0, -1.0, 0.5, 1e6, 1.0 + f64::EPSILON] {
-        assert_eq!(e.mask(&[0.0.into(), bad.into()], top).err().map(|e| e.kind()), Some("params"), "{bad}");
+        assert_eq!(e.mask(&[0.0.into(), bad.into()], top).err().map(|e| e.kind()), Some("shape"), "{bad}");
         assert!(e.mask(&[Complex64::new(1.0, bad)], top).is_err());
     }
     for period in [0, 3, 1024] {
-        assert_eq!(e.mask(&vec![1.0.into(); period], top).err().map(|e| e.kind()), Some("params"), "{period}");
+        assert_eq!(e.mask(&vec![1.0.into(); period], top).err().map(|e| e.kind()), Some("shape"), "{period}");
     }
     let chosen = |x: &Ciphertext, mask: &_| {
         let x = e.hoist(x, false)?;
@@ -346,7 +346,7 @@ fn what_was_made_in_one_context_is_encoded_again_or_refused_in_another() {
 fn intervals_too_narrow_for_doubles_are_refused() {
     let on = |a: f64, b: f64, degree: usize| Polynomial::chebyshev(vec![1.0; degree + 1], (a, b)).map(|_| ());
     for (a, b) in [(1.0, 1.0 + f64::EPSILON), (1e6, 1e6 + 1e-6), (-1e300, -1e300f64.next_up()), (5e-324, 1e-323)] {
-        assert_eq!(on(a, b, 63).err().map(|e| e.kind()), Some("params"), "{a} to {b}");
+        assert_eq!(on(a, b, 63).err().map(|e| e.kind()), Some("argument"), "{a} to {b}");
     }
     for (a, b) in [(0.0, 1e-9), (-1.0, 1.0), (1000.0, 1001.0), (-8.0, 8.0)] {
         on(a, b, 63).unwrap();

@@ -54,8 +54,8 @@ type ExactCase = (&'static str, &'static [&'static str], fn(&mut exact::ParamsLi
 const EXACT_CASES: &[ExactCase] = &[
     ("degree", &["2^9"], |l| l.log_n = 9),
     ("degree", &["2^19"], |l| l.log_n = 19),
-    ("params", &["0 digits"], |l| l.omega = 0),
-    ("params", &["4 digits"], |l| l.omega = 4),
+    ("switch_plan", &["0 digits"], |l| l.omega = 0),
+    ("switch_plan", &["4 digits"], |l| l.omega = 4),
     ("params", &[], |l| l.level_limbs = vec![2, 1]),
     ("params", &[], |l| l.level_limbs = vec![1, 4]),
     ("insecure_modulus", &["2^11", "53"], |l| l.security = Security::Bits128),
@@ -224,8 +224,8 @@ fn ckks_refuses_bad_parameters() {
         ("params", |l| l.q_bits[0] = 41),
         ("params", |l| l.p_bits[0] = 19),
         ("params", |l| l.level_limbs = vec![3, 2]),
-        ("params", |l| l.omega = 0),
-        ("params", |l| l.omega = 9),
+        ("switch_plan", |l| l.omega = 0),
+        ("switch_plan", |l| l.omega = 9),
         ("insecure_modulus", |l| l.security = Security::Bits128),
     ];
     for (kind, change) in cases {

@@ -170,7 +170,7 @@ fn sums_that_cannot_be_are_typed_errors() {
     assert!(error.kind() == "second_base" && !error.remedy().is_empty());
     let low = f.encrypt_at(&m, 5);
     f.judge(&f.evaluator.mul(&low, &low).unwrap(), &f.mul(&m, &m));
-    assert_eq!(f.evaluator.sum_of_products(&[]).err().map(|e| e.kind()), Some("params"));
+    assert_eq!(f.evaluator.sum_of_products(&[]).err().map(|e| e.kind()), Some("argument"));
     let (_, public) = f.context.generate_keys(&mut f.randomness).unwrap();
     let other = f.context.encrypt(&public, &f.encode(&m), &mut f.randomness).unwrap();
     assert_eq!(f.evaluator.sum_of_products(&[[&x, &x], [&x, &other]]).err().map(|e| e.kind()), Some("keys_differ"));

@@ -217,10 +217,10 @@ fn the_papers_noise_model_gives_its_primes_and_is_refused_by_the_certificates() 
 fn the_static_rule_finds_secure_degrees_and_refuses_what_makes_no_sense() {
     let plan = StaticRule::new("65537", 2).plan().unwrap();
     assert!(plan.verdict.is_ok() && plan.params.rlwe().security_bits() >= 128.0);
-    assert_eq!(StaticRule::new("65537", 100).plan().err().map(|e| e.kind()), Some("params"));
-    assert_eq!(StaticRule::new("65537", 101).chain(12).err().map(|e| e.kind()), Some("params"));
+    assert_eq!(StaticRule::new("65537", 100).plan().err().map(|e| e.kind()), Some("request"));
+    assert_eq!(StaticRule::new("65537", 101).chain(12).err().map(|e| e.kind()), Some("request"));
     let nothing = StaticRule { model: NoiseModel::Heuristic { expansion: 0.0 }, ..StaticRule::new("3", 1) };
-    assert_eq!(nothing.chain(12).err().map(|e| e.kind()), Some("params"));
+    assert_eq!(nothing.chain(12).err().map(|e| e.kind()), Some("request"));
     assert_eq!(StaticRule::new("1", 1).chain(12).err().map(|e| e.kind()), Some("plain_modulus_too_small"));
 }
 
@@ -290,7 +290,7 @@ fn a_lazy_inner_product_costs_four_products_a_term_and_one_switch() {
     f.judge(&merged, &expected);
     f.judge(&apart.unwrap(), &expected);
     assert!(once.ntt < twice.ntt && once.convert_mac < twice.convert_mac, "{once:?} {twice:?}");
-    assert_eq!(f.evaluator.sum_of_products(&[]).err().map(|e| e.kind()), Some("params"));
+    assert_eq!(f.evaluator.sum_of_products(&[]).err().map(|e| e.kind()), Some("argument"));
 }
 
 #[test]

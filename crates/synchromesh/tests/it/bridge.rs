@@ -161,7 +161,7 @@ fn what_does_not_belong_together_is_refused() {
     assert_eq!(bridge.mul(&three, &y).err().map(|e| e.kind()), Some("components"));
     let other: Fixture<Bgv> = fixture(literal(10, "65537", &[50, 50], &[50], &[], 1), &Rotations::none(), 46);
     let refused = Bridge::new(&bfv.context, &other.context).err().unwrap();
-    assert!(refused.kind() == "params" && refused.to_string().contains("primes"), "{refused}");
+    assert!(refused.kind() == "argument" && refused.to_string().contains("primes"), "{refused}");
     let own: Fixture<Bgv> = fixture(bridged_literal(bfv.context.params()), &Rotations::none(), 47);
     let z = { own }.encrypt(&b);
     assert_eq!(bridge.mul(&x, &z).err().map(|e| e.kind()), Some("keys_differ"));
@@ -175,7 +175,7 @@ fn what_does_not_belong_together_is_refused() {
     let lax = ParamsLiteral { security: Security::Insecure, ..bridged_literal(strict.params()) };
     let lax = Context::<Bgv>::new(Params::new(lax).unwrap()).unwrap();
     let refused = Bridge::new(&strict, &lax).err().unwrap();
-    assert!(refused.kind() == "params" && refused.to_string().contains("security"), "{refused}");
+    assert!(refused.kind() == "argument" && refused.to_string().contains("security"), "{refused}");
     // Mixed noise that would not decrypt is refused, never silent.
     let mut x = x;
     let error = loop {

@@ -44,7 +44,7 @@ fn products<S: Judged>() {
     let result = inner_product(&f.evaluator, &[&cts[0], &low], &[&cts[1], &cts[3]]).unwrap();
     f.judge(&result, &f.add(&f.mul(&values[0], &values[1]), &f.mul(&values[2], &values[3])));
     let refused = inner_product(&f.evaluator, &[&cts[0]], &[]).err();
-    assert_eq!(refused.map(|e| e.kind()), Some("params"));
+    assert_eq!(refused.map(|e| e.kind()), Some("shape"));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn transforms<S: Judged>(t: &str) {
     assert!(error.kind() == "missing_key" && error.to_string().contains("300"), "{error}");
     let low = f.evaluator.mod_switch_to(&x, 0).unwrap();
     assert_eq!(prepared.apply(&f.evaluator, &low).err().map(|e| e.kind()), Some("level"));
-    assert_eq!(LinearTransform::from_dense(SHAPE, &[vec![modulus; 1025]]).err().map(|e| e.kind()), Some("params"));
+    assert_eq!(LinearTransform::from_dense(SHAPE, &[vec![modulus; 1025]]).err().map(|e| e.kind()), Some("shape"));
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_run_without_data_finds_the_rotations_and_parameters_of_a_circuit() {
         assert_eq!(i128::from(out[j]).rem_euclid(65_537), expected, "slot {j}");
     }
     let other = description.plan_exact::<Bfv>(1, |_, _| Ok(vec![]));
-    assert_eq!(other.err().map(|e| e.kind()), Some("params"));
+    assert_eq!(other.err().map(|e| e.kind()), Some("shape"));
     let own =
         description.plan_exact::<Bgv>(1, |_, _| Err(Error::Batch(BatchError::TooManyValues { given: 2, capacity: 1 })));
     assert_eq!(own.err().map(|e| e.kind()), Some("too_many_values"));

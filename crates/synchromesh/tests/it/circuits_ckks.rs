@@ -123,7 +123,7 @@ fn chebyshev_series_approximate_functions() {
         };
         near(&f, &result, &m.iter().map(|z| series(z.re).into()).collect(), 12, "sigmoid");
         let wide = f.encrypt(&m, 2.0 * most);
-        assert_eq!(polynomial.evaluate(&f.evaluator, &wide).err().map(|e| e.kind()), Some("params"));
+        assert_eq!(polynomial.evaluate(&f.evaluator, &wide).err().map(|e| e.kind()), Some("argument"));
         let declared = f.evaluator.declare_bound(wide, most).unwrap();
         near(
             &f,
@@ -212,7 +212,7 @@ fn scales_managed_by_hand_are_refused() {
     let mut f = fixture(ParamsLiteral { mode: Mode::Manual, ..literal(10, 40, &[55, 40], &[50, 50]) }, 140);
     let x = f.encrypt(&values(SLOTS, 1.0, 141), 1.0);
     let refused = Polynomial::power([1.0, 0.5]).unwrap().evaluate(&f.evaluator, &x);
-    assert_eq!(refused.err().map(|e| e.kind()), Some("params"));
+    assert_eq!(refused.err().map(|e| e.kind()), Some("argument"));
 }
 
 #[test]
@@ -245,5 +245,5 @@ fn a_run_without_data_finds_levels_precision_and_rotations() {
         assert!((out[r] - expected).abs() < 2f64.powi(-18), "{} {expected}", out[r]);
     }
     let mismatched = Description::new(SchemeName::Bfv, 1).plan_ckks(&[], |_, _| Ok(vec![]));
-    assert_eq!(mismatched.err().map(|e| e.kind()), Some("params"));
+    assert_eq!(mismatched.err().map(|e| e.kind()), Some("request"));
 }

@@ -278,7 +278,7 @@ fn the_index_map_of_level_aware_parameters_runs_and_decrypts() {
         calls += 1;
         Ok(f64::from(calls % 3))
     });
-    assert_eq!(mixed.unwrap().level_plans(&p).unwrap_err().kind(), "params");
+    assert_eq!(mixed.unwrap().level_plans(&p).unwrap_err().kind(), "switch_plan");
 }
 
 /// A candidate of a key of so many bytes; the plan only makes keys differ.

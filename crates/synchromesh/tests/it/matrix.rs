@@ -254,7 +254,7 @@ fn what_does_not_fit_is_refused() {
         [[8, 3, 8, 8], [8, 8, 9, 8], [32, 8, 8, 32], [8, 8, 2, 4], [0, 1, 1, 1], [6, 3, 2, 4]]
     {
         let refused = MatrixPacking::new(SHAPE, rows, inner, columns, window).unwrap_err();
-        assert_eq!(refused.kind(), "params", "{refused}");
+        assert_eq!(refused.kind(), "shape", "{refused}");
     }
     let packing = MatrixPacking::square(SHAPE, 8).unwrap();
     assert!(MatrixPlan::new(packing, [1, 1, 1], 17, [1, 1]).is_err());
@@ -270,5 +270,5 @@ fn what_does_not_fit_is_refused() {
     let refused = plan.multiply(&f.evaluator, &MatrixChoices::HOISTED, &left, &left).err();
     assert_eq!(refused.map(|e| e.kind()), Some("missing_key"));
     let refused = plan.multiply(&f.evaluator, &MatrixChoices::HOISTED, &left, &[]).err();
-    assert_eq!(refused.map(|e| e.kind()), Some("params"));
+    assert_eq!(refused.map(|e| e.kind()), Some("shape"));
 }

@@ -258,9 +258,9 @@ fn a_ciphertext_that_is_read_is_believed_for_a_reason() {
 #[test]
 fn what_does_not_belong_is_refused_by_name() {
     let [bfv, bgv, ckks] = SCHEMES.map(plan);
-    assert_eq!(bfv.open::<Bgv>().err().map(|e| e.kind()), Some("params"));
-    assert_eq!(ckks.open::<Bfv>().err().map(|e| e.kind()), Some("params"));
-    assert_eq!(bgv.open::<Ckks>().err().map(|e| e.kind()), Some("params"));
+    assert_eq!(bfv.open::<Bgv>().err().map(|e| e.kind()), Some("argument"));
+    assert_eq!(ckks.open::<Bfv>().err().map(|e| e.kind()), Some("argument"));
+    assert_eq!(bgv.open::<Ckks>().err().map(|e| e.kind()), Some("argument"));
 
     for scheme in SCHEMES {
         let mut f = fixture(scheme);

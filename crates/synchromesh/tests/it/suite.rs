@@ -266,7 +266,7 @@ pub fn bad_literals<S: Judged>() {
     assert_eq!(kind(&|l| l.q_bits = vec![20; 400]), "primes");
     assert_eq!(kind(&|l| l.q_bits = vec![]), "params");
     assert_eq!(kind(&|l| l.log_n = 9), "degree");
-    assert_eq!(kind(&|l| l.omega = 0), "params");
+    assert_eq!(kind(&|l| l.omega = 0), "switch_plan");
     assert_eq!(kind(&|l| l.level_limbs = vec![2, 1]), "params");
     assert_eq!(kind(&|l| l.security = Security::Bits128), "insecure_modulus");
     let listed = params.literal().primes.clone().unwrap();

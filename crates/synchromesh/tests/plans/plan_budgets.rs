@@ -151,5 +151,5 @@ fn the_static_rule_is_planned_and_decrypts() {
     assert_eq!(plan.switch.len(), 5, "a level for each product, one for fresh ciphertexts, and the lowest");
     rotates_bgv(&plan);
     description.scheme = SchemeName::Bfv;
-    assert_eq!(description.plan().unwrap_err().kind(), "params");
+    assert_eq!(description.plan().unwrap_err().kind(), "request");
 }

@@ -172,7 +172,7 @@ fn keys_for_rotations_low_down_are_trimmed() {
         }
     }
     let both = Description { rotation_level: Some(1), leading_levels: 1, ..description(SchemeName::Bgv) };
-    assert_eq!(both.plan().unwrap_err().kind(), "params");
+    assert_eq!(both.plan().unwrap_err().kind(), "request");
 }
 
 #[test]
@@ -182,14 +182,14 @@ fn files_with_choices_that_the_keys_cannot_serve_are_refused() {
     let top = plan.switch.len() - 1;
     type Change = Box<dyn Fn(&mut Plan)>;
     let changes: [(Change, &str, &str); 8] = [
-        (Box::new(move |p| p.switch[at].omega += 1), "params", "the plan says that level"),
-        (Box::new(move |p| p.switch[at].method = "ghs hybrid".into()), "params", "the plan says that level"),
-        (Box::new(move |p| p.switch[at].merged = Some(0)), "params", "stored digits in one"),
-        (Box::new(move |p| p.switch[at].dedicated = Some(99)), "params", "99 special primes"),
+        (Box::new(move |p| p.switch[at].omega += 1), "format", "the plan says that level"),
+        (Box::new(move |p| p.switch[at].method = "ghs hybrid".into()), "format", "the plan says that level"),
+        (Box::new(move |p| p.switch[at].merged = Some(0)), "switch_plan", "stored digits in one"),
+        (Box::new(move |p| p.switch[at].dedicated = Some(99)), "switch_plan", "99 special primes"),
         (Box::new(move |p| p.switch[top].borrowed = Some(1)), "borrowed_primes", "borrows 1 of"),
-        (Box::new(move |p| p.switch[at].level = 99), "params", "level 99"),
-        (Box::new(move |p| p.switch[at].omega2 = Some(99)), "params", "99"),
-        (Box::new(move |p| p.switch.push(p.switch[at].clone())), "params", "one choice for each level"),
+        (Box::new(move |p| p.switch[at].level = 99), "format", "level 99"),
+        (Box::new(move |p| p.switch[at].omega2 = Some(99)), "format", "99"),
+        (Box::new(move |p| p.switch.push(p.switch[at].clone())), "format", "one choice for each level"),
     ];
     for (change, kind, words) in changes {
         let mut broken = plan.clone();

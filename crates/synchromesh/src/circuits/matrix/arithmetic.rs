@@ -46,16 +46,14 @@ impl<T> Mask<T> {
 /// Fails unless this is a period of a vector of zeros and ones: certificates take a slot to be one or the other of two.
 pub(crate) fn require_mask<T: Number>(period: &[T], row: usize) -> Result<()> {
     if period.is_empty() || !row.is_multiple_of(period.len()) {
-        return Err(Error::params(format!(
+        return Err(Error::shape(format!(
             "a mask of period {} in rows of {row} slots: it must divide them",
             period.len()
         )));
     }
     let chooses = |x: &T| x.is_zero() || x.minus(&T::integer(1)).is_zero();
     match period.iter().position(|x| !chooses(x)) {
-        Some(at) => {
-            Err(Error::params(format!("entry {at} of a mask is {:?}: a mask is of zeros and ones", period[at])))
-        }
+        Some(at) => Err(Error::shape(format!("entry {at} of a mask is {:?}: a mask is of zeros and ones", period[at]))),
         None => Ok(()),
     }
 }

@@ -18,7 +18,7 @@ impl<T: Clone> Matrix<T> {
     pub fn new(rows: usize, columns: usize, entries: Vec<T>) -> Result<Self> {
         if rows == 0 || columns == 0 || rows.checked_mul(columns) != Some(entries.len()) {
             let given = entries.len();
-            return Err(Error::params(format!("a matrix of {rows} x {columns} with {given} entries")));
+            return Err(Error::shape(format!("a matrix of {rows} x {columns} with {given} entries")));
         }
         Ok(Self { rows, columns, entries })
     }
@@ -31,7 +31,7 @@ impl<T: Clone> Matrix<T> {
         let mut entries = Vec::new();
         let room = rows.checked_mul(columns).is_some_and(|count| entries.try_reserve_exact(count).is_ok());
         if !room {
-            return Err(Error::params(format!("a matrix of {rows} x {columns} is more than memory holds")));
+            return Err(Error::shape(format!("a matrix of {rows} x {columns} is more than memory holds")));
         }
         entries.extend((0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))).map(|(i, j)| entry(i, j)));
         Self::new(rows, columns, entries)
@@ -75,7 +75,7 @@ mod tests {
         );
         assert_eq!(m.get(usize::MAX, 1), None);
         for (rows, columns, count) in [(0, 3, 0), (3, 0, 0), (2, 2, 3), (usize::MAX, 2, 4)] {
-            assert_eq!(Matrix::new(rows, columns, vec![0; count]).unwrap_err().kind(), "params");
+            assert_eq!(Matrix::new(rows, columns, vec![0; count]).unwrap_err().kind(), "shape");
         }
     }
 }

@@ -156,7 +156,7 @@ pub(super) fn multiply<A: MatrixArithmetic>(
     let slots = arithmetic.slots()?;
     if slots != packing.shape() {
         let made = packing.shape();
-        return Err(Error::params(format!(
+        return Err(Error::shape(format!(
             "the packing is for {} x {} slots, there are {} x {}",
             made.rows, made.row, slots.rows, slots.row
         )));
@@ -188,7 +188,7 @@ impl<'a, A: MatrixArithmetic> Run<'a, A> {
         let [left, right] = [&tile.left, &tile.right].map(|blocks| lowest(blocks));
         let bring = |x: &A::Ciphertext, level: usize| arithmetic.at_level(x, level);
         let (Some(a), Some(b)) = (tile.left.first(), tile.right.first()) else {
-            return Err(Error::params("a product of no blocks"));
+            return Err(Error::shape("a product of no blocks"));
         };
         let (a, b) = (bring(a, left)?, bring(b, right)?);
         let levels = levels(arithmetic, packing, [&a, &b], tile.inner)?;

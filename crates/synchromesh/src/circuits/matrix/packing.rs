@@ -49,7 +49,7 @@ impl MatrixPacking {
         if positive && fits(rows.checked_mul(window)) && (wide || masked) {
             return Ok(Self { shape, rows, inner, columns, window });
         }
-        Err(Error::params(format!(
+        Err(Error::shape(format!(
             "blocks of {rows} x {inner} times {inner} x {columns} in lines of {window} slots do not fit rows of {} \
              slots: inner divides rows, rows x window divides the slots of a row, and columns + inner - 1 are at most a \
              line, or columns are and inner divides it",
@@ -212,7 +212,7 @@ impl MatrixPacking {
             Side::Right => self.rows == self.inner,
         };
         if !fits {
-            return Err(Error::params(format!(
+            return Err(Error::shape(format!(
                 "products of {} x {} entries are no {} factors of {} x {}: take a packing of square blocks",
                 self.rows,
                 self.columns,

@@ -29,7 +29,7 @@ impl MatrixPlan {
     pub fn new(packing: MatrixPacking, shape: [usize; 3], batch: usize, grid: [usize; 2]) -> Result<Self> {
         let used = batch.checked_mul(grid[0]).and_then(|c| c.checked_mul(grid[1]));
         if shape.contains(&0) || !used.is_some_and(|used| (1..=packing.copies()).contains(&used)) {
-            return Err(Error::params(format!(
+            return Err(Error::shape(format!(
                 "{batch} products of {} x {} times {} x {} in {} x {} blocks each: there must be something to multiply, \
                  and the packing has {} copies",
                 shape[0],
@@ -109,10 +109,10 @@ impl MatrixPlan {
         let [r, k, c] = self.shape;
         let wanted = if side == Side::Left { [r, k] } else { [k, c] };
         if matrices.len() != self.batch {
-            return Err(Error::params(format!("{} matrices for {} products", matrices.len(), self.batch)));
+            return Err(Error::shape(format!("{} matrices for {} products", matrices.len(), self.batch)));
         }
         match matrices.iter().find(|m| [m.rows(), m.columns()] != wanted) {
-            Some(m) => Err(Error::params(format!(
+            Some(m) => Err(Error::shape(format!(
                 "a factor of {} x {} where the plan has {} x {}",
                 m.rows(),
                 m.columns(),
@@ -146,7 +146,7 @@ impl MatrixPlan {
         let count = self.packing.shape().count();
         if slots.len() != rows * columns || slots.iter().any(|s| s.len() != count) {
             let given = slots.len();
-            return Err(Error::params(format!("{given} vectors of slots for {} of {count}", rows * columns)));
+            return Err(Error::shape(format!("{given} vectors of slots for {} of {count}", rows * columns)));
         }
         let p = &self.packing;
         let entry = |pair: usize, i: usize, j: usize| {
@@ -156,7 +156,7 @@ impl MatrixPlan {
             let at = block_row / self.grid[0] * columns + block_column / self.grid[1];
             p.entry(&slots[at], copy, i % p.rows(), j % p.columns()).cloned()
         };
-        let missing = || Error::params("an entry of a product lies in no slot");
+        let missing = || Error::shape("an entry of a product lies in no slot");
         let one = |pair: usize| {
             let all = (0..self.shape[0]).flat_map(|i| (0..self.shape[2]).map(move |j| (i, j)));
             let entries = all.map(|(i, j)| entry(pair, i, j).ok_or_else(missing)).collect::<Result<_>>()?;
@@ -230,7 +230,7 @@ impl MatrixPlan {
         let [rows, columns] = [left.len() / inner, right.len() / inner];
         if [rows * inner, columns * inner] != [left.len(), right.len()] || rows * columns == 0 {
             let (left, right) = (left.len(), right.len());
-            return Err(Error::params(format!(
+            return Err(Error::shape(format!(
                 "{left} and {right} ciphertexts are no rows and columns of {inner} each"
             )));
         }
@@ -292,7 +292,7 @@ impl MatrixPlan {
                 });
             }
         }
-        let zero = || Error::params("a product with a public matrix of zeros is zero: nothing is to be computed");
+        let zero = || Error::shape("a product with a public matrix of zeros is zero: nothing is to be computed");
         out.into_iter().map(|x| x.ok_or_else(zero)).collect()
     }
 
@@ -328,7 +328,7 @@ impl MatrixPlan {
         };
         let alike = self.packing == next.packing && self.batch == next.batch && self.grid == next.grid;
         if !alike || self.grid[crossing] != 1 || [rows, columns] != wanted {
-            return Err(Error::params(format!(
+            return Err(Error::shape(format!(
                 "products of {rows} x {columns} do not become factors of {} x {}: both plans need one shape for them, \
                  one packing and one batch, and copies in the direction of the other factor only",
                 wanted[0], wanted[1],
@@ -342,6 +342,6 @@ impl MatrixPlan {
         if given == wanted {
             return Ok(());
         }
-        Err(Error::params(format!("{given} ciphertexts for a {side:?} factor of {wanted}")))
+        Err(Error::shape(format!("{given} ciphertexts for a {side:?} factor of {wanted}")))
     }
 }

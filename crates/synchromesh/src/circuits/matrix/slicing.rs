@@ -49,7 +49,7 @@ impl Slicing {
         }
         if found.is_empty() {
             let (batch, slots) = (self.batch, self.slots.count());
-            return Err(Error::params(format!(
+            return Err(Error::shape(format!(
                 "no packing of {batch} pairs of matrices in {slots} slots: take fewer pairs at a time, or more slots"
             )));
         }
@@ -165,6 +165,6 @@ mod tests {
         let chained = Slicing { chain: Some(Side::Left), ..slicing };
         let plan = chained.best([20, 30, 40]).unwrap();
         assert_eq!((plan.grid()[1], plan.packing().inner()), (1, plan.packing().columns()));
-        assert_eq!(Slicing { batch: 1 << 20, ..slicing }.best([2, 2, 2]).unwrap_err().kind(), "params");
+        assert_eq!(Slicing { batch: 1 << 20, ..slicing }.best([2, 2, 2]).unwrap_err().kind(), "shape");
     }
 }

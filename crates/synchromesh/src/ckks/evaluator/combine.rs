@@ -34,10 +34,10 @@ impl<B: Backend> Evaluator<B> {
     /// level's primes after weights that are no integers, by nothing otherwise. Automatic mode only.
     fn combination(&self, terms: &Combination<'_, Ciphertext<B>, Complex64>) -> Result<Ciphertext<B>> {
         if !self.auto() {
-            return Err(Error::params("circuits need scales that are managed automatically: mode auto"));
+            return Err(Error::argument("circuits need scales that are managed automatically: mode auto"));
         }
         let Some(first) = terms.products.first().map(|[x, _]| *x).or(terms.weights.first().map(|(x, _)| *x)) else {
-            return Err(Error::params("a combination needs at least one term"));
+            return Err(Error::argument("a combination needs at least one term"));
         };
         let all: Vec<&Ciphertext<B>> =
             terms.products.iter().flatten().copied().chain(terms.weights.iter().map(|(x, _)| *x)).collect();

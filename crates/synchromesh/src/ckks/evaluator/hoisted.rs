@@ -28,16 +28,16 @@ impl<B: Backend> Evaluator<B> {
     /// Terms with factors S d + r are rescaled in the same division; at every slot the |d| add up to at most 1.
     fn sum_rotated(&self, terms: &[Term<'_, B>], k: i64, level: usize) -> Result<Ciphertext<B>> {
         if !self.auto() {
-            return Err(Error::params("circuits need scales that are managed automatically: mode auto"));
+            return Err(Error::argument("circuits need scales that are managed automatically: mode auto"));
         }
         let Some((first, _)) = terms.first() else {
-            return Err(Error::params("a rotated sum needs at least one term"));
+            return Err(Error::argument("a rotated sum needs at least one term"));
         };
         let (params, context) = (self.context.params(), self.context.rlwe());
         let from = first.inner.level();
         let weighted = terms.iter().any(|(_, factor)| factor.is_some());
         if terms.iter().any(|(_, factor)| factor.is_some() != weighted) {
-            return Err(Error::params("either all terms of a rotated sum have factors or none has"));
+            return Err(Error::argument("either all terms of a rotated sum have factors or none has"));
         }
         if level + usize::from(weighted) != from {
             return Err(self.no_level(level + usize::from(weighted), from));
@@ -140,7 +140,7 @@ impl<B: Backend> MatrixArithmetic for Evaluator<B> {
                 None => product,
             });
         }
-        sum.ok_or_else(|| Error::params("a sum of products needs at least one product"))
+        sum.ok_or_else(|| Error::argument("a sum of products needs at least one product"))
     }
 
     fn settle_product(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {

@@ -48,14 +48,14 @@ impl<B: Backend> Evaluator<B> {
     /// errors of the rotated inputs grow by that; each message meets the sum of all |r_k|.
     pub(super) fn sum_of_rotations(&self, inputs: &[&Ciphertext<B>], sum: &SizedSum<B, f64>) -> Result<Ciphertext<B>> {
         if !self.auto() {
-            return Err(Error::params("circuits need scales that are managed automatically: mode auto"));
+            return Err(Error::argument("circuits need scales that are managed automatically: mode auto"));
         }
         let (params, context) = (self.context.params(), self.context.rlwe());
         let (switching, level) = (self.switching("rotation")?, sum.sum.level());
         let own = params.at(level)?;
         let inputs = inputs.iter().map(|x| self.under_own(x)).collect::<Result<Vec<_>>>()?;
         let Some(first) = inputs.first() else {
-            return Err(Error::params("a sum of rotations needs an input"));
+            return Err(Error::argument("a sum of rotations needs an input"));
         };
         for x in &inputs {
             first.inner().require_same(params.rlwe(), x.inner())?;
