@@ -38,7 +38,7 @@ fn descend<D: SwitchDomain>(f: &mut Fixture, switching: &KeySwitching<Counted>) 
     // At a leading level the second key has nothing to offer.
     let (_, poly) = message(&f.context, top, 3);
     let (high, _) = f.secret.encrypt::<D>(&f.context, &poly, top, &mut f.randomness).unwrap();
-    assert_eq!(switching.rekey(&f.context, &high).err().map(|e| e.kind()), Some("params"));
+    assert_eq!(switching.rekey(&f.context, &high).err().map(|e| e.kind()), Some("switch_plan"));
 }
 
 #[test]
