@@ -13,15 +13,19 @@ use crate::steps::Invocation;
 pub(crate) struct Programs(BTreeMap<String, String>);
 
 impl Programs {
-    /// Runs a command of cargo that builds, and keeps what it says it has built.
+    /// Runs commands of cargo that build, and keeps what they say they have built.
     ///
     /// # Errors
-    /// When it does not compile.
-    pub(crate) fn build(root: &Path, build: &Invocation) -> Result<Self> {
+    /// When something does not compile.
+    pub(crate) fn build(root: &Path, calls: impl IntoIterator<Item = Invocation>) -> Result<Self> {
         let format = ["--message-format".to_owned(), "json-render-diagnostics".to_owned()];
-        let out = build.clone().args(&format).command(root).stderr(Stdio::inherit()).output()?;
-        ensure!(out.status.success(), "`{build}` failed");
-        Ok(Self(String::from_utf8_lossy(&out.stdout).lines().filter_map(built).collect()))
+        let mut all = BTreeMap::new();
+        for call in calls {
+            let out = call.clone().args(&format).command(root).stderr(Stdio::inherit()).output()?;
+            ensure!(out.status.success(), "`{call}` failed");
+            all.extend(String::from_utf8_lossy(&out.stdout).lines().filter_map(built));
+        }
+        Ok(Self(all))
     }
 
     /// Where a program is.

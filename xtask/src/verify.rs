@@ -138,7 +138,7 @@ const CHECKED: &str = "test --quiet --workspace --exclude synchromesh-py --lib -
 /// # Errors
 /// When the tests do not compile.
 fn adversary(root: &Path) -> Result<Vec<Step>> {
-    let programs = Programs::build(root, &Invocation::cargo(CHECKED))?;
+    let programs = Programs::build(root, [Invocation::cargo(CHECKED)])?;
     let record = root.join(ADVERSARY).display().to_string();
     let tests = |name: &str, program: &str, of: &str| -> Result<Step> {
         let all = programs.start(program, &format!("{of} --include-ignored --nocapture --test-threads 2"))?;

@@ -10,13 +10,17 @@ use crate::programs::Programs;
 use crate::steps::Invocation;
 
 /// With debug assertions.
-const CHECKED: &str = "build --quiet --workspace --exclude synchromesh-py --bin synchromesh --bin synchromesh-harden \
-                       --example crashes --example differential --test harden";
+const CHECKED: &[&str] = &["build --quiet --workspace --exclude synchromesh-py --bin synchromesh \
+                            --bin synchromesh-harden --example crashes --example differential --test harden"];
 
 /// Without assertions, which branch on what they assert, and with the marks of secrets, which Valgrind reads and which are
 /// a few instructions without effect elsewhere.
-const RELEASED: &str = "test --release --quiet --package synchromesh-triples --package synchromesh-bench \
-                        --features synchromesh-triples/memcheck --lib --example timing_leaks --no-run";
+const RELEASED: &[&str] = &[
+    "build --release --quiet --package synchromesh-triples --package synchromesh-bench \
+     --features synchromesh-triples/memcheck --example timing_leaks",
+    "test --release --quiet --package synchromesh-triples --package synchromesh-bench \
+     --features synchromesh-triples/memcheck --lib --no-run",
+];
 
 /// Which programs a part runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +41,13 @@ impl Built {
     /// # Errors
     /// When it does not compile.
     pub(super) fn build(self, root: &Path) -> Result<()> {
-        let (words, place) = match self {
+        let (calls, place) = match self {
             Self::Apart => return Ok(()),
             Self::Checked => (CHECKED, &BUILT[0]),
             Self::Released => (RELEASED, &BUILT[1]),
         };
         if place.get().is_none() {
-            let programs = Programs::build(root, &Invocation::cargo(words))?;
+            let programs = Programs::build(root, calls.iter().map(|words| Invocation::cargo(words)))?;
             place.get_or_init(|| programs);
         }
         Ok(())
