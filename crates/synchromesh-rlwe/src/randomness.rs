@@ -31,6 +31,17 @@ impl Randomness {
         Self::insecure_from_seed(Seed::from_bytes(bytes))
     }
 
+    /// A source of its own, for work that is done beside other work: what it hands out does not depend on when.
+    ///
+    /// # Errors
+    /// As [`Self::next_seed`].
+    pub fn fork(&mut self) -> Result<Self, Error> {
+        Ok(match self.root {
+            None => Self::from_os(),
+            Some(_) => Self::insecure_from_seed(self.next_seed()?.derive("fork", 0)),
+        })
+    }
+
     /// The next seed.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use synchromesh::bundle::Unproven;
 use synchromesh::ckks::{Published, Release};
 use synchromesh::plan::{Plan, SchemeName};
@@ -168,13 +168,14 @@ pub fn encrypt(
     let key = public_key(session.rlwe(), keys)?;
     let (by, level, slots) = (Encryptor::Public(&key), session.top_level(), session.slots()?.count());
     let mut randomness = Randomness::from_os();
-    let mut ciphertexts = Vec::new();
     bar.set_length(numbers.len().div_ceil(slots) as u64);
-    for numbers in numbers.chunks(slots) {
-        let values = values(plan.scheme, numbers)?;
-        ciphertexts.push(session.encrypt(&by, &values, bound, level, &mut randomness)?);
+    let parts = numbers.chunks(slots).map(|part| Ok((part, randomness.fork()?)));
+    let parts = parts.collect::<Result<Vec<_>, rlwe::Error>>()?;
+    let ciphertexts = session.threads().try_map(parts, |(numbers, mut randomness)| {
+        let ciphertext = session.encrypt(&by, &values(plan.scheme, numbers)?, bound, level, &mut randomness)?;
         bar.inc(1);
-    }
+        Ok::<_, Error>(ciphertext)
+    })?;
     let column = Column { name: name.to_owned(), rows: numbers.len(), ciphertexts };
     let authenticated = column.write(&*session, plan, out, keys.envelope.as_ref())?;
     Ok(Summary::new(&*session, plan, &column)?.authenticated(authenticated))
@@ -184,16 +185,16 @@ pub fn encrypt(
 fn compute(
     session: &(impl Engine + ?Sized),
     scheme: SchemeName,
-    inputs: &[Rc<Erased>],
-    operation: &expression::Operation<&Rc<Erased>>,
-) -> Result<Rc<Erased>, Error> {
-    let of = |operation: Operation<'_>, x: &[&Rc<Erased>]| {
+    inputs: &[Arc<Erased>],
+    operation: &expression::Operation<&Arc<Erased>>,
+) -> Result<Arc<Erased>, Error> {
+    let of = |operation: Operation<'_>, x: &[&Arc<Erased>]| {
         let x: Vec<&Erased> = x.iter().map(|x| &***x).collect();
-        Ok(Rc::new(session.apply(&operation, &x)?))
+        Ok(Arc::new(session.apply(&operation, &x)?))
     };
     let number = |c: &Number| values(scheme, std::slice::from_ref(c));
     match operation {
-        expression::Operation::Input(index) => Ok(Rc::clone(&inputs[*index])),
+        expression::Operation::Input(index) => Ok(Arc::clone(&inputs[*index])),
         expression::Operation::Add(a, b) => of(Operation::Binary(Binary::Add), &[a, b]),
         expression::Operation::Sub(a, b) => of(Operation::Binary(Binary::Sub), &[a, b]),
         expression::Operation::Mul(a, b) => of(Operation::Binary(Binary::Mul), &[a, b]),
@@ -251,18 +252,17 @@ pub fn evaluate<B: Open>(
         columns.push(Column::from_bundle(&*session, &bundle, Some(target), trust)?);
     }
     let rows = equal_rows(graph, &columns)?;
-    let mut ciphertexts = Vec::new();
     let mut parts: Vec<_> = columns.into_iter().map(|column| column.ciphertexts.into_iter()).collect();
     let count = rows.div_ceil(session.slots()?.count());
     bar.set_length(count as u64);
-    for _ in 0..count {
-        let inputs: Vec<_> = parts.iter_mut().filter_map(Iterator::next).map(Rc::new).collect();
+    let inputs = |_| parts.iter_mut().filter_map(Iterator::next).map(Arc::new).collect::<Vec<_>>();
+    let values = session.threads().try_map((0..count).map(inputs).collect(), |inputs| {
         let value = graph.evaluate(|operation| compute(&*session, plan.scheme, &inputs, &operation))?;
-        drop(inputs);
-        // The value is shared only if it is an input itself, and the inputs are gone.
-        ciphertexts.extend(Rc::into_inner(value));
         bar.inc(1);
-    }
+        Ok::<_, Error>(value)
+    })?;
+    // A value is shared only if it is an input itself, and the inputs are gone.
+    let ciphertexts = values.into_iter().filter_map(Arc::into_inner).collect();
     let column = Column { name: name.to_owned(), rows, ciphertexts };
     let authenticated = column.write(&*session, plan, out, keys.envelope.as_ref())?;
     Ok(Summary::new(&*session, plan, &column)?.authenticated(authenticated))
@@ -303,17 +303,23 @@ pub fn decrypt(
         let reason = format!("{shares} shares are allowed, and the column's {count} ciphertexts take one each");
         return Err(synchromesh::Error::Release { reason }.into());
     }
-    for ciphertext in &column.ciphertexts {
-        values.extend(match release {
-            None => numbers(&session.decrypt(&secret, ciphertext)?),
+    let decrypted = session.threads().try_map(column.ciphertexts.iter().collect(), |ciphertext| {
+        let decrypted = match release {
+            None => (numbers(&session.decrypt(&secret, ciphertext)?), None),
             Some(release) => {
                 let Published { values, precision, sigma_bits } = session.publish(&secret, ciphertext, release)?;
-                summary.precision_bits = Some(summary.precision_bits.map_or(precision, |least| least.min(precision)));
-                summary.sigma_bits = summary.sigma_bits.max(Some(sigma_bits));
-                numbers(&values.into())
+                (numbers(&values.into()), Some((precision, sigma_bits)))
             }
-        });
+        };
         bar.inc(1);
+        Ok::<_, Error>(decrypted)
+    })?;
+    for (part, released) in decrypted {
+        values.extend(part);
+        if let Some((precision, sigma_bits)) = released {
+            summary.precision_bits = Some(summary.precision_bits.map_or(precision, |least| least.min(precision)));
+            summary.sigma_bits = summary.sigma_bits.max(Some(sigma_bits));
+        }
     }
     values.truncate(column.rows);
     Ok((column.name, values, summary))

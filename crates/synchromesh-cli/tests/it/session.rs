@@ -375,3 +375,26 @@ fn rotations_from_fewer_keys_work_through_files() {
     let numbers: Vec<i64> = text.lines().filter_map(|line| line.parse().ok()).collect();
     assert_eq!(numbers[..4], [8 + 6, 9 + 7, 8, 9], "{text}");
 }
+
+/// The ciphertexts of a column are worked on side by side, in their order: each row meets its own, on any number of threads.
+#[test]
+fn a_long_column_is_the_same_on_any_number_of_threads() {
+    let shell = Shell::small();
+    let rows = 4 * 1024 + 5;
+    shell.write("long.csv", csv((0..rows).map(|i| i % 151)).as_bytes());
+    let with = |threads: &str, arguments: &[&str]| {
+        let output = shell.command(arguments).env("SYNCHROMESH_THREADS", threads).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+    };
+    for threads in ["1", "2", "3"] {
+        let (x, z) = (format!("long-{threads}.ct"), format!("z-{threads}.ct"));
+        with(threads, &["encrypt", "--keys", "keys", "--in", "long.csv", "--out", &x, "--insecure"]);
+        with(threads, &["eval", "x*x + x", "x=long-1.ct", "--keys", "keys", "--out", &z, "--insecure"]);
+        assert!(shell.read(&z) == shell.read("z-1.ct"), "{threads} threads");
+        for (file, expected) in [(&x, (|v| v) as fn(i64) -> i64), (&z, |v| v * v + v)] {
+            with(threads, &["decrypt", "--keys", "keys", "--in", file, "--out", "out.csv", "--force", "--insecure"]);
+            let right = (0..rows).map(|i| expected(i % 151) as f64);
+            assert!(shell.numbers("out.csv").into_iter().eq(right), "{file}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::{Arc, PoisonError};
 
 use synchromesh_rlwe::codec::Trust;
-use synchromesh_rlwe::ring::{Backend, Cpu};
+use synchromesh_rlwe::ring::{Backend, Cpu, Threads};
 use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, Randomness, SecretKey};
 
 use super::Session;
@@ -45,6 +45,9 @@ pub trait Engine: Send + Sync {
 
     /// The highest level.
     fn top_level(&self) -> usize;
+
+    /// The threads on which whole operations may be asked for side by side.
+    fn threads(&self) -> Threads;
 
     /// What products cost.
     fn cost(&self) -> Cost;
@@ -170,6 +173,10 @@ impl<S: Scheme, B: Backend> Engine for Session<S, B> {
 
     fn top_level(&self) -> usize {
         self.rlwe().params().top_level()
+    }
+
+    fn threads(&self) -> Threads {
+        self.rlwe().backend().threads()
     }
 
     fn cost(&self) -> Cost {
