@@ -149,7 +149,7 @@ impl LookAhead {
     /// the first degree from 2^11 on that is secure.
     ///
     /// # Errors
-    /// [`Error::Params`] when no degree up to 2^17 is secure, or the algorithm comes to no end.
+    /// [`Error::Request`] when no degree up to 2^17 is secure, or the algorithm comes to no end.
     pub fn search(&self, circuit: &impl Parts) -> Result<Looked> {
         let mut needed = 0;
         for log_n in 11..=17 {
@@ -174,7 +174,7 @@ impl LookAhead {
     /// Algorithm 1 at a degree and a width.
     ///
     /// # Errors
-    /// [`Error::Params`] when it comes to no end: an error that grows with every prime.
+    /// [`Error::Request`] when it comes to no end: an error that grows with every prime.
     pub fn core(&self, circuit: &impl Parts, log_n: u32, bits: u32) -> Result<Looked> {
         let mut found = Looked { log_n, bits, q: 1, p: 0, switches: vec![0; circuit.count()] };
         let mut depth = 0;

@@ -117,7 +117,7 @@ impl<B: Backend> KeySwitching<B> {
     /// the scheme answers for the certificate.
     ///
     /// # Errors
-    /// [`Error::Params`] for an empty list or a rotation of what was not decomposed, [`Error::Level`] for terms of
+    /// [`Error::Argument`] for an empty list or a rotation of what was not decomposed, [`Error::Level`] for terms of
     /// different levels, [`Error::MissingKey`], [`Error::KeysDiffer`], [`Error::ParamsDiffer`], or when the device fails.
     pub fn rotated_sum<D: SwitchDomain>(
         &self,

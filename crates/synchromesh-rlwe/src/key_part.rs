@@ -33,7 +33,7 @@ impl KeyPart {
     /// The rows `rows` of such a key, on `primes`.
     ///
     /// # Errors
-    /// [`Error::Params`] as [`Self::whole`]; unless both lists rise, are not empty and name what there is; and when a
+    /// [`Error::SwitchPlan`] as [`Self::whole`]; unless both lists rise, are not empty and name what there is; and when a
     /// digit has some of its rows only, or none of its primes.
     pub fn of(params: &Params, shape: KeyShape, rows: Vec<usize>, primes: IndexSet) -> Result<Self, Error> {
         let whole = Self::whole(params, shape)?;

@@ -115,7 +115,7 @@ impl<B: Backend> Switcher<B> {
     /// (ePrint 2023/1642, section 3.7).
     ///
     /// # Errors
-    /// [`Error::Params`] for an empty target or one with special primes, or when an active prime is in no digit, and
+    /// [`Error::SwitchPlan`] for an empty target or one with special primes, or when an active prime is in no digit, and
     /// [`Error::BorrowedPrimes`] when P has borrowed it; [`Error::Ring`] when the device fails.
     pub fn new(context: &Context<B>, plan: &SwitchPlan, active: &IndexSet, target: &IndexSet) -> Result<Self, Error> {
         let params = context.params();

@@ -35,7 +35,7 @@ impl LevelChoice {
     /// The plan for keys stored as those of `stored` are, for inputs of level `highest` and below.
     ///
     /// # Errors
-    /// [`Error::BorrowedPrimes`] when fewer primes are free; [`Error::Params`] for no digits or no P, more special primes
+    /// [`Error::BorrowedPrimes`] when fewer primes are free; [`Error::SwitchPlan`] for no digits or no P, more special primes
     /// than are stored, digits split in base 2^w; [`Error::Level`]; as [`SwitchPlan::in_extended_ring_at`].
     pub fn plan(self, params: &Params, stored: &SwitchPlan, highest: usize) -> Result<SwitchPlan, Error> {
         let (shape, active) = (stored.shape(), params.level(highest)?);
@@ -97,7 +97,7 @@ impl LevelChoice {
     /// ones besides.
     ///
     /// # Errors
-    /// [`Error::Level`]; [`Error::Params`] when no stored digit holds a prime of the level.
+    /// [`Error::Level`]; [`Error::SwitchPlan`] when no stored digit holds a prime of the level.
     pub fn all(params: &Params, stored: &SwitchPlan, level: usize) -> Result<Vec<Vec<Self>>, Error> {
         let (digits, free) = Self::split(params, stored, level)?;
         let special = stored.shape().special.len();

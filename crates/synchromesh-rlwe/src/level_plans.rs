@@ -37,7 +37,7 @@ impl LevelPlans {
     /// These plans for levels 0, 1, ..
     ///
     /// # Errors
-    /// [`Error::Params`] unless there is one for each level and all are for keys stored with the same digits;
+    /// [`Error::SwitchPlan`] unless there is one for each level and all are for keys stored with the same digits;
     /// [`Error::BorrowedPrimes`] when one borrows a prime that its level still has.
     pub fn new(params: &Params, plans: Vec<SwitchPlan>) -> Result<Self, Error> {
         let levels = params.top_level() + 1;
@@ -72,7 +72,7 @@ impl LevelPlans {
     /// level lacks primes to borrow, level-aware.
     ///
     /// # Errors
-    /// [`Error::Params`] unless 1 <= omega <= number of ciphertext primes, which it must equal in the second case.
+    /// [`Error::SwitchPlan`] unless 1 <= omega <= number of ciphertext primes, which it must equal in the second case.
     pub fn of(params: &Params, omega: usize) -> Result<Self, Error> {
         let (l, top) = (params.q().len(), params.level(params.top_level())?.len());
         if top == l || !params.p().is_empty() {

@@ -248,7 +248,7 @@ impl<B: Backend> KeySwitching<B> {
     /// (lazy key switching, ePrint 2023/1642 section 2.2).
     ///
     /// # Errors
-    /// [`Error::Params`] for an empty list, or as [`Self::relinearize`].
+    /// [`Error::Argument`] for an empty list, or as [`Self::relinearize`].
     pub fn relinearize_sum<D: SwitchDomain>(
         &self,
         context: &Context<B>,

@@ -193,7 +193,7 @@ impl<B: Backend> SwitchKey<B> {
     /// The key for the digits and primes of `plan` in R_QP, without its constants.
     ///
     /// # Errors
-    /// [`Error::ParamsDiffer`], [`Error::Params`] when the plan is for another kind of stored key, [`Error::TrimmedKey`]
+    /// [`Error::ParamsDiffer`], [`Error::SwitchPlan`] when the plan is for another kind of stored key, [`Error::TrimmedKey`]
     /// when this key has lost what the plan's lowest level needs, or when the device fails.
     pub fn expand(&self, context: &Context<B>, plan: &SwitchPlan) -> Result<PreparedKey<B>, Error> {
         let (plan, numbers) = self.narrowed(context.params(), plan)?;

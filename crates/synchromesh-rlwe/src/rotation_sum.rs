@@ -48,7 +48,7 @@ impl<B: Backend> RotationSum<B> {
     /// A sum for inputs at `level`, whose extended base is `extended`.
     ///
     /// # Errors
-    /// [`Error::Params`] for a baby step that is not there or a sum of nothing, [`Error::Ring`] for a polynomial on
+    /// [`Error::Argument`] for a baby step that is not there or a sum of nothing, [`Error::Ring`] for a polynomial on
     /// other primes.
     pub fn new(
         context: &Context<B>,
@@ -144,7 +144,7 @@ impl<B: Backend> KeySwitching<B> {
     ///
     /// # Errors
     /// [`Error::Level`] for inputs at another level, [`Error::Components`], [`Error::MissingKey`],
-    /// [`Error::KeysDiffer`], [`Error::ParamsDiffer`] for a sum made for other parameters, [`Error::Params`] for one made for
+    /// [`Error::KeysDiffer`], [`Error::ParamsDiffer`] for a sum made for other parameters, [`Error::Argument`] for one made for
     /// the special primes of another secret key, or when the device fails.
     pub fn rotation_sum<D: SwitchDomain>(
         &self,

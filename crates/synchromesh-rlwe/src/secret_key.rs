@@ -85,7 +85,7 @@ impl<B: Backend> SecretKey<B> {
     /// Draws a new secret key.
     ///
     /// # Errors
-    /// [`Error::Entropy`] without randomness, [`Error::Params`] when it gives no even secret, or when the device fails.
+    /// [`Error::Entropy`] without randomness, [`Error::Uneven`] when it gives no even secret, or when the device fails.
     pub fn generate(context: &Context<B>, randomness: &mut Randomness) -> Result<Self, Error> {
         let seed = randomness.next_seed()?;
         let mut id = [0; 16];
@@ -106,7 +106,7 @@ impl<B: Backend> SecretKey<B> {
     /// A secret key from its ternary coefficients.
     ///
     /// # Errors
-    /// [`Error::Ring`] when there are not N of them, [`Error::Params`] when one is not -1, 0 or 1 and for a secret that is
+    /// [`Error::Ring`] when there are not N of them, [`Error::Argument`] when one is not -1, 0 or 1, [`Error::Uneven`] for a secret that is
     /// less even at the roots of X^N + 1 than certificates take it to be, [`Error::Security`] when QP is too large for N.
     pub fn from_small(context: &Context<B>, id: KeyId, small: SmallPoly) -> Result<Self, Error> {
         // Without a branch on a coefficient: -1, 0, 1 are the words 0, 1, 2 once 1 is added.

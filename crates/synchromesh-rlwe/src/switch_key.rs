@@ -137,7 +137,7 @@ impl<B: Backend> SwitchKey<B> {
     /// The key with these parts, as read from a file: b, and a if it is given, of the rows of `part`, in their order.
     ///
     /// # Errors
-    /// [`Error::Params`] when the number of digits does not fit, [`Error::Ring`] for a digit on other primes than those
+    /// [`Error::SwitchPlan`] when the number of digits does not fit, [`Error::Ring`] for a digit on other primes than those
     /// of the part, [`Error::Security`] when QP is too large for N.
     pub fn from_parts(
         context: &Context<B>,
@@ -166,7 +166,7 @@ impl<B: Backend> SwitchKey<B> {
     /// The part of this key that `part` names.
     ///
     /// # Errors
-    /// [`Error::ParamsDiffer`], [`Error::Params`] for a part of other digits, [`Error::TrimmedKey`] for a part this key
+    /// [`Error::ParamsDiffer`], [`Error::SwitchPlan`] for a part of other digits, [`Error::TrimmedKey`] for a part this key
     /// has lost, or when the device fails.
     pub fn trim(&self, context: &Context<B>, part: &KeyPart) -> Result<Self, Error> {
         let params = context.params();

@@ -68,7 +68,7 @@ impl DigitSizes {
     /// omega digits of ceil(l / omega) primes, the last one short.
     ///
     /// # Errors
-    /// [`Error::Params`] unless 1 <= omega <= l and every digit gets a prime.
+    /// [`Error::SwitchPlan`] unless 1 <= omega <= l and every digit gets a prime.
     pub fn equal(l: usize, omega: usize) -> Result<Self, Error> {
         if omega == 0 || omega > l {
             return Err(Error::switch_plan(format!("omega = {omega} digits: there must be 1 to {l} of them")));
@@ -79,7 +79,7 @@ impl DigitSizes {
     /// `primes` in runs of these sizes.
     ///
     /// # Errors
-    /// [`Error::Params`] unless the sizes are positive and add up to the number of primes.
+    /// [`Error::SwitchPlan`] unless the sizes are positive and add up to the number of primes.
     pub fn split(&self, primes: &IndexSet) -> Result<Vec<IndexSet>, Error> {
         let l = primes.len();
         if self.0.contains(&0) || self.0.iter().try_fold(0usize, |sum, &n| sum.checked_add(n)) != Some(l) {
@@ -97,7 +97,7 @@ impl DigitSizes {
     /// At most omega digits of neighbouring primes whose widest is as narrow as can be, for primes of these widths.
     ///
     /// # Errors
-    /// [`Error::Params`] unless 1 <= omega <= number of primes.
+    /// [`Error::SwitchPlan`] unless 1 <= omega <= number of primes.
     pub fn balanced(widths: &[u32], omega: usize) -> Result<Self, Error> {
         let l = widths.len();
         if omega == 0 || omega > l {
@@ -128,7 +128,7 @@ impl SwitchPlan {
     /// Hybrid key switching with about `omega` equal digits and all of the parameters' special primes.
     ///
     /// # Errors
-    /// [`Error::Params`] unless 1 <= omega <= number of ciphertext primes.
+    /// [`Error::SwitchPlan`] unless 1 <= omega <= number of ciphertext primes.
     pub fn hybrid(params: &Params, omega: usize) -> Result<Self, Error> {
         Self::with_digits(params, &DigitSizes::equal(params.q().len(), omega)?)
     }
@@ -136,7 +136,7 @@ impl SwitchPlan {
     /// Hybrid key switching with any digit borders.
     ///
     /// # Errors
-    /// [`Error::Params`] unless the sizes are positive and add up to the number of ciphertext primes.
+    /// [`Error::SwitchPlan`] unless the sizes are positive and add up to the number of ciphertext primes.
     pub fn with_digits(params: &Params, sizes: &DigitSizes) -> Result<Self, Error> {
         Self::over(params.q(), params.p(), sizes)
     }
@@ -144,7 +144,7 @@ impl SwitchPlan {
     /// Hybrid key switching with digits of the ciphertext primes `q`, in their order, and the special primes `special`.
     ///
     /// # Errors
-    /// [`Error::Params`] unless the sizes are positive and add up to the number of primes of `q`.
+    /// [`Error::SwitchPlan`] unless the sizes are positive and add up to the number of primes of `q`.
     pub fn over(q: &IndexSet, special: &IndexSet, sizes: &DigitSizes) -> Result<Self, Error> {
         Ok(Self {
             digits: sizes.split(q)?,

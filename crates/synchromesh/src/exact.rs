@@ -180,7 +180,7 @@ pub trait Scheme: Copy + std::fmt::Debug + Send + Sync + 'static {
     /// or the scheme chooses; `keys` are those that it will be relinearised with, if any.
     ///
     /// # Errors
-    /// [`crate::Error::Params`] for an empty list, [`synchromesh_rlwe::Error::Noise`] when the result could decrypt
+    /// [`crate::Error::Argument`] for an empty list, [`synchromesh_rlwe::Error::Noise`] when the result could decrypt
     /// wrongly, or when the device fails.
     fn tensor<B: Backend>(
         context: &Context<Self, B>,

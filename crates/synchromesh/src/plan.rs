@@ -129,7 +129,7 @@ impl Description {
     ///
     /// # Errors
     /// [`Error::NoPlan`] when no parameters of this library fit, with the limit and the nearest request that works;
-    /// [`Error::PlainModulus`] for a plaintext modulus that cannot be used; [`Error::Params`] for numbers that no plan
+    /// [`Error::PlainModulus`] for a plaintext modulus that cannot be used; [`Error::Request`] for numbers that no plan
     /// is made for.
     pub fn plan(&self) -> Result<Plan> {
         self.plan_for(None)
@@ -139,7 +139,7 @@ impl Description {
     /// switching, a second secret key and a larger degree with fewer digits, as far as the description leaves them open.
     ///
     /// # Errors
-    /// As [`Self::plan`], and [`Error::Params`] when the profile lacks an operation.
+    /// As [`Self::plan`], and [`Error::Format`] when the profile lacks an operation.
     pub fn plan_for(&self, profile: Option<&Profile>) -> Result<Plan> {
         self.check()?;
         profile.map_or_else(|| self.plan_at(None), |profile| prediction::fastest(self, profile))
@@ -327,7 +327,7 @@ impl Plan {
     /// The parameters of a plan for BFV.
     ///
     /// # Errors
-    /// [`Error::Params`] for a plan of another scheme, or as [`bfv::Params::new`].
+    /// [`Error::Argument`] for a plan of another scheme, or as [`bfv::Params::new`].
     pub fn bfv(&self) -> Result<bfv::Params> {
         self.exact()
     }
@@ -335,7 +335,7 @@ impl Plan {
     /// The parameters of a plan for BGV.
     ///
     /// # Errors
-    /// [`Error::Params`] for a plan of another scheme, or as [`bgv::Params::new`].
+    /// [`Error::Argument`] for a plan of another scheme, or as [`bgv::Params::new`].
     pub fn bgv(&self) -> Result<bgv::Params> {
         self.exact()
     }
@@ -355,7 +355,7 @@ impl Plan {
     /// The parameters of a plan for CKKS.
     ///
     /// # Errors
-    /// [`Error::Params`] for a plan of another scheme, or as [`ckks::Params::new`].
+    /// [`Error::Argument`] for a plan of another scheme, or as [`ckks::Params::new`].
     pub fn ckks(&self) -> Result<ckks::Params> {
         match &self.params {
             SchemeParams::Ckks(literal) => {
@@ -380,7 +380,7 @@ impl Plan {
     /// The plan as JSON.
     ///
     /// # Errors
-    /// [`Error::Params`] when it cannot be written, which no plan made here causes.
+    /// [`Error::Format`] when it cannot be written, which no plan made here causes.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string_pretty(self).map_err(|e| Error::format(e.to_string()))
     }
@@ -389,7 +389,7 @@ impl Plan {
     /// not say is computed.
     ///
     /// # Errors
-    /// [`Error::Params`] for text that is no plan or of a newer version, as [`SchemeParams::check`], and
+    /// [`Error::Format`] for text that is no plan or of a newer version, as [`SchemeParams::check`], and
     /// [`Error::PlanField`] for a field that the parameters do not bear out.
     pub fn from_json(text: &str) -> Result<Self> {
         let value: serde_json::Value =

@@ -98,7 +98,7 @@ pub trait Scheme: Sized + 'static {
     /// The parameters in a plan.
     ///
     /// # Errors
-    /// [`Error::Params`] for a plan of another scheme, or parameters that fail their checks.
+    /// [`Error::Argument`] for a plan of another scheme, or parameters that fail their checks.
     fn params(plan: &Plan) -> Result<Self::Params>;
 
     /// The ring that a device is opened for.

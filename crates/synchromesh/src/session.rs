@@ -152,7 +152,7 @@ impl Plan {
     /// A session of the scheme S on this machine's CPU.
     ///
     /// # Errors
-    /// [`Error::Params`] for a plan of another scheme, or parameters that fail their checks.
+    /// [`Error::Argument`] for a plan of another scheme, or parameters that fail their checks.
     pub fn open<S: Scheme>(&self) -> Result<Session<S>> {
         self.open_on(cpu)
     }

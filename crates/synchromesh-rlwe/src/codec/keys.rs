@@ -200,7 +200,7 @@ impl<B: Backend> EvaluationKeys<B> {
     ///
     /// # Errors
     /// [`Error::Wire`] for bytes that are not such keys of these parameters, [`Error::Ring`] for a Galois element that
-    /// is none, [`Error::Params`] for digits that do not add up, [`Error::Security`], or when the device fails.
+    /// is none, [`Error::SwitchPlan`] for digits that do not add up, [`Error::Security`], or when the device fails.
     pub fn from_bytes(
         context: &Context<B>,
         bytes: &[u8],

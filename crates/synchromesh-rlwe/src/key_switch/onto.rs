@@ -20,7 +20,7 @@ impl<B: Backend> Switcher<B> {
     /// The product carries the factors that the key has folded in, and nothing is divided by P.
     ///
     /// # Errors
-    /// [`Error::Params`] unless [`Switcher::is_plain`], [`Error::TrimmedKey`] when the key lacks a prime,
+    /// [`Error::Argument`] unless [`Switcher::is_plain`], [`Error::TrimmedKey`] when the key lacks a prime,
     /// [`Error::Ring`] for other primes, or when the device fails.
     pub fn product_onto(
         &self,

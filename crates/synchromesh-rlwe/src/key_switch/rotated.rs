@@ -180,7 +180,7 @@ impl<B: Backend> Switcher<B> {
     /// One part divided by P, in coefficients on the active primes; that part is used up.
     ///
     /// # Errors
-    /// [`Error::Params`] for a switch that drops ciphertext primes, or when the device fails.
+    /// [`Error::Argument`] for a switch that drops ciphertext primes, or when the device fails.
     pub fn mod_down_part(
         &self,
         context: &Context<B>,

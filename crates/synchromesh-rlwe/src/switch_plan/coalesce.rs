@@ -47,7 +47,7 @@ impl SwitchPlan {
     /// `borrowed` ciphertext primes besides the dedicated ones. It serves inputs of at most l - `borrowed` limbs.
     ///
     /// # Errors
-    /// [`Error::Params`] unless both are at least 1 (`borrowed` may be 0 beside dedicated special primes) and
+    /// [`Error::SwitchPlan`] unless both are at least 1 (`borrowed` may be 0 beside dedicated special primes) and
     /// `borrowed` < l.
     pub fn level_aware(params: &Params, digit_primes: usize, borrowed: usize) -> Result<Self, Error> {
         let l = params.q().len();
@@ -69,7 +69,7 @@ impl SwitchPlan {
     ///
     /// # Errors
     /// [`Error::Digits`] when a digit is empty, cuts a stored one, shares a prime with another digit or with P, or names
-    /// a prime outside q, with digits that do work; [`Error::Params`] when the stored sizes do not add up to the number of
+    /// a prime outside q, with digits that do work; [`Error::SwitchPlan`] when the stored sizes do not add up to the number of
     /// ciphertext primes.
     pub fn coalesced(
         params: &Params,
@@ -232,7 +232,7 @@ impl SwitchPlan {
     /// Fails when an input on `active` has a prime of P, or one in no digit.
     ///
     /// # Errors
-    /// [`Error::BorrowedPrimes`]; [`Error::Params`] when the stored key has no such digit either.
+    /// [`Error::BorrowedPrimes`]; [`Error::SwitchPlan`] when the stored key has no such digit either.
     pub fn require_input(&self, params: &Params, active: &IndexSet) -> Result<(), Error> {
         let (covered, stored) = (self.q(), self.shape());
         if active.without(&covered).is_empty() && active.intersection(&self.special).is_empty() {

@@ -147,7 +147,7 @@ impl SwitchPlan {
     /// is [`Self::require_capacity`].
     ///
     /// # Errors
-    /// [`Error::Digits`] where P has a prime of a digit, [`Error::Params`] otherwise.
+    /// [`Error::Digits`] where P has a prime of a digit, [`Error::SwitchPlan`] otherwise.
     pub fn require_valid(&self, params: &Params) -> Result<(), Error> {
         let (special, have) = (&self.special, params.ring().moduli().len());
         if !special.iter().enumerate().all(|(r, i)| i < have && special.position(i) == Some(r)) {
@@ -189,7 +189,7 @@ impl SwitchPlan {
     /// RNS-BV: one prime a digit, split in base 2^`bits`, and no special primes (ePrint 2021/204, appendix B.2.1).
     ///
     /// # Errors
-    /// [`Error::Params`] unless 1 <= bits <= 61.
+    /// [`Error::SwitchPlan`] unless 1 <= bits <= 61.
     pub fn bv(params: &Params, bits: u32) -> Result<Self, Error> {
         let plan = Self::hybrid(params, params.q().len())?.with_special(IndexSet::empty()).with_radix(bits);
         plan.require_valid(params)?;

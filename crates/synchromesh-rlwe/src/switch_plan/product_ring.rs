@@ -155,7 +155,7 @@ impl SwitchPlan {
     /// as few primes in E as the bound allows: auxiliary primes first, then those of P, then those of q.
     ///
     /// # Errors
-    /// [`Error::Params`] unless 1 <= omega2 <= l + k; [`Error::AuxPrimes`] when all primes together are too few.
+    /// [`Error::SwitchPlan`] unless 1 <= omega2 <= l + k; [`Error::AuxPrimes`] when all primes together are too few.
     pub fn in_extended_ring(self, params: &Params, omega2: usize) -> Result<Self, Error> {
         let active: IndexSet = self.digits.iter().flat_map(IndexSet::iter).collect();
         self.in_extended_ring_at(params, &active, omega2)
@@ -188,7 +188,7 @@ impl SwitchPlan {
     /// Fails when the inner product of a switch on the primes `active` does not fit the plan's ring.
     ///
     /// # Errors
-    /// [`Error::AuxPrimes`]; [`Error::Params`] when the ring is made for fewer primes.
+    /// [`Error::AuxPrimes`]; [`Error::SwitchPlan`] when the ring is made for fewer primes.
     pub fn require_capacity(&self, params: &Params, active: &IndexSet) -> Result<(), Error> {
         match &self.ring {
             ProductRing::Base => Ok(()),
@@ -220,7 +220,7 @@ impl SwitchPlan {
     /// primes.
     ///
     /// # Errors
-    /// [`Error::Params`] with fewer special primes than `alpha`; as [`Self::in_extended_ring`].
+    /// [`Error::SwitchPlan`] with fewer special primes than `alpha`; as [`Self::in_extended_ring`].
     pub fn linear(params: &Params, alpha: usize) -> Result<Self, Error> {
         let special: IndexSet = params.p().iter().take(alpha).collect();
         if special.len() < alpha {

@@ -12,7 +12,7 @@ impl SwitchPlan {
     /// How keys are switched under the second secret key; none where there is no such key.
     ///
     /// # Errors
-    /// [`Error::Params`] when the schedule names more digits than there are primes, or none.
+    /// [`Error::SwitchPlan`] when the schedule names more digits than there are primes, or none.
     pub fn second(params: &Params) -> Result<Option<Self>, Error> {
         let Some(second) = params.second() else { return Ok(None) };
         let ring = params.ring();

@@ -67,7 +67,7 @@ impl<B: Backend> Bridge<B> {
     /// Joins two contexts of the same degree, plaintext modulus and levels.
     ///
     /// # Errors
-    /// [`Error::Params`] when one of these differs.
+    /// [`Error::Argument`] when one of these differs.
     pub fn new(bfv: &Arc<bfv::Context<B>>, bgv: &Arc<Context<B>>) -> Result<Self> {
         let (left, right) = (bfv.params(), bgv.params());
         let differ = |what: &str, a: String, b: String| {

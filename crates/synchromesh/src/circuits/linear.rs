@@ -31,7 +31,7 @@ impl<T: Number> LinearTransform<T> {
     /// The map x -> sum_k d_k * rot_k(x) for each (k, d_k) of a list; entries beyond a vector are 0.
     ///
     /// # Errors
-    /// [`Error::Params`] for a vector longer than the slots, or slots of a shape that no ring has.
+    /// [`Error::Shape`] for a vector longer than the slots, or slots of a shape that no ring has.
     pub fn from_diagonals(shape: SlotShape, diagonals: impl IntoIterator<Item = (i64, Vec<T>)>) -> Result<Self> {
         let mut map = Self::zero(shape);
         for (k, values) in diagonals {
@@ -43,7 +43,7 @@ impl<T: Number> LinearTransform<T> {
     /// Adds x -> d * rot_k(x); with `swap` x -> d * rot_k(x with its rows swapped, or conjugated in CKKS).
     ///
     /// # Errors
-    /// [`Error::Params`] for a vector longer than the slots, or slots of a shape that no ring has.
+    /// [`Error::Shape`] for a vector longer than the slots, or slots of a shape that no ring has.
     pub fn add_diagonal(&mut self, k: i64, swap: bool, values: Vec<T>) -> Result<()> {
         self.shape.check()?;
         let (given, slots) = (values.len(), self.shape.count());
@@ -66,7 +66,7 @@ impl<T: Number> LinearTransform<T> {
     /// A matrix of m x n within one row has up to m + n - 1 diagonals; see [`Self::repeated`].
     ///
     /// # Errors
-    /// [`Error::Params`] for a matrix larger than the slots.
+    /// [`Error::Shape`] for a matrix larger than the slots.
     pub fn from_dense<R: AsRef<[T]>>(shape: SlotShape, matrix: &[R]) -> Result<Self> {
         let mut map = Self::zero(shape);
         map.fits(matrix)?;
@@ -83,7 +83,7 @@ impl<T: Number> LinearTransform<T> {
     /// Multiplication by an n x n matrix of vectors that are repeated along every row of slots: n diagonals.
     ///
     /// # Errors
-    /// [`Error::Params`] unless the matrix is square and its size divides a row of slots.
+    /// [`Error::Shape`] unless the matrix is square and its size divides a row of slots.
     pub fn repeated<R: AsRef<[T]>>(shape: SlotShape, matrix: &[R]) -> Result<Self> {
         shape.check()?;
         let n = matrix.len();
@@ -163,7 +163,7 @@ impl<T: Number> LinearTransform<T> {
     /// more keys.
     ///
     /// # Errors
-    /// [`Error::Params`] for slots of another shape, [`Error::MissingRotations`], or when the device fails.
+    /// [`Error::Shape`] for slots of another shape, [`Error::MissingRotations`], or when the device fails.
     pub fn prepare_with<A: Arithmetic<Scalar = T>>(
         &self,
         arithmetic: &A,

@@ -56,7 +56,7 @@ impl<T: Number> Polynomial<T> {
     /// c_0 + c_1 x + c_2 x^2 + ..
     ///
     /// # Errors
-    /// [`Error::Params`] for no coefficients, or a degree above 4096.
+    /// [`Error::Argument`] for no coefficients, or a degree above 4096.
     pub fn power<C: Into<Coefficient<T>>>(coefficients: impl IntoIterator<Item = C>) -> Result<Self> {
         Self::new(Basis::Power, coefficients.into_iter().map(Into::into).collect(), None)
     }
@@ -95,7 +95,7 @@ impl<T: Number> Polynomial<T> {
     /// certificate of the result rests on it.
     ///
     /// # Errors
-    /// [`Error::Params`] when the declared bound of `x` exceeds the interval, [`synchromesh_rlwe::Error::Level`] when
+    /// [`Error::Argument`] when the declared bound of `x` exceeds the interval, [`synchromesh_rlwe::Error::Level`] when
     /// fewer levels are left than [`PolynomialPlan::depth`] in CKKS, or as [`Arithmetic::combine`].
     pub fn evaluate<A: Arithmetic<Scalar = T>>(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
         let (_, shape) = self.shaped(A::COST);
@@ -128,7 +128,7 @@ impl Polynomial<Complex64> {
     /// identity. See [`chebyshev_coefficients`].
     ///
     /// # Errors
-    /// [`Error::Params`] for no coefficients, a degree above 4096, unless a < b are finite, and for an interval so narrow
+    /// [`Error::Argument`] for no coefficients, a degree above 4096, unless a < b are finite, and for an interval so narrow
     /// against its distance from 0 that the map in doubles would take arguments out of \[-1, 1\].
     pub fn chebyshev<C: Into<Coefficient<Complex64>>>(
         coefficients: impl IntoIterator<Item = C>,

@@ -16,7 +16,7 @@ pub const fn product_depth(count: usize) -> usize {
 /// are at one level).
 ///
 /// # Errors
-/// [`Error::Params`] for an empty list, or as [`Arithmetic::mul`].
+/// [`Error::Shape`] for an empty list, or as [`Arithmetic::mul`].
 pub fn product<A: Arithmetic>(arithmetic: &A, factors: &[&A::Ciphertext]) -> Result<A::Ciphertext> {
     let Some(top) = factors.iter().map(|x| arithmetic.level(x)).max() else {
         return Err(Error::shape("a product needs at least one factor"));
@@ -45,7 +45,7 @@ pub fn product<A: Arithmetic>(arithmetic: &A, factors: &[&A::Ciphertext]) -> Res
 /// sum_i a_i b_i, relinearised once.
 ///
 /// # Errors
-/// [`Error::Params`] for lists that are empty or of different lengths, or as [`Arithmetic::mul`].
+/// [`Error::Shape`] for lists that are empty or of different lengths, or as [`Arithmetic::mul`].
 pub fn inner_product<A: Arithmetic>(
     arithmetic: &A,
     a: &[&A::Ciphertext],

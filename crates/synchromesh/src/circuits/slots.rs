@@ -114,7 +114,7 @@ impl SlotSum {
     /// The sums.
     ///
     /// # Errors
-    /// [`Error::Params`] for a sum of no slots, [`Error::MissingRotations`], or as [`Arithmetic::rotate`] and
+    /// [`Error::Shape`] for a sum of no slots, [`Error::MissingRotations`], or as [`Arithmetic::rotate`] and
     /// [`Arithmetic::add`].
     pub fn run<A: Arithmetic>(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
         if self.count == 0 {
@@ -180,7 +180,7 @@ pub fn masked<A: Arithmetic>(arithmetic: &A, x: &A::Ciphertext, mask: Vec<A::Sca
 /// `SlotSum::new(block).stride(-1)`, and a level in CKKS.
 ///
 /// # Errors
-/// [`Error::Params`] unless `block` divides the row, or as [`masked`] and [`SlotSum::run`].
+/// [`Error::Shape`] unless `block` divides the row, or as [`masked`] and [`SlotSum::run`].
 pub fn replicate_blocks<A: Arithmetic>(arithmetic: &A, x: &A::Ciphertext, block: usize) -> Result<A::Ciphertext> {
     let shape = arithmetic.slots()?;
     if block == 0 || !shape.row.is_multiple_of(block) {

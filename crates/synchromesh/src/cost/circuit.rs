@@ -19,7 +19,7 @@ use crate::rotations::Rotations;
 /// The circuit gets an evaluator with keys for `steps` and `inputs` fresh ciphertexts, and runs twice.
 ///
 /// # Errors
-/// What the circuit fails with; [`crate::Error::Params`] when the profile lacks an operation.
+/// What the circuit fails with; [`crate::Error::Format`] when the profile lacks an operation.
 pub fn predict_exact<S: Scheme, T>(
     profile: &Profile,
     params: &exact::Params<S>,

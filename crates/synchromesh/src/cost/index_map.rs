@@ -43,7 +43,7 @@ impl IndexMap {
     /// most `budget` bytes together. Exact up to a dozen distinct keys.
     ///
     /// # Errors
-    /// [`Error::Params`] when a level has no candidate, [`Error::KeyBudget`] when none within the budget serves a level;
+    /// [`Error::Request`] when a level has no candidate, [`Error::KeyBudget`] when none within the budget serves a level;
     /// whatever `seconds` returns.
     pub fn choose(
         levels: Vec<Vec<Candidate>>,

@@ -77,7 +77,7 @@ impl Profile {
     /// The profile as JSON.
     ///
     /// # Errors
-    /// [`Error::Params`] for numbers that JSON does not have.
+    /// [`Error::Format`] for numbers that JSON does not have.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string_pretty(self).map_err(|e| Error::format(e.to_string()))
     }
@@ -85,7 +85,7 @@ impl Profile {
     /// Reads a profile.
     ///
     /// # Errors
-    /// [`Error::Params`] for text that is no profile, of another version, or with times that are no times.
+    /// [`Error::Format`] for text that is no profile, of another version, or with times that are no times.
     pub fn from_json(text: &str) -> Result<Self> {
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|e| Error::format(format!("the profile is no JSON: {e}")))?;
@@ -114,7 +114,7 @@ impl Profile {
     /// Seconds of everything in `entries` at degree 2^log_n while `working_set` bytes are in use.
     ///
     /// # Errors
-    /// [`Error::Params`] when an operation was not measured for its class of primes at any degree.
+    /// [`Error::Format`] when an operation was not measured for its class of primes at any degree.
     pub fn seconds(&self, entries: &Entries, log_n: u32, working_set: usize) -> Result<f64> {
         self.by_operation(entries, log_n, working_set).map(|parts| parts.iter().map(|(_, _, s)| s).sum())
     }

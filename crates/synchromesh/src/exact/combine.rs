@@ -97,7 +97,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// sum_j w_j x_j for ciphertexts of two or three components.
     ///
     /// # Errors
-    /// [`Error::Params`] for an empty list, [`synchromesh_rlwe::Error::KeysDiffer`],
+    /// [`Error::Argument`] for an empty list, [`synchromesh_rlwe::Error::KeysDiffer`],
     /// [`synchromesh_rlwe::Error::ParamsDiffer`], a plaintext's errors for a weight of slots, or a noise error.
     pub fn weighted_sum(&self, terms: &[(&Ciphertext<S, B>, &Coefficient<BigInt>)]) -> Result<Ciphertext<S, B>> {
         let (params, backend) = (self.context().params(), self.context().backend());

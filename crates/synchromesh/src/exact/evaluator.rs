@@ -212,7 +212,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// relinearisation, ePrint 2021/204, appendix F): a term costs its tensor product alone.
     ///
     /// # Errors
-    /// [`Error::Params`] for an empty list, [`Error::SecondBase`] when Algorithm 1 of BFV has too few primes for a sum
+    /// [`Error::Argument`] for an empty list, [`Error::SecondBase`] when Algorithm 1 of BFV has too few primes for a sum
     /// of this length, and as [`Self::mul`]; a noise error speaks of the whole sum.
     pub fn sum_of_products(&self, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
         let keys = self.switching("relinearisation")?;

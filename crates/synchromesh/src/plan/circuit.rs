@@ -37,7 +37,7 @@ impl Description {
     /// the search starts.
     ///
     /// # Errors
-    /// [`Error::Params`] for a description of another scheme or when nothing fits; what the circuit itself fails with.
+    /// [`Error::Request`] for a description of another scheme or when nothing fits; what the circuit itself fails with.
     pub fn plan_exact<S: Scheme>(
         &self,
         inputs: usize,

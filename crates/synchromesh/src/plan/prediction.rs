@@ -88,7 +88,7 @@ impl Plan {
     /// relinearisation at each. The choices stay as they are.
     ///
     /// # Errors
-    /// [`Error::Params`] when the profile lacks an operation.
+    /// [`Error::Format`] when the profile lacks an operation.
     pub fn predict(&mut self, profile: &Profile) -> Result<()> {
         self.predicted_ms = self.multiplication(profile)?.map(|s| 1e3 * s);
         let (params, plans) = self.params.plans()?;

@@ -230,7 +230,7 @@ impl StaticRule {
     /// The chain at degree 2^log_n, security aside.
     ///
     /// # Errors
-    /// [`Error::PlainModulus`] for t, [`Error::Params`] for a depth above 100, more than 2^20 of anything, or an
+    /// [`Error::PlainModulus`] for t, [`Error::Request`] for a depth above 100, more than 2^20 of anything, or an
     /// expansion that is no size.
     pub fn chain(&self, log_n: u32) -> Result<StaticChain> {
         let t = self.plain_modulus()?;
@@ -335,7 +335,7 @@ impl StaticRule {
     /// The smallest secure degree from 2^11 on, and its parameters.
     ///
     /// # Errors
-    /// [`Error::Params`] when no degree up to 2^17 is secure, or as [`Self::plan_at`].
+    /// [`Error::Request`] when no degree up to 2^17 is secure, or as [`Self::plan_at`].
     pub fn plan(&self) -> Result<StaticPlan> {
         let mut needed = 0;
         for log_n in 11..=17 {

@@ -14,7 +14,7 @@ impl<T: Clone> Matrix<T> {
     /// The matrix of `rows` x `columns` with these entries, row after row.
     ///
     /// # Errors
-    /// [`Error::Params`] for a matrix without entries, or another number of them.
+    /// [`Error::Shape`] for a matrix without entries, or another number of them.
     pub fn new(rows: usize, columns: usize, entries: Vec<T>) -> Result<Self> {
         if rows == 0 || columns == 0 || rows.checked_mul(columns) != Some(entries.len()) {
             let given = entries.len();
@@ -26,7 +26,7 @@ impl<T: Clone> Matrix<T> {
     /// The matrix whose entry in row i and column j is `entry(i, j)`.
     ///
     /// # Errors
-    /// [`Error::Params`] for a matrix without entries, or more of them than memory holds.
+    /// [`Error::Shape`] for a matrix without entries, or more of them than memory holds.
     pub fn from_fn(rows: usize, columns: usize, mut entry: impl FnMut(usize, usize) -> T) -> Result<Self> {
         let mut entries = Vec::new();
         let room = rows.checked_mul(columns).is_some_and(|count| entries.try_reserve_exact(count).is_ok());

@@ -39,7 +39,7 @@ impl MatrixPacking {
     /// Blocks of `rows` x `inner` times `inner` x `columns` in lines of `window` slots.
     ///
     /// # Errors
-    /// [`Error::Params`] unless `inner` divides `rows`, `rows` x `window` divides a row of slots, and either
+    /// [`Error::Shape`] unless `inner` divides `rows`, `rows` x `window` divides a row of slots, and either
     /// `columns` + `inner` - 1 <= `window`, or `columns` <= `window` and `inner` divides `window`.
     pub fn new(shape: SlotShape, rows: usize, inner: usize, columns: usize, window: usize) -> Result<Self> {
         let fits = |slots: Option<usize>| slots.is_some_and(|s| s > 0 && shape.row.is_multiple_of(s));
@@ -60,7 +60,7 @@ impl MatrixPacking {
     /// Square blocks of d x d in lines of d slots, with masks: the packing that holds most (ePrint 2018/1041).
     ///
     /// # Errors
-    /// [`Error::Params`] unless d^2 divides a row of slots.
+    /// [`Error::Shape`] unless d^2 divides a row of slots.
     pub fn square(shape: SlotShape, d: usize) -> Result<Self> {
         Self::new(shape, d, d, d, d)
     }
@@ -69,7 +69,7 @@ impl MatrixPacking {
     /// of the left factor.
     ///
     /// # Errors
-    /// [`Error::Params`] unless 2d^2 divides a row of slots.
+    /// [`Error::Shape`] unless 2d^2 divides a row of slots.
     pub fn doubled(shape: SlotShape, d: usize) -> Result<Self> {
         Self::new(shape, d, d, d, 2 * d)
     }
@@ -205,7 +205,7 @@ impl MatrixPacking {
     /// (ePrint 2023/593, section 3.2).
     ///
     /// # Errors
-    /// [`Error::Params`] unless products have the shape of the factor.
+    /// [`Error::Shape`] unless products have the shape of the factor.
     pub fn map<T: Number>(&self, side: Side) -> Result<LinearTransform<T>> {
         let fits = match side {
             Side::Left => self.columns == self.inner,

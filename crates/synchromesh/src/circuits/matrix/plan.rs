@@ -25,7 +25,7 @@ impl MatrixPlan {
     /// The plan for `batch` products of `shape` = \[R, K, C\].
     ///
     /// # Errors
-    /// [`Error::Params`] for an empty matrix or batch, or more copies than the packing has.
+    /// [`Error::Shape`] for an empty matrix or batch, or more copies than the packing has.
     pub fn new(packing: MatrixPacking, shape: [usize; 3], batch: usize, grid: [usize; 2]) -> Result<Self> {
         let used = batch.checked_mul(grid[0]).and_then(|c| c.checked_mul(grid[1]));
         if shape.contains(&0) || !used.is_some_and(|used| (1..=packing.copies()).contains(&used)) {
@@ -126,7 +126,7 @@ impl MatrixPlan {
     /// The slots of each ciphertext of a factor, to be encoded and encrypted.
     ///
     /// # Errors
-    /// [`Error::Params`] for matrices of another shape or number.
+    /// [`Error::Shape`] for matrices of another shape or number.
     pub fn slots<T: Number>(&self, side: Side, matrices: &[Matrix<T>]) -> Result<Vec<Vec<T>>> {
         self.require(side, matrices)?;
         let entry = |at: usize, copy: usize, i: usize, j: usize| {
@@ -140,7 +140,7 @@ impl MatrixPlan {
     /// The products from the slots of their ciphertexts.
     ///
     /// # Errors
-    /// [`Error::Params`] for another number of ciphertexts or of slots.
+    /// [`Error::Shape`] for another number of ciphertexts or of slots.
     pub fn products<T: Clone>(&self, slots: &[Vec<T>]) -> Result<Vec<Matrix<T>>> {
         let [rows, _, columns] = self.blocks();
         let count = self.packing.shape().count();
@@ -200,7 +200,7 @@ impl MatrixPlan {
     /// The ciphertexts of the products, from those of the factors; \[`Self::blocks`\] says how many there are.
     ///
     /// # Errors
-    /// [`Error::Params`] for another number of ciphertexts or slots of another shape, [`Error::MissingRotations`], or as
+    /// [`Error::Shape`] for another number of ciphertexts or slots of another shape, [`Error::MissingRotations`], or as
     /// the evaluator's rotations and products.
     pub fn multiply<A: MatrixArithmetic>(
         &self,
@@ -318,7 +318,7 @@ impl MatrixPlan {
     /// right factor of A (B C). It takes as much noise as a product with a mask, and a level in CKKS.
     ///
     /// # Errors
-    /// [`Error::Params`] unless both plans have one packing of square blocks, one batch, and copies in the direction of
+    /// [`Error::Shape`] unless both plans have one packing of square blocks, one batch, and copies in the direction of
     /// the other factor only: below one another for left factors, beside one another for right ones.
     pub fn chain<T: Number>(&self, next: &Self, side: Side) -> Result<LinearTransform<T>> {
         let [rows, _, columns] = self.shape;

@@ -38,7 +38,7 @@ impl Slicing {
     /// All plans for products of `shape` = \[R, K, C\] with their costs in hoisted rotations, cheapest first.
     ///
     /// # Errors
-    /// [`Error::Params`] when no packing fits.
+    /// [`Error::Shape`] when no packing fits.
     pub fn candidates(&self, shape: [usize; 3]) -> Result<Vec<(MatrixPlan, f64)>> {
         let mut found = Vec::new();
         for packing in self.packings() {
