@@ -106,8 +106,9 @@ impl<B: Backend> SecretKey<B> {
     /// A secret key from its ternary coefficients.
     ///
     /// # Errors
-    /// [`Error::Ring`] when there are not N of them, [`Error::Argument`] when one is not -1, 0 or 1, [`Error::Uneven`] for a secret that is
-    /// less even at the roots of X^N + 1 than certificates take it to be, [`Error::Security`] when QP is too large for N.
+    /// [`Error::Ring`] when there are not N of them, [`Error::Argument`] when one is not -1, 0 or 1, [`Error::Uneven`] for a
+    /// secret that is less even at the roots of X^N + 1 than certificates take it to be, [`Error::Security`] when QP is too
+    /// large for N.
     pub fn from_small(context: &Context<B>, id: KeyId, small: SmallPoly) -> Result<Self, Error> {
         // Without a branch on a coefficient: -1, 0, 1 are the words 0, 1, 2 once 1 is added.
         let outside = small.as_slice().iter().fold(false, |bad, &x| bad | (x.wrapping_add(1) as u64 > 2));
