@@ -29,6 +29,7 @@ pub struct Modulus {
 
 /// A constant of Z_q with the quotients that make multiplying by it cheap (Shoup).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub struct Scalar {
     /// The constant, in [0, q).
     pub value: u64,

@@ -18,6 +18,7 @@ const HAS_CLOCK: bool = cfg!(not(all(target_family = "wasm", target_os = "unknow
 
 /// A base conversion as far as its cost goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConversionShape {
     /// The primes it reads.
     pub src: IndexSet,
@@ -54,6 +55,7 @@ pub enum Primitive<'a> {
 
 /// A primitive that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Call<'a> {
     /// Which one.
     pub primitive: Primitive<'a>,

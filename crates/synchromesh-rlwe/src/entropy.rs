@@ -7,6 +7,7 @@ use zeroize::Zeroize;
 /// The operating system gave no randomness; nothing secret can be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the operating system's random generator failed: {reason}")]
+#[non_exhaustive]
 pub struct EntropyError {
     /// What the system said.
     pub reason: String,

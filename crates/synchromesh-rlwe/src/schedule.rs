@@ -47,6 +47,7 @@ pub struct SecondKey {
 
 /// A second secret key with its sets worked out.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SecondSet {
     /// The highest level under the second key.
     pub top_level: usize,
@@ -189,6 +190,7 @@ pub struct PrimeSwitching {
 
 /// A chain of mostly large primes: widths for q, and which are active at each level.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SwitchedChain {
     /// Widths in bits: the small primes that return, those of level 0, then the others, the first to leave last.
     pub q_bits: Vec<u32>,
@@ -200,6 +202,7 @@ pub struct SwitchedChain {
 
 /// Counts and widths by ePrint 2023/1642, section 3.7, for a modulus of a given size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChainCounts {
     /// Large primes, l' - mu.
     pub large: usize,

@@ -199,6 +199,7 @@ impl Header {
 
 /// A header as read, before anyone has decided whether it is welcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Peek {
     /// What the header says.
     pub header: Header,

@@ -31,6 +31,7 @@ use crate::rotations::Rotations;
 
 /// What products cost a scheme, and whether constants use levels; circuits choose their shape by it.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Cost {
     /// A product in three components, in units of a product with its relinearisation.
     pub tensor: f64,

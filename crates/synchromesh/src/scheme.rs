@@ -35,6 +35,7 @@ pub enum Encryptor<'a, B: Backend = Cpu> {
 
 /// What a ciphertext says of itself; depends on public data only.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct State {
     /// Modulus switches or rescales that remain.
     pub level: usize,

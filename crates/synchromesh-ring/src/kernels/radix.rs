@@ -31,6 +31,7 @@ impl RadixDigit {
 
 /// How to read a digit of x mod p: d = (((x + half mod p) + add) >> shift & mask) - offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RadixCut {
     /// p.
     pub p: u64,

@@ -46,6 +46,7 @@ pub struct Received<B: Backend, D: SwitchDomain> {
 
 /// What a ciphertext's container says besides its polynomials.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct CiphertextHead {
     /// The secret key it is under.
     pub key: KeyId,

@@ -54,6 +54,7 @@ impl KeyShape {
 
 /// One row of a key, and the digit of the ciphertext that it is multiplied by.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KeyRow {
     /// Its number in the key.
     pub index: usize,

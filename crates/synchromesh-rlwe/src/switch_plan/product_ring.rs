@@ -23,6 +23,7 @@ pub enum ProductRing {
 /// For each digit m of the key, sum_j d_j \[k_j\]_m is an integer polynomial below E / 2; it is computed modulo the
 /// primes of E and taken centred, then reduced modulo the primes of digit m. No key at rest lives modulo E.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct ExtendedRing {
     /// Digit m of the key is the integer modulo the product of these primes; together they are those of QP, or, for
     /// use at lower levels only, some of them.

@@ -2,6 +2,7 @@
 
 /// Numbers of digits and primes of a double decomposition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DoubleChoice {
     /// Digits of the ciphertext.
     pub omega: usize,

@@ -25,6 +25,7 @@ const SECONDS: [f64; 5] = [2.0, 0.12, 0.2, 0.063, 0.015];
 
 /// What one party's run takes, about.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Forecast {
     /// Bytes of memory at the peak.
     pub memory_bytes: u64,

@@ -36,6 +36,7 @@ const PUBLIC_ROWS: usize = 1;
 const PUBLIC_COLUMNS: usize = 2;
 
 /// What a party has once keys are made, and the channels for what comes next.
+#[non_exhaustive]
 pub struct GeneratedKeys<T> {
     /// What all parties know, the same for each.
     pub setup: Setup,

@@ -7,6 +7,7 @@ use crate::transport::Transport;
 
 /// What one phase took.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Phase {
     /// Its name: of keys `key_session`, `key_shares`, `relinearisation_key`; of triples `session`, `mac_key`, `encrypt`,
     /// `exchange`, `multiply`, `decrypt`, `check`.

@@ -13,6 +13,7 @@ use crate::session::{HEADER, NONCE};
 
 /// What one phase of a session sends: what [`Phase`](super::Phase) will say of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Traffic {
     /// The phase.
     pub name: &'static str,

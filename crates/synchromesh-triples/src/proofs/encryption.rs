@@ -48,6 +48,7 @@ impl std::fmt::Debug for Witness {
 
 /// What may be assumed of k c for a ciphertext c of an accepted proof, whoever made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bound {
     /// k.
     pub multiple: u32,

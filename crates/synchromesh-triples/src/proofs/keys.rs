@@ -69,6 +69,7 @@ impl ShareWitness {
 
 /// What may be assumed of a share whose proof was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ShareBound {
     /// Bound on the coefficients of s, and of every v_j.
     pub secret: BigUint,

@@ -30,6 +30,7 @@ const HIDING: f64 = 8.0;
 
 /// The sizes of one column's responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ColumnPlan {
     /// log2 of the width of a mask: uniform on +-2^this, or of that standard deviation.
     pub log2_mask: u64,

@@ -31,6 +31,7 @@ pub enum Factor<B: Backend> {
 }
 
 /// factor w(X^g).
+#[non_exhaustive]
 pub struct Term<B: Backend> {
     /// Which polynomial of the witness.
     pub column: usize,

@@ -41,6 +41,7 @@ pub enum Mode {
 /// The primes of a chain, for parameters that must not depend on a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Primes {
     /// Ciphertext primes, lowest level first.
     pub q: Vec<u64>,

@@ -30,6 +30,7 @@ pub struct Scale {
 /// A [`Scale`] as written: exponents in decimal, because JSON readers differ on large integers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ScaleLiteral {
     /// a.
     pub two: String,

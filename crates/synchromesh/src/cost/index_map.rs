@@ -13,6 +13,7 @@ const EXHAUSTIVE_KEYS: usize = 12;
 
 /// What one level uses.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Choice {
     /// The level.
     pub level: usize,
@@ -28,6 +29,7 @@ pub struct Choice {
 
 /// A plan for each level, lowest first.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct IndexMap {
     /// One choice a level.
     pub choices: Vec<Choice>,

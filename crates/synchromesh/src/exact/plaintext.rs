@@ -8,6 +8,7 @@ use crate::plain_modulus::{Arithmetic, U256, at_least};
 
 /// Bounds on a polynomial's centred coefficients, as log2.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Norms {
     /// log2 of the sum of their absolute values.
     pub norm1: f64,

@@ -15,6 +15,7 @@ const TABLE_BYTES: u64 = 32;
 /// program itself, and a file of keys while it is read come on top.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Forecast {
     /// Tables of the ring: twiddle factors of every prime.
     pub table_bytes: u64,

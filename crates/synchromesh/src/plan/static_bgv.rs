@@ -79,6 +79,7 @@ pub struct StaticRule {
 
 /// The chain that the rule gives at one degree; sizes are log2 of what a prime must exceed.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct StaticChain {
     /// log2 N.
     pub log_n: u32,
@@ -106,6 +107,7 @@ pub struct StaticChain {
 
 /// Parameters by the rule.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct StaticPlan {
     /// The chain.
     pub chain: StaticChain,

@@ -23,6 +23,7 @@ const SLACKS: [f64; 3] = [1.0, 0.1, 0.001];
 /// The last four numbers choose among what one stored key can do ([`LevelChoice`]); where all of them are missing the level
 /// has the digits and the special primes of the stored key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LevelSwitch {
     /// The level.
     pub level: usize,

@@ -13,6 +13,7 @@ use crate::error::Result;
 /// A ciphertext that a circuit makes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Node {
     /// What made it: an [`Operation`](synchromesh_rlwe::Operation) in words.
     pub operation: String,

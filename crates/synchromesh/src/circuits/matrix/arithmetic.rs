@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 
 /// Levels of a product of matrices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Levels {
     /// At which the left factor is rotated and masked.
     pub left: usize,

@@ -60,6 +60,7 @@ pub(super) struct Shape {
 
 /// What evaluating a polynomial takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PolynomialPlan {
     /// Levels it takes: multiplications after one another, those by constants included where they take one (CKKS).
     pub depth: usize,
