@@ -15,13 +15,14 @@ LOG_N = 13
 def evaluate(inputs, plains, minus_one, circuit):
     registers = list(inputs)
     for op, a, b in circuit:
-        x = registers[a]
+        # An operation may take its operands down a level.
+        x = registers[a].copy()
         if op == 0:
-            y = x + registers[b]
+            y = x + registers[b].copy()
         elif op == 1:
-            y = x - registers[b]
+            y = x - registers[b].copy()
         elif op == 2:
-            y = x * registers[b]
+            y = x * registers[b].copy()
         elif op == 4:
             y = x + plains[b]
         elif op == 5:
