@@ -33,7 +33,7 @@ const RECORD: &str = "docs/reliability.md";
 /// How long a run may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
-    /// All parts in less than twenty minutes.
+    /// All parts in less than twenty minutes, once their programs are built.
     Quick,
     /// Hours, for the counts that are published.
     Full,

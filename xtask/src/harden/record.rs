@@ -8,7 +8,7 @@ const HEAD: &str = "\
 # Reliability
 
 What `cargo xtask harden` tried and found, part by part: the latest run of each with `--quick` (all of them in less than
-twenty minutes) and with `--full` (hours). The page is written by that command. `findings` counts what must not be: a
+twenty minutes, once their programs are built) and with `--full` (hours). The page is written by that command. `findings` counts what must not be: a
 crash, a hang, a damaged file that was accepted, a wrong result; each is printed with the command that repeats it.
 ";
 
