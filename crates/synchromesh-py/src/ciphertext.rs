@@ -1,12 +1,11 @@
-//! One ciphertext and its operations; tensors are made of these in Python.
+//! One ciphertext; tensors are made of these in Python.
 
 use std::sync::Arc;
 
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use synchromesh::circuits::{SlotShape, SlotSum};
-use synchromesh::scheme::{Binary, Entries, Operation};
+use synchromesh::scheme::Entries;
 use synchromesh::session::{Engine, Erased};
 
 use crate::fault::Fault;
@@ -17,19 +16,13 @@ use crate::values::from_array;
 #[derive(Clone)]
 #[pyclass(frozen, module = "synchromesh._native")]
 pub(crate) struct Ciphertext {
-    engine: Arc<dyn Engine>,
+    pub(crate) engine: Arc<dyn Engine>,
     pub(crate) cipher: Arc<Erased>,
 }
 
 impl Ciphertext {
     pub(crate) fn new(engine: &Arc<dyn Engine>, cipher: Erased) -> Self {
         Self { engine: Arc::clone(engine), cipher: Arc::new(cipher) }
-    }
-
-    /// The result of a short operation on this ciphertext and those of `others`.
-    fn made(&self, py: Python<'_>, operation: &Operation<'_>, others: &[&Self]) -> PyResult<Self> {
-        let x: Vec<&Erased> = std::iter::once(self).chain(others.iter().copied()).map(|x| &*x.cipher).collect();
-        Ok(Self::new(&self.engine, detached(py, || Ok(self.engine.apply(operation, &x)?))?))
     }
 
     /// The result of `work` on this ciphertext, which may take long.
@@ -40,15 +33,6 @@ impl Ciphertext {
     ) -> PyResult<Self> {
         let (engine, cipher) = (Arc::clone(&self.engine), Arc::clone(&self.cipher));
         Ok(Self::new(&self.engine, interruptible(py, move || Ok(work(&*engine, &cipher)?))?))
-    }
-}
-
-fn binary(name: &str) -> Result<Binary, Fault> {
-    match name {
-        "add" => Ok(Binary::Add),
-        "sub" => Ok(Binary::Sub),
-        "mul" => Ok(Binary::Mul),
-        other => Err(Fault::own("operation", format!("there is no operation {other:?}"), "use add, sub or mul")),
     }
 }
 
@@ -65,82 +49,6 @@ pub(crate) fn slots(array: &Bound<'_, PyArray1<i64>>) -> PyResult<Vec<usize>> {
 
 #[pymethods]
 impl Ciphertext {
-    fn binary(&self, py: Python<'_>, op: &str, other: &Self) -> PyResult<Self> {
-        self.made(py, &Operation::Binary(binary(op)?), &[other])
-    }
-
-    fn plain(&self, py: Python<'_>, op: &str, values: &Bound<'_, PyAny>) -> PyResult<Self> {
-        self.made(py, &Operation::Plain(binary(op)?, &from_array(values)?), &[])
-    }
-
-    fn scalar(&self, py: Python<'_>, op: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (op, value) = (binary(op)?, from_array(value)?);
-        self.engine.require_held(&value).map_err(Fault::from)?;
-        self.made(py, &Operation::Scalar(op, &value), &[])
-    }
-
-    fn neg(&self, py: Python<'_>) -> PyResult<Self> {
-        self.made(py, &Operation::Neg, &[])
-    }
-
-    fn square(&self, py: Python<'_>) -> PyResult<Self> {
-        self.made(py, &Operation::Square, &[])
-    }
-
-    fn rotate(&self, py: Python<'_>, steps: i64) -> PyResult<Self> {
-        self.made(py, &Operation::Rotate(steps), &[])
-    }
-
-    fn swap(&self, py: Python<'_>) -> PyResult<Self> {
-        self.made(py, &Operation::Swap, &[])
-    }
-
-    fn at_level(&self, py: Python<'_>, level: usize) -> PyResult<Self> {
-        self.made(py, &Operation::AtLevel(level), &[])
-    }
-
-    fn declare_bound(&self, py: Python<'_>, bound: f64) -> PyResult<Self> {
-        self.made(py, &Operation::Bounded(bound), &[])
-    }
-
-    /// Slot j becomes the sum of slots j + i stride of its row, i < count; 0: the sum of all slots, in all slots.
-    fn sum_slots(&self, py: Python<'_>, count: usize, stride: i64) -> PyResult<Self> {
-        let shape = self.engine.slots().unwrap_or(SlotShape { row: 0, rows: 0 });
-        let sum = match count {
-            0 => SlotSum::all(shape),
-            _ => SlotSum::new(count.min(shape.row)).stride(stride),
-        };
-        self.interruptibly(py, move |engine, x| engine.apply(&Operation::SumSlots(&sum), &[x]))
-    }
-
-    #[staticmethod]
-    fn inner_product(py: Python<'_>, left: Vec<Bound<'_, Self>>, right: Vec<Bound<'_, Self>>) -> PyResult<Self> {
-        let Some(engine) = left.first().map(|x| Arc::clone(&x.get().engine)) else {
-            return Err(Fault::own("shape", "an inner product of no ciphertexts", "pass one on each side").into());
-        };
-        let held =
-            |list: Vec<Bound<'_, Self>>| -> Vec<_> { list.iter().map(|x| Arc::clone(&x.get().cipher)).collect() };
-        let (left, right, own) = (held(left), held(right), Arc::clone(&engine));
-        let cipher = interruptible(py, move || {
-            if left.len() != right.len() {
-                let message = format!("an inner product of {} and {} ciphertexts", left.len(), right.len());
-                return Err(Fault::own("params", message, "pass as many on each side"));
-            }
-            let x: Vec<&Erased> = left.iter().chain(&right).map(|x| &**x).collect();
-            Ok(own.apply(&Operation::InnerProduct, &x)?)
-        })?;
-        Ok(Self::new(&engine, cipher))
-    }
-
-    fn polynomial(&self, py: Python<'_>, coefficients: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let coefficients = from_array(coefficients)?;
-        self.interruptibly(py, move |engine, x| engine.apply(&Operation::Polynomial(&coefficients), &[x]))
-    }
-
-    fn chebyshev(&self, py: Python<'_>, coefficients: Vec<f64>, low: f64, high: f64) -> PyResult<Self> {
-        self.interruptibly(py, move |engine, x| engine.apply(&Operation::Chebyshev(&coefficients, (low, high)), &[x]))
-    }
-
     /// The linear map with these entries, encoded for ciphertexts like this one.
     fn prepare(
         &self,

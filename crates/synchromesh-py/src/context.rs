@@ -171,20 +171,21 @@ impl Context {
         Ok(())
     }
 
-    /// Encrypts with a public or secret key.
+    /// Encrypts several vectors with a public or secret key, on all threads where there are as many.
     fn encrypt(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        values: &Bound<'_, PyAny>,
+        values: Vec<Bound<'_, PyAny>>,
         bound: f64,
         level: usize,
-    ) -> PyResult<Ciphertext> {
-        let (keyed, values) = (self.keyed()?, from_array(values)?);
+    ) -> PyResult<Vec<Ciphertext>> {
+        let (keyed, values) = (self.keyed()?, values.iter().map(from_array).collect::<PyResult<Vec<_>>>()?);
         let encrypt = |by: Encryptor<'_>| {
-            detached(py, || Ok(keyed.encrypt(&by, &values, bound, level, &mut Randomness::from_os())?))
+            let one = |values| Ok(keyed.encrypt(&by, &values, bound, level, &mut Randomness::from_os())?);
+            detached(py, || keyed.threads().try_map(values, one))
         };
-        let cipher = if let Ok(public) = key.cast::<PublicKey>() {
+        let made = if let Ok(public) = key.cast::<PublicKey>() {
             encrypt(Encryptor::Public(&public.get().key))?
         } else if let Ok(secret) = key.cast::<SecretKey>() {
             encrypt(Encryptor::Secret(&secret.get().key))?
@@ -192,7 +193,7 @@ impl Context {
             let message = format!("{} is no key to encrypt with", key.get_type().name()?);
             return Err(Fault::own("key_type", message, "pass a PublicKey or a SecretKey").into());
         };
-        Ok(Ciphertext::new(&self.engine, cipher))
+        Ok(made.into_iter().map(|cipher| Ciphertext::new(&self.engine, cipher)).collect())
     }
 
     /// How the product of encrypted matrices of `shape` = R, K, C is made, whose elements, row after row, lie at `left`

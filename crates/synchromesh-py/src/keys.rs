@@ -209,9 +209,16 @@ macro_rules! kept_key_class {
 kept_key_class! {
     /// A secret key.
     SecretKey(rlwe::SecretKey), {
-        fn decrypt<'py>(&self, py: Python<'py>, ciphertext: &Ciphertext, complex: bool) -> PyResult<Bound<'py, PyAny>> {
-            let (keyed, key, cipher) = (self.context.keyed()?, &self.key, &ciphertext.cipher);
-            into_array(detached(py, || Ok(keyed.decrypt(key, cipher)?))?, complex, py)
+        fn decrypt<'py>(
+            &self,
+            py: Python<'py>,
+            ciphertexts: Vec<Bound<'py, Ciphertext>>,
+            complex: bool,
+        ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+            let (keyed, key) = (self.context.keyed()?, &self.key);
+            let ciphers: Vec<_> = ciphertexts.iter().map(|x| Arc::clone(&x.get().cipher)).collect();
+            let values = detached(py, || keyed.threads().try_map(ciphers, |x| Ok(keyed.decrypt(key, &x)?)))?;
+            values.into_iter().map(|values| into_array(values, complex, py)).collect()
         }
     }
 }

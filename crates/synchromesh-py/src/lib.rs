@@ -9,6 +9,7 @@ mod fault;
 mod files;
 mod keys;
 mod matrices;
+mod operation;
 mod plan;
 mod run;
 mod triples;
@@ -35,6 +36,8 @@ mod _native {
     use crate::keys::{EnvelopeKey, EvaluationKeys, PublicKey, SecretKey, save_keys};
     #[pymodule_export]
     use crate::matrices::MatrixProduct;
+    #[pymodule_export]
+    use crate::operation::{Operation, each};
     #[pymodule_export]
     use crate::plan::{check_plan, plan, plan_function};
 

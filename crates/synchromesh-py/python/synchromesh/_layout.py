@@ -123,7 +123,7 @@ def _part(
         flat = _numbers.flat(values[own], exact)
         part = parts[int(k)]
         if not flat.any():
-            term = part.scalar("mul", _numbers.flat(np.asarray(0), exact))
+            term = one(_native.Operation.scalar("mul", _numbers.flat(np.asarray(0), exact)), part)
         else:
             entries = _entries(to[own], slot[own])
             key = (index, int(k), part.level, entries[0].tobytes(), entries[1].tobytes())
@@ -133,10 +133,15 @@ def _part(
                 if prepared is not None:
                     prepared[key] = found
             term = part.apply(found)
-        total = term if total is None else total.binary("add", term)
+        total = term if total is None else one(_native.Operation.binary("add"), total, term)
     if total is None:
-        total = parts[0].scalar("mul", _numbers.flat(np.asarray(0), exact))
+        total = one(_native.Operation.scalar("mul", _numbers.flat(np.asarray(0), exact)), parts[0])
     return total
+
+
+def one(operation: _native.Operation, *parts: _native.Ciphertext) -> _native.Ciphertext:
+    """The operation on these ciphertexts."""
+    return _native.each([operation], [list(parts)])[0]
 
 
 def _entries(to: NDArray[np.int64], slot: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -144,9 +149,9 @@ def _entries(to: NDArray[np.int64], slot: NDArray[np.int64]) -> tuple[NDArray[np
 
 
 def _turned(part: _native.Ciphertext, step: int, swap: bool, row: int) -> _native.Ciphertext:
-    part = part.swap() if swap else part
+    part = one(_native.Operation.swap(), part) if swap else part
     step = step - row if step > row // 2 else step
-    return part.rotate(step) if step else part
+    return one(_native.Operation.rotate(step), part) if step else part
 
 
 def broadcast_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:

@@ -179,10 +179,14 @@ class Context:
         slots = self._slots()
         starts = range(0, len(vector), slots)
         bound = _number(bound, "bound")
-        parts = [
-            self._native.encrypt(native, vector[i : i + slots], bound, level)
-            for i in tracked(starts, len(starts), progress, "encrypt")
-        ]
+        made = (
+            part
+            for i in range(0, len(starts), _native.threads())
+            for part in self._native.encrypt(
+                native, [vector[j : j + slots] for j in starts[i : i + _native.threads()]], bound, level
+            )
+        )
+        parts = list(tracked(made, len(starts), progress, "encrypt"))
         dtype = _numbers.result_dtype(array, self.exact)
         return Tensor._made(self, "encrypt", parts, canonical(array.shape), dtype, ZERO)
 
@@ -278,10 +282,13 @@ class SecretKey(_KeptKey):
             raise DTypeError(f"{type(tensor).__name__} is no Tensor", kind="dtype", remedy="pass an encrypted tensor")
         self.context._require_own(tensor.context)
         kind = tensor.dtype.kind == "c"
-        parts = [
-            _numbers.from_native(self._native.decrypt(part, kind))
-            for part in tracked(tensor._parts, len(tensor._parts), progress, "decrypt")
-        ]
+        count = _native.threads()
+        made = (
+            _numbers.from_native(values)
+            for i in range(0, len(tensor._parts), count)
+            for values in self._native.decrypt(tensor._parts[i : i + count], kind)
+        )
+        parts = list(tracked(made, len(tensor._parts), progress, "decrypt"))
         values = (parts[0] if len(parts) == 1 else np.concatenate(parts))[tensor._at]
         if out is None:
             return np.asarray(values)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from . import _layout, _native, _numbers
 from ._layout import FREE, SAME, ZERO, canonical
+from ._native import Operation
 from ._wire import Head
 from .errors import DTypeError, InputError, MismatchError, ShapeError
 
@@ -64,6 +65,11 @@ class Tensor:
             level, _, _, budget, error, bound = parts[0].state()
             context._trace.append((what, level, budget if context.exact else _precision(bound, error)))
         return self
+
+    def _each(self, operation: Operation, *others: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
+        """The operation on each ciphertext, with the one in its place of each other list."""
+        operands = [list(parts) for parts in zip(self._parts, *others)]
+        return _native.each([operation] * len(operands), operands)
 
     def _with(self, what: str, parts: list[_native.Ciphertext], rest: int = FREE) -> Tensor:
         return Tensor._made(self.context, what, parts, self._at, self.dtype, rest)
@@ -187,7 +193,7 @@ class Tensor:
     # Sums and products element by element.
 
     def __neg__(self) -> Tensor:
-        return self._with("neg", [part.neg() for part in self._parts], self._rest)
+        return self._with("neg", self._each(Operation.neg()), self._rest)
 
     def __pos__(self) -> Tensor:
         return self
@@ -232,24 +238,24 @@ class Tensor:
 
     def square(self) -> Tensor:
         """Every element squared."""
-        return self._with("square", [part.square() for part in self._parts], self._rest)
+        return self._with("square", self._each(Operation.square()), self._rest)
 
     def _binary(self, op: str, other: Any) -> Tensor:
         if isinstance(other, Tensor):
             x, y = self._aligned(other)
-            parts = [a.binary(op, b) for a, b in zip(x._parts, y._parts)]
+            parts = x._each(Operation.binary(op), y._parts)
             rest = x._rest if x._rest == y._rest else ZERO if op == "mul" and ZERO in (x._rest, y._rest) else FREE
             return Tensor._made(x.context, op, parts, x._at, np.result_type(x.dtype, y.dtype), rest)
         array = _numbers.as_array(other)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
         if array.ndim == 0:
             value = _numbers.flat(array, self.context.exact)
-            parts = [part.scalar(op, value) for part in self._parts]
+            parts = self._each(Operation.scalar(op, value))
             rest = self._rest if op == "mul" or self._rest == SAME else FREE
             return Tensor._made(self.context, op, parts, self._at, dtype, rest)
         x = self._broadcast(_layout.broadcast_shape(self.shape, array.shape))
         public = x._scattered(np.broadcast_to(array, x.shape))
-        parts = [part.plain(op, values) for part, values in zip(x._parts, public)]
+        parts = _native.each([Operation.plain(op, values) for values in public], [[part] for part in x._parts])
         rest = ZERO if op == "mul" or x._rest == ZERO else FREE
         return Tensor._made(x.context, op, parts, x._at, dtype, rest)
 
@@ -286,8 +292,8 @@ class Tensor:
         if self._rest == FREE:
             mask = np.zeros(self.context.slots, dtype=np.int64 if self.context.exact else np.float64)
             mask[slot % self.context.slots] = 1
-            part = part.plain("mul", mask)
-        spread = part if self._rest == SAME else part.sum_slots(0, 1)
+            part = _layout.one(Operation.plain("mul", mask), part)
+        spread = part if self._rest == SAME else _layout.one(Operation.sum_slots(0, 1), part)
         at = canonical(shape)
         count = -(-at.size // self.context.slots)
         return Tensor._made(self.context, "broadcast", [spread] * count, at, self.dtype, SAME if at.size == 1 else FREE)
@@ -341,8 +347,9 @@ class Tensor:
             return self._sums(self._at.reshape(-1, 1)).reshape(())
         part = self._parts[0]
         for other in self._parts[1:]:
-            part = part.binary("add", other)
-        return Tensor._made(self.context, "sum", [part.sum_slots(0, 1)], canonical(()), self.dtype, SAME)
+            part = _layout.one(Operation.binary("add"), part, other)
+        total = _layout.one(Operation.sum_slots(0, 1), part)
+        return Tensor._made(self.context, "sum", [total], canonical(()), self.dtype, SAME)
 
     def _sums(self, columns: Slots) -> Tensor:
         """The sums of the columns of a matrix of slots."""
@@ -354,7 +361,7 @@ class Tensor:
             groups[key] = run if have is None else have._binary("add", run)
         result: Tensor | None = None
         for (count, stride, _, _), run in groups.items():
-            parts = run._parts if count == 1 else [part.sum_slots(count, stride) for part in run._parts]
+            parts = run._parts if count == 1 else run._each(Operation.sum_slots(count, stride))
             term = Tensor._made(self.context, "sum", parts, run._at[0], self.dtype)
             result = term if result is None else result._binary("add", term)
         if result is None:
@@ -444,7 +451,7 @@ class Tensor:
             raise ShapeError("coefficients are no vector", kind="shape", remedy="pass c_0, c_1, ..")
         vector = _numbers.flat(array, self.context.exact)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
-        parts = [part.polynomial(vector) for part in self._parts]
+        parts = self._each(Operation.polynomial(vector))
         return Tensor._made(self.context, "polynomial", parts, self._at, dtype)
 
     def chebyshev(self, function: Callable[[Any], Any], interval: Sequence[float], degree: int) -> Tensor:
@@ -462,7 +469,7 @@ class Tensor:
         coefficients = np.cos(np.outer(np.arange(degree + 1), angles)) @ values * (2.0 / (degree + 1))
         coefficients[0] *= 0.5
         bounded = self.declare_bound(max(abs(low), abs(high)))
-        parts = [part.chebyshev([float(c) for c in coefficients], low, high) for part in bounded._parts]
+        parts = bounded._each(Operation.chebyshev([float(c) for c in coefficients], low, high))
         return Tensor._made(self.context, "chebyshev", parts, self._at, self.dtype)
 
     # Slots as such.
@@ -473,26 +480,26 @@ class Tensor:
         In CKKS a ciphertext is one row, in BFV and BGV two, of half the slots each.
         """
         k = _numbers.whole(steps, "steps", -(1 << 40), 1 << 40)
-        return self._with("rotate", [part.rotate(k) for part in self._parts])
+        return self._with("rotate", self._each(Operation.rotate(k)))
 
     def conjugate(self) -> Tensor:
         """The complex conjugate of every element; CKKS only."""
         if self.context.exact:
             raise MismatchError("integers have no conjugates", kind="scheme", remedy="use swap_rows, or ckks")
-        return self._with("conjugate", [part.swap() for part in self._parts], self._rest)
+        return self._with("conjugate", self._each(Operation.swap()), self._rest)
 
     def swap_rows(self) -> Tensor:
         """The two rows of slots swapped; BFV and BGV only."""
         if not self.context.exact:
             raise MismatchError("ckks has one row of slots", kind="scheme", remedy="use rotate or conjugate")
-        return self._with("swap_rows", [part.swap() for part in self._parts])
+        return self._with("swap_rows", self._each(Operation.swap()))
 
     # Levels and bounds.
 
     def at_level(self, level: int) -> Tensor:
         """The tensor at a lower level, smaller and faster to compute with."""
         level = _numbers.whole(level, "level", 0, self.level)
-        return self._with("at_level", [part.at_level(level) for part in self._parts], self._rest)
+        return self._with("at_level", self._each(Operation.at_level(level)), self._rest)
 
     def declare_bound(self, bound: float) -> Tensor:
         """CKKS: the caller's word that no slot exceeds ``bound``, where certificates know less."""
@@ -500,7 +507,7 @@ class Tensor:
             number = float(bound)
         except (TypeError, ValueError, OverflowError):
             raise DTypeError(f"bound is {bound!r}, no number", kind="dtype", remedy="pass a float") from None
-        return self._with("bound", [part.declare_bound(number) for part in self._parts], self._rest)
+        return self._with("bound", self._each(Operation.declare_bound(number)), self._rest)
 
     # Files and bytes.
 

@@ -1,0 +1,177 @@
+//! Operations as values, and one of them on each of several ciphertexts, side by side.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use synchromesh::circuits::{SlotShape, SlotSum};
+use synchromesh::scheme::{self, Binary, Values};
+use synchromesh::session::{Engine, Erased};
+
+use crate::ciphertext::Ciphertext;
+use crate::fault::Fault;
+use crate::run::{detached, interruptible};
+use crate::values::from_array;
+
+/// An operation with its numbers.
+enum Owned {
+    Binary(Binary),
+    Plain(Binary, Values),
+    Scalar(Binary, Values),
+    Neg,
+    Square,
+    Rotate(i64),
+    Swap,
+    AtLevel(usize),
+    Bounded(f64),
+    /// Slot j becomes the sum of slots j + i stride of its row, i < count; count 0: the sum of all slots, in all slots.
+    SumSlots(usize, i64),
+    Polynomial(Values),
+    Chebyshev(Vec<f64>, (f64, f64)),
+}
+
+impl Owned {
+    /// Whether it takes so long that a signal should end the wait for it.
+    const fn is_long(&self) -> bool {
+        matches!(self, Self::SumSlots(..) | Self::Polynomial(_) | Self::Chebyshev(..))
+    }
+
+    fn run(&self, engine: &dyn Engine, x: &[&Erased]) -> Result<Erased, Fault> {
+        use scheme::Operation as Op;
+        let of = |operation: Op<'_>| Ok(engine.apply(&operation, x)?);
+        match self {
+            Self::Binary(op) => of(Op::Binary(*op)),
+            Self::Plain(op, values) => of(Op::Plain(*op, values)),
+            Self::Scalar(op, value) => {
+                engine.require_held(value)?;
+                of(Op::Scalar(*op, value))
+            }
+            Self::Neg => of(Op::Neg),
+            Self::Square => of(Op::Square),
+            Self::Rotate(steps) => of(Op::Rotate(*steps)),
+            Self::Swap => of(Op::Swap),
+            Self::AtLevel(level) => of(Op::AtLevel(*level)),
+            Self::Bounded(bound) => of(Op::Bounded(*bound)),
+            Self::SumSlots(count, stride) => {
+                let shape = engine.slots().unwrap_or(SlotShape { row: 0, rows: 0 });
+                let sum = match count {
+                    0 => SlotSum::all(shape),
+                    _ => SlotSum::new((*count).min(shape.row)).stride(*stride),
+                };
+                of(Op::SumSlots(&sum))
+            }
+            Self::Polynomial(coefficients) => of(Op::Polynomial(coefficients)),
+            Self::Chebyshev(coefficients, interval) => of(Op::Chebyshev(coefficients, *interval)),
+        }
+    }
+}
+
+fn binary(name: &str) -> Result<Binary, Fault> {
+    match name {
+        "add" => Ok(Binary::Add),
+        "sub" => Ok(Binary::Sub),
+        "mul" => Ok(Binary::Mul),
+        other => Err(Fault::own("operation", format!("there is no operation {other:?}"), "use add, sub or mul")),
+    }
+}
+
+/// What is computed, apart from what it is computed on.
+#[pyclass(frozen, module = "synchromesh._native")]
+pub(crate) struct Operation(Arc<Owned>);
+
+impl From<Owned> for Operation {
+    fn from(operation: Owned) -> Self {
+        Self(Arc::new(operation))
+    }
+}
+
+#[pymethods]
+impl Operation {
+    #[staticmethod]
+    fn binary(op: &str) -> PyResult<Self> {
+        Ok(Owned::Binary(binary(op)?).into())
+    }
+
+    #[staticmethod]
+    fn plain(op: &str, values: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Owned::Plain(binary(op)?, from_array(values)?).into())
+    }
+
+    #[staticmethod]
+    fn scalar(op: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Owned::Scalar(binary(op)?, from_array(value)?).into())
+    }
+
+    #[staticmethod]
+    fn neg() -> Self {
+        Owned::Neg.into()
+    }
+
+    #[staticmethod]
+    fn square() -> Self {
+        Owned::Square.into()
+    }
+
+    #[staticmethod]
+    fn rotate(steps: i64) -> Self {
+        Owned::Rotate(steps).into()
+    }
+
+    #[staticmethod]
+    fn swap() -> Self {
+        Owned::Swap.into()
+    }
+
+    #[staticmethod]
+    fn at_level(level: usize) -> Self {
+        Owned::AtLevel(level).into()
+    }
+
+    #[staticmethod]
+    fn declare_bound(bound: f64) -> Self {
+        Owned::Bounded(bound).into()
+    }
+
+    #[staticmethod]
+    fn sum_slots(count: usize, stride: i64) -> Self {
+        Owned::SumSlots(count, stride).into()
+    }
+
+    #[staticmethod]
+    fn polynomial(coefficients: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Owned::Polynomial(from_array(coefficients)?).into())
+    }
+
+    #[staticmethod]
+    fn chebyshev(coefficients: Vec<f64>, low: f64, high: f64) -> Self {
+        Owned::Chebyshev(coefficients, (low, high)).into()
+    }
+}
+
+/// The results of operations, the i-th on the i-th list of ciphertexts; on all threads, each on one, where there are as many.
+#[pyfunction]
+pub(crate) fn each(
+    py: Python<'_>,
+    operations: Vec<Bound<'_, Operation>>,
+    operands: Vec<Vec<Bound<'_, Ciphertext>>>,
+) -> PyResult<Vec<Ciphertext>> {
+    if operations.len() != operands.len() {
+        let message = format!("{} operations for {} lists of ciphertexts", operations.len(), operands.len());
+        return Err(Fault::own("shape", message, "pass one for each").into());
+    }
+    let Some(engine) = operands.iter().flatten().next().map(|x| Arc::clone(&x.get().engine)) else {
+        return Ok(Vec::new());
+    };
+    let held = |x: Vec<Bound<'_, Ciphertext>>| x.iter().map(|x| Arc::clone(&x.get().cipher)).collect::<Vec<_>>();
+    let items: Vec<(Arc<Owned>, Vec<Arc<Erased>>)> =
+        operations.iter().zip(operands).map(|(operation, x)| (Arc::clone(&operation.get().0), held(x))).collect();
+    let long = items.len() > 1 || items.iter().any(|(operation, _)| operation.is_long());
+    let own = Arc::clone(&engine);
+    let work = move || {
+        own.threads().try_map(items, |(operation, x)| {
+            let x: Vec<&Erased> = x.iter().map(|x| &**x).collect();
+            operation.run(&*own, &x)
+        })
+    };
+    let made = if long { interruptible(py, work)? } else { detached(py, work)? };
+    Ok(made.into_iter().map(|cipher| Ciphertext::new(&engine, cipher)).collect())
+}
