@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use synchromesh_bench::memory;
 use synchromesh_rlwe::Security;
 use synchromesh_triples::generation::{
-    Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, deal,
+    Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, deal_into,
 };
 use synchromesh_triples::mp_spdz::Preprocessing;
 use synchromesh_triples::share::check_opened;
@@ -117,21 +117,17 @@ impl Wanted {
         let phase = |name, time: Duration| json!({"name": name, "seconds": time.as_secs_f64(), "bytes_sent": 0, "rounds": 0, "peak_bytes": memory::peak_bytes()});
         let mut report = describe(&plan, self.count);
         let mut phases = vec![phase("plan", planned)];
-        let mut files = vec![directory.join("plan.json")];
-        match self.keys {
-            Origin::Generate => plan.write(directory)?,
-            Origin::Dealer => {
-                let (setup, keys) = deal(plan)?;
-                setup.write(directory)?;
-                files.extend(["public.key", "eval.keys", "mac.ct"].map(|name| directory.join(name)));
-                for key in &keys {
-                    // The key is of use with these two alone.
-                    let path = key.write(directory, &setup)?;
-                    files.extend([path.with_extension("journal"), path.with_extension("mac"), path]);
-                }
-                phases.push(phase("keys", start.elapsed() - planned));
+        let files = match self.keys {
+            Origin::Generate => {
+                plan.write(directory)?;
+                vec![directory.join("plan.json")]
             }
-        }
+            Origin::Dealer => {
+                let files = deal_into(plan, directory)?;
+                phases.push(phase("keys", start.elapsed() - planned));
+                files
+            }
+        };
         report.insert("phases".into(), phases.into());
         report.insert("files".into(), names(&files));
         Ok(report)

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use synchromesh::rlwe::Security;
 use synchromesh_triples::generation::{
-    Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, Setup, Workers, deal,
+    Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, Setup, Workers, deal_into,
 };
 use synchromesh_triples::party::{Format, Made, Party};
 use synchromesh_triples::tls::Identity;
@@ -103,9 +103,7 @@ pub(crate) fn deal_triples(
         if generate {
             return Ok(plan.write(&directory)?);
         }
-        let (setup, keys) = deal(plan)?;
-        setup.write(&directory)?;
-        keys.iter().try_for_each(|key| key.write(&directory, &setup).map(drop))?;
+        deal_into(plan, &directory)?;
         Ok(())
     })
 }

@@ -13,7 +13,7 @@ pub use error::FileError;
 pub use journal::{Journal, Lock, Record};
 pub use precious::key_in;
 pub use read::{Opened, read};
-pub use set::{Part, Set};
+pub use set::{Begun, Part, Set};
 
 use std::fs::{self, File};
 use std::io;

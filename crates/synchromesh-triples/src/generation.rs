@@ -44,5 +44,5 @@ pub use keys::{GeneratedKeys, generate_keys};
 pub(crate) use mask::MaskKey;
 pub use phases::{Observer, Phase, Progress};
 pub use plan::{GenerationPlan, Keys, Request};
-pub use setup::{PartyKey, Setup, deal};
+pub use setup::{PartyKey, Setup, deal, deal_into};
 pub use traffic::Traffic;

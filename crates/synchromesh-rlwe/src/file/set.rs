@@ -2,7 +2,8 @@
 //!
 //! All are written and synced under temporary names. Then a record of them, with their digests, gets its name; then they
 //! get theirs, in order; then the record goes. Whoever finds the record of a writer that is gone removes the files it
-//! names, if their digests are those recorded, unless all are there: then only the record was left to be removed.
+//! names, if their digests are those recorded, unless all are there: then only the record was left to be removed. Files that
+//! are made one by one ([`Begun`]) have no digest in the record: none of them was there when it was written, and all go.
 
 use super::read::{to_lock, without_waiting};
 use super::temporary::{self, Temporary};
@@ -13,6 +14,9 @@ use std::path::{Path, PathBuf};
 /// First line of a record.
 const HEAD: &str = "synchromesh: these files are being written as one. If no synchromesh is at it any more, the next one \
                     that writes here clears up.";
+
+/// Stands for the digest of a file that is not made yet.
+const UNKNOWN: &str = "-";
 
 /// Largest record, in bytes.
 const MOST_BYTES: u64 = 1 << 16;
@@ -35,6 +39,39 @@ pub struct Set {
     names: Vec<String>,
 }
 
+/// A set whose files this process makes one by one. They are there together once it is finished; if that does not happen, they
+/// are removed: when this is dropped, or by the next that begins the set.
+#[derive(Debug)]
+pub struct Begun {
+    set: Set,
+    /// Locked as long as it is open; none once the set is finished.
+    lock: Option<File>,
+}
+
+impl Begun {
+    /// All files are there, with their contents on the disk.
+    ///
+    /// # Errors
+    /// [`FileError`]; then the files go.
+    pub fn finish(mut self) -> Result<(), FileError> {
+        self.set.sync()?;
+        self.set.remove(&self.set.record())?;
+        self.lock = None;
+        self.set.sync()
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            // What stays is removed by the next.
+            let paths = self.set.names.iter().map(|name| self.set.directory.join(name));
+            paths.for_each(|path| drop(fs::remove_file(path)));
+            let _ = fs::remove_file(self.set.record());
+        }
+    }
+}
+
 impl Set {
     /// Looks whether these files can be written to the directory, which is made if it is not there (mode 0700). What a
     /// writer that was stopped has left is removed.
@@ -50,6 +87,26 @@ impl Set {
         Ok(set)
     }
 
+    /// Writes down that the files are about to be made, one by one.
+    ///
+    /// # Errors
+    /// [`FileError::Busy`] while another process writes them, or [`FileError::System`].
+    pub fn open(self) -> Result<Begun, FileError> {
+        let lock = self.note(self.names.iter().map(|name| format!("{UNKNOWN} {name}")))?;
+        Ok(Begun { set: self, lock: Some(lock) })
+    }
+
+    /// Writes the record of these lines, which is locked as long as it is open.
+    fn note(&self, lines: impl Iterator<Item = String>) -> Result<File, FileError> {
+        let record = self.record();
+        let text = std::iter::once(HEAD.to_owned()).chain(lines).collect::<Vec<_>>().join("\n");
+        let busy = |error| match error {
+            FileError::Exists { .. } => FileError::Busy { path: self.directory.clone() },
+            other => other,
+        };
+        Temporary::new(&record, text.as_bytes(), Access::Secret)?.commit(&record, false).map_err(busy)
+    }
+
     /// Writes the files, which get their names in the order of `parts`: the last makes the set whole.
     ///
     /// # Errors
@@ -59,16 +116,8 @@ impl Set {
         let files = parts.iter().zip(&paths).map(|(part, path)| Temporary::new(path, part.bytes, part.access));
         let files = files.collect::<Result<Vec<_>, _>>()?;
         let record = self.record();
-        let text = std::iter::once(HEAD.to_owned())
-            .chain(parts.iter().map(|part| format!("{} {}", blake3::hash(part.bytes).to_hex(), part.name)))
-            .collect::<Vec<_>>()
-            .join("\n");
-        let busy = |error| match error {
-            FileError::Exists { .. } => FileError::Busy { path: self.directory.clone() },
-            other => other,
-        };
-        // Locked as long as it is open.
-        let lock = Temporary::new(&record, text.as_bytes(), Access::Secret)?.commit(&record, false).map_err(busy)?;
+        let line = |part: &Part<'_>| format!("{} {}", blake3::hash(part.bytes).to_hex(), part.name);
+        let lock = self.note(parts.iter().map(line))?;
         let outcome = self.name_all(files, &paths);
         if outcome.is_ok() {
             self.remove(&record)?;
@@ -113,7 +162,7 @@ impl Set {
             .map(|(digest, name)| (digest, self.directory.join(name)))
             .collect();
         let there: Vec<&PathBuf> = listed.iter().filter(|(digest, path)| holds(path, digest)).map(|l| &l.1).collect();
-        if there.len() < self.names.len() {
+        if there.len() < self.names.len() || listed.iter().any(|(digest, _)| *digest == UNKNOWN) {
             there.into_iter().try_for_each(|path| self.remove(path))?;
         }
         self.remove(&record)?;
@@ -130,8 +179,11 @@ impl Set {
     }
 }
 
-/// Whether the file at `path` is the one with this digest.
+/// Whether the file at `path` is the one with this digest; any, where none is known.
 fn holds(path: &Path, digest: &str) -> bool {
+    if digest == UNKNOWN {
+        return path.is_file();
+    }
     let mut hasher = blake3::Hasher::new();
     let whole = without_waiting().open(path).and_then(|mut file| std::io::copy(&mut file, &mut hasher));
     whole.is_ok() && *hasher.finalize().to_hex() == *digest

@@ -197,6 +197,29 @@ fn a_set_is_there_whole_or_a_second_try_makes_it() {
 }
 
 #[test]
+fn files_made_one_by_one_are_there_once_they_are_finished() {
+    let dir = tempfile::tempdir().unwrap();
+    let make = |part: &Part<'_>| fs::write(dir.path().join(part.name), part.bytes).unwrap();
+    // Given up, and stopped with some or all of them made.
+    let begun = begin(dir.path()).unwrap().open().unwrap();
+    assert_eq!(begin(dir.path()).unwrap_err().kind(), "file_busy");
+    make(&PARTS[0]);
+    drop(begun);
+    assert_eq!(names(dir.path()), [""; 0]);
+    for made in 0..=3 {
+        fs::write(dir.path().join(".a.synchromesh-set"), "head\n- a\n- b\n- c\n").unwrap();
+        PARTS[..made].iter().for_each(make);
+        begin(dir.path()).unwrap();
+        assert_eq!(names(dir.path()), [""; 0], "{made}");
+    }
+    let begun = begin(dir.path()).unwrap().open().unwrap();
+    PARTS.iter().for_each(make);
+    begun.finish().unwrap();
+    assert_eq!(names(dir.path()), ["a", "b", "c"]);
+    assert_eq!(begin(dir.path()).unwrap_err(), FileError::Exists { path: dir.path().join("a") });
+}
+
+#[test]
 fn a_set_clears_nothing_that_it_did_not_write() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);

@@ -71,6 +71,26 @@ impl std::fmt::Debug for PartyKey {
     }
 }
 
+/// Deals keys into a directory: the files of [`Setup::write`] and of [`PartyKey::write`] for each party, all or none. Returns
+/// their paths.
+///
+/// # Errors
+/// As [`deal`]; [`Error::File`] if one is there already or cannot be written.
+pub fn deal_into(plan: GenerationPlan, directory: &Path) -> Result<Vec<PathBuf>> {
+    let keys: Vec<PathBuf> = (0..plan.parties()).map(|party| PartyKey::path(directory, party)).collect();
+    let public = ["plan.json", "public.key", "eval.keys", "mac.ct"].map(|name| directory.join(name));
+    let names = public.iter().chain(&keys).filter_map(|path| path.file_name()?.to_str()).collect::<Vec<_>>();
+    let begun = file::Set::begin(directory, &names)?;
+    let (setup, dealt) = deal(plan)?;
+    let begun = begun.open()?;
+    dealt.iter().try_for_each(|key| key.write(directory, &setup).map(drop))?;
+    setup.write(directory)?;
+    begun.finish()?;
+    // A key is of use with the two beside it alone.
+    let with_records = |path: &PathBuf| [path.with_extension("journal"), path.with_extension("mac"), path.clone()];
+    Ok(public.into_iter().chain(keys.iter().flat_map(with_records)).collect())
+}
+
 /// Draws all keys, as a dealer: the public ones and each party's.
 ///
 /// # Errors
