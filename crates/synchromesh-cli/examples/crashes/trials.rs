@@ -56,10 +56,24 @@ enum Holds {
     Text,
     /// A directory of keys.
     Keys,
+    /// A directory of keys for triples.
+    Dealt,
 }
 
-static CASES: [Case; 7] = [
+impl Holds {
+    /// Whether it is a folder of secrets that are other ones each time and are never replaced.
+    const fn is_folder(self) -> bool {
+        matches!(self, Self::Keys | Self::Dealt)
+    }
+}
+
+static CASES: [Case; 8] = [
     Case { command: "keygen --plan plan.json --out w/keys", out: "w/keys", holds: Holds::Keys },
+    Case {
+        command: "triples deal --parties 2 --shape 2x2x2 --log-n 11 --out w/dealt",
+        out: "w/dealt",
+        holds: Holds::Dealt,
+    },
     Case { command: "encrypt --keys keys --in x.csv --out w/z.ct", out: "w/z.ct", holds: Holds::Column("1\n2\n3\n") },
     Case { command: "eval x*x --keys keys x=x.ct --out w/z.ct", out: "w/z.ct", holds: Holds::Column("1\n4\n9\n") },
     Case { command: "decrypt --keys keys --in x.ct --out w/z.csv", out: "w/z.csv", holds: Holds::Text },
@@ -178,7 +192,7 @@ impl Bench {
             let start = Instant::now();
             bench.undisturbed(case.command).map_err(io::Error::other)?;
             let took = start.elapsed();
-            let usual = if case.holds == Holds::Keys { Vec::new() } else { fs::read(bench.path(case.out))? };
+            let usual = if case.holds.is_folder() { Vec::new() } else { fs::read(bench.path(case.out))? };
             bench.usual.push((usual, took));
         }
         let mount = bench.script("mount -t tmpfs -o size=64k none w", "true").output();
@@ -250,7 +264,7 @@ impl Bench {
     /// What is wrong after a trial; `None` if it cannot be made here.
     fn trial(&mut self, case: &Case, fault: Fault, counts: &mut Counts) -> io::Result<Option<Vec<Wrong>>> {
         self.clean()?;
-        let replaced = case.holds != Holds::Keys && self.below(2) == 0;
+        let replaced = !case.holds.is_folder() && self.below(2) == 0;
         if replaced {
             fs::write(self.path(case.out), OLDER)?;
         }
@@ -271,7 +285,7 @@ impl Bench {
             State::Torn => wrong.push(Wrong::Torn),
             State::None | State::Older | State::New => {}
         }
-        if case.holds != Holds::Keys || state != State::New {
+        if !case.holds.is_folder() || state != State::New {
             if let Err(what) = self.undisturbed(case.command) {
                 wrong.push(Wrong::Stuck(what));
             } else if self.state(case) != State::New {
@@ -333,8 +347,10 @@ impl Bench {
 
     fn state(&self, case: &Case) -> State {
         let index = CASES.iter().position(|other| std::ptr::eq(other, case)).unwrap_or(0);
-        if case.holds == Holds::Keys {
-            return self.keys_state();
+        match case.holds {
+            Holds::Keys => return self.keys_state(),
+            Holds::Dealt => return self.dealt_state(),
+            Holds::Column(_) | Holds::Text => {}
         }
         match (fs::read(self.path(case.out)), case.holds) {
             (Err(_), _) => State::None,
@@ -359,6 +375,21 @@ impl Bench {
         }
     }
 
+    /// Keys for triples are all there, or there is no plan to use them with, or a record says that they are not all made.
+    fn dealt_state(&self) -> State {
+        let there = |name: &str| self.path("w/dealt").join(name).exists();
+        let party = |kind: &str| (0..2).all(|party| there(&format!("party-{party}.{kind}")));
+        if !there("plan.json") || there(".plan.json.synchromesh-set") {
+            State::None
+        } else if ["public.key", "eval.keys", "mac.ct"].into_iter().all(there)
+            && ["key", "mac", "journal"].into_iter().all(party)
+        {
+            State::New
+        } else {
+            State::Torn
+        }
+    }
+
     fn decrypts(&self, column: &str, keys: &str, numbers: &str) -> bool {
         let done = self.undisturbed(&format!("decrypt --keys {keys} --in {column} --out k.csv"));
         let text = fs::read_to_string(self.path("k.csv")).unwrap_or_default();
@@ -368,7 +399,7 @@ impl Bench {
     /// Hidden files beside what a case writes.
     fn hidden(&self, case: &Case) -> Vec<String> {
         let out = self.path(case.out);
-        let folder = if case.holds == Holds::Keys { &out } else { out.parent().unwrap_or(&out) };
+        let folder = if case.holds.is_folder() { &out } else { out.parent().unwrap_or(&out) };
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.filter(|name| name.starts_with('.')).collect()
