@@ -32,6 +32,39 @@ const KINDS: [&str; 10] = [
     "identity",
 ];
 
+/// Targets that have no files of their own in a version, as a test wants every other to have.
+#[cfg(test)]
+const WITHOUT: [&str; 24] = [
+    // In the folders of schemes.
+    "container",
+    "secret_key",
+    "public_key",
+    "bfv_ciphertext",
+    "bgv_ciphertext",
+    "ckks_ciphertext",
+    // In the folders of parties.
+    "triple_store",
+    "triple_seal",
+    "triple_journal",
+    "mp_spdz_key",
+    "mp_spdz_key_seal",
+    "mp_spdz_triples",
+    "mp_spdz_triples_seal",
+    // Of one run among parties, and read by that.
+    "generation_plan",
+    "party_key",
+    "decryption_journal",
+    "mac_record",
+    // No files of the library.
+    "payload",
+    "frames",
+    "shared",
+    "shape",
+    "prime",
+    "table",
+    "expression",
+];
+
 /// What writes the files that a test misses.
 const WRITE: &str = "`cargo run -p synchromesh-harden -- corpus --write VERSION` writes one";
 
@@ -104,14 +137,17 @@ fn write_scheme<S: Sample>(root: &Path) -> Result<()> {
 pub fn check() -> Result<Report> {
     let mut report = Report::new();
     let (mut versions, mut files) = (0_u64, 0);
+    let mut unseen = KINDS.to_vec();
     for entry in fs::read_dir(folder()).with_context(|| format!("there is no corpus; {WRITE}"))? {
         let path = entry?.path();
         if path.is_dir() {
             versions += 1;
             files += check_version(&path).with_context(|| format!("in {}", path.display()))?;
+            unseen.retain(|kind| !path.join(kind).exists());
         }
     }
     ensure!(versions > 0, "the corpus has no version; {WRITE}");
+    ensure!(unseen.is_empty(), "no version has files of {}; {WRITE}", unseen.join(", "));
     report.count("versions", versions);
     report.count("files", files);
     Ok(report)
@@ -170,11 +206,20 @@ fn check_scheme<S: Sample>(root: &Path) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::targets::all;
 
     #[test]
     fn files_of_every_version_read() {
         let report = check().expect("every file");
         assert_eq!(report.findings(), 0);
+    }
+
+    #[test]
+    fn every_target_has_files_or_says_why_not() {
+        for target in all() {
+            let listed = KINDS.contains(&target.name) != WITHOUT.contains(&target.name);
+            assert!(listed, "{} is to be in KINDS or in WITHOUT", target.name);
+        }
     }
 
     #[test]

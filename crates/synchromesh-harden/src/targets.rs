@@ -108,6 +108,7 @@ use outcome;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use synchromesh_rlwe::wire::{ObjectType, peek};
 
     #[test]
     fn every_target_accepts_its_own_inputs() {
@@ -115,6 +116,17 @@ mod tests {
             for (at, input) in (target.seeds)().expect(target.name).iter().enumerate() {
                 assert_eq!((target.read)(input), Outcome::Accepted, "{} input {at}", target.name);
             }
+        }
+    }
+
+    #[test]
+    fn every_type_of_object_is_read() {
+        let seeds = all().flat_map(|target| (target.seeds)().expect(target.name));
+        let read: Vec<ObjectType> = seeds.filter_map(|seed| Some(peek(&seed).ok()?.header.object)).collect();
+        for object in ObjectType::ALL {
+            // Nothing writes these two; their numbers are taken.
+            let unwritten = matches!(object, ObjectType::Plaintext | ObjectType::Plan);
+            assert!(unwritten != read.contains(&object), "no target reads a {}", object.name());
         }
     }
 

@@ -15,115 +15,78 @@ use crate::kernels::IFMA_BITS;
 use crate::observed::{Call, ConversionShape, Handling, Observed, Observer, Primitive};
 use crate::ring::Ring;
 
-/// What a device can be asked for: primitives, sums and differences as one, and the stages that it does as one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Operation {
-    /// Rows moved.
-    Copy,
-    /// Signed integers reduced.
-    ReduceSigned,
-    /// Uniform residues expanded from a seed.
-    Uniform,
-    /// Forward transforms in place.
-    NttForward,
-    /// Inverse transforms in place.
-    NttInverse,
-    /// Inverse transforms from one row to another.
-    NttInverseInto,
-    /// Sums, differences and negatives.
-    Add,
-    /// Products of rows.
-    Mul,
-    /// Products of rows, added.
-    MulAcc,
-    /// Products with a constant in place.
-    MulScalar,
-    /// Products with a constant, added.
-    MulScalarAcc,
-    /// Automorphisms on coefficients.
-    PermuteCoeff,
-    /// Automorphisms on slots.
-    PermuteSlots,
-    /// Base conversions.
-    Convert,
-    /// Base conversions whose result is added.
-    ConvertAdd,
-    /// Radix digits of a limb.
-    RadixDigit,
-    /// Inner products of digits with two columns of a key.
-    InnerProduct,
-    /// Inner products whose digits are transformed first.
-    GadgetProduct,
-    /// Gadget products brought to coefficients.
-    GadgetProductCoeff,
-    /// Transforms with sums and an automorphism.
-    SlotSums,
-    /// The same with a gadget product among what is added.
-    GadgetSums,
-    /// Tensor products of two ciphertexts.
-    Tensor,
-    /// Sums of many rows.
-    SumInto,
+/// The operations, each once: with its text and its name.
+macro_rules! operations {
+    ($($(#[$text:meta])* $operation:ident: $name:literal,)*) => {
+        /// What a device can be asked for: primitives, sums and differences as one, and the stages that it does as one.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Operation {
+            $($(#[$text])* $operation,)*
+        }
+
+        impl Operation {
+            /// Every operation.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$operation),*];
+
+            /// The name in machine profiles.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$operation => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl Operation {
-    /// Every operation.
-    pub const ALL: [Self; 23] = [
-        Self::Copy,
-        Self::ReduceSigned,
-        Self::Uniform,
-        Self::NttForward,
-        Self::NttInverse,
-        Self::NttInverseInto,
-        Self::Add,
-        Self::Mul,
-        Self::MulAcc,
-        Self::MulScalar,
-        Self::MulScalarAcc,
-        Self::PermuteCoeff,
-        Self::PermuteSlots,
-        Self::Convert,
-        Self::ConvertAdd,
-        Self::RadixDigit,
-        Self::InnerProduct,
-        Self::GadgetProduct,
-        Self::GadgetProductCoeff,
-        Self::SlotSums,
-        Self::GadgetSums,
-        Self::Tensor,
-        Self::SumInto,
-    ];
-
-    /// The name in machine profiles.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Copy => "copy",
-            Self::ReduceSigned => "reduce-signed",
-            Self::Uniform => "uniform",
-            Self::NttForward => "ntt-forward",
-            Self::NttInverse => "ntt-inverse",
-            Self::NttInverseInto => "ntt-inverse-into",
-            Self::Add => "add",
-            Self::Mul => "mul",
-            Self::MulAcc => "mul-acc",
-            Self::MulScalar => "mul-scalar",
-            Self::MulScalarAcc => "mul-scalar-acc",
-            Self::PermuteCoeff => "permute-coeff",
-            Self::PermuteSlots => "permute-slots",
-            Self::Convert => "convert",
-            Self::ConvertAdd => "convert-add",
-            Self::RadixDigit => "radix-digit",
-            Self::InnerProduct => "inner-product",
-            Self::GadgetProduct => "gadget-product",
-            Self::GadgetProductCoeff => "gadget-product-coeff",
-            Self::SlotSums => "slot-sums",
-            Self::GadgetSums => "gadget-sums",
-            Self::Tensor => "tensor",
-            Self::SumInto => "sum",
-        }
-    }
+operations! {
+    /// Rows moved.
+    Copy: "copy",
+    /// Signed integers reduced.
+    ReduceSigned: "reduce-signed",
+    /// Uniform residues expanded from a seed.
+    Uniform: "uniform",
+    /// Forward transforms in place.
+    NttForward: "ntt-forward",
+    /// Inverse transforms in place.
+    NttInverse: "ntt-inverse",
+    /// Inverse transforms from one row to another.
+    NttInverseInto: "ntt-inverse-into",
+    /// Sums, differences and negatives.
+    Add: "add",
+    /// Products of rows.
+    Mul: "mul",
+    /// Products of rows, added.
+    MulAcc: "mul-acc",
+    /// Products with a constant in place.
+    MulScalar: "mul-scalar",
+    /// Products with a constant, added.
+    MulScalarAcc: "mul-scalar-acc",
+    /// Automorphisms on coefficients.
+    PermuteCoeff: "permute-coeff",
+    /// Automorphisms on slots.
+    PermuteSlots: "permute-slots",
+    /// Base conversions.
+    Convert: "convert",
+    /// Base conversions whose result is added.
+    ConvertAdd: "convert-add",
+    /// Radix digits of a limb.
+    RadixDigit: "radix-digit",
+    /// Inner products of digits with two columns of a key.
+    InnerProduct: "inner-product",
+    /// Inner products whose digits are transformed first.
+    GadgetProduct: "gadget-product",
+    /// Gadget products brought to coefficients.
+    GadgetProductCoeff: "gadget-product-coeff",
+    /// Transforms with sums and an automorphism.
+    SlotSums: "slot-sums",
+    /// The same with a gadget product among what is added.
+    GadgetSums: "gadget-sums",
+    /// Tensor products of two ciphertexts.
+    Tensor: "tensor",
+    /// Sums of many rows.
+    SumInto: "sum",
 }
 
 /// How much of an operation: what its time is linear in. Each is per N coefficients.

@@ -77,7 +77,11 @@ pub fn largest_container(params: &Params, object: ObjectType) -> u64 {
         ObjectType::SwitchKeySet => keys::largest_key_set_bytes(params),
         ObjectType::Ciphertext => ciphertext::largest_bytes(params),
         ObjectType::EnvelopeKey => envelope::BYTES,
-        _ => return 0,
+        ObjectType::Plaintext
+        | ObjectType::Plan
+        | ObjectType::PartyKey
+        | ObjectType::PartyIdentity
+        | ObjectType::ShareSeal => return 0,
     };
     payload.saturating_add((HEADER_BYTES + TRAILER_BYTES) as u64)
 }

@@ -38,51 +38,58 @@ const CHECKED_BYTES: usize = 72;
 const FLAG_KEYED: u32 = 1;
 const FLAG_SEEDED: u32 = 2;
 
-/// What a container holds. The numbers are part of the format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[repr(u16)]
-pub enum ObjectType {
+/// The types of objects, each once: with its text, its number and its name. Numbers rise.
+macro_rules! object_types {
+    ($($(#[$text:meta])* $object:ident = $id:literal, $name:literal;)*) => {
+        /// What a container holds. The numbers are part of the format.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        #[repr(u16)]
+        pub enum ObjectType {
+            $($(#[$text])* $object = $id,)*
+        }
+
+        impl ObjectType {
+            /// All types, in the order of their numbers.
+            pub const ALL: [Self; [$($id),*].len()] = [$(Self::$object),*];
+
+            /// Name for messages and JSON.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$object => $name,)*
+                }
+            }
+        }
+    };
+}
+
+object_types! {
     /// Parameters.
-    Params = 1,
+    Params = 1, "params";
     /// A secret key.
-    SecretKey = 2,
+    SecretKey = 2, "secret_key";
     /// A public encryption key.
-    PublicKey = 3,
+    PublicKey = 3, "public_key";
     /// A set of switch keys.
-    SwitchKeySet = 4,
+    SwitchKeySet = 4, "switch_key_set";
     /// A ciphertext.
-    Ciphertext = 5,
+    Ciphertext = 5, "ciphertext";
     /// A plaintext.
-    Plaintext = 6,
+    Plaintext = 6, "plaintext";
     /// A plan.
-    Plan = 7,
+    Plan = 7, "plan";
     /// An envelope key.
-    EnvelopeKey = 8,
+    EnvelopeKey = 8, "envelope_key";
     /// One party's keys for matrix triples.
-    PartyKey = 32,
+    PartyKey = 32, "party_key";
     /// One party's certificate and its key.
-    PartyIdentity = 33,
+    PartyIdentity = 33, "party_identity";
     /// What is written beside a file of shares: its digest, and where its MAC key's record is.
-    ShareSeal = 34,
+    ShareSeal = 34, "share_seal";
 }
 
 impl ObjectType {
-    /// All types, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
-        Self::Params,
-        Self::SecretKey,
-        Self::PublicKey,
-        Self::SwitchKeySet,
-        Self::Ciphertext,
-        Self::Plaintext,
-        Self::Plan,
-        Self::EnvelopeKey,
-        Self::PartyKey,
-        Self::PartyIdentity,
-        Self::ShareSeal,
-    ];
-
     /// The number in the header.
     #[must_use]
     pub const fn id(self) -> u16 {
@@ -93,24 +100,6 @@ impl ObjectType {
     #[must_use]
     pub fn from_id(id: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|object| object.id() == id)
-    }
-
-    /// Name for messages and JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Params => "params",
-            Self::SecretKey => "secret_key",
-            Self::PublicKey => "public_key",
-            Self::SwitchKeySet => "switch_key_set",
-            Self::Ciphertext => "ciphertext",
-            Self::Plaintext => "plaintext",
-            Self::Plan => "plan",
-            Self::PartyKey => "party_key",
-            Self::PartyIdentity => "party_identity",
-            Self::ShareSeal => "share_seal",
-            Self::EnvelopeKey => "envelope_key",
-        }
     }
 }
 

@@ -161,7 +161,7 @@ struct Builder {
 
 impl Builder {
     fn build(&mut self, tree: &Syntax) -> Result<Term, ExpressionError> {
-        let term = match &tree.kind {
+        let node = match &tree.kind {
             SyntaxKind::Constant(number) => return Ok(Term::Constant(number.clone())),
             SyntaxKind::Name(name) => return self.input(name, &tree.span),
             SyntaxKind::Sum(terms) => {
@@ -177,25 +177,40 @@ impl Builder {
                 self.span = tree.span.clone();
                 return self.product(factors);
             }
-            SyntaxKind::Negative(inner)
-            | SyntaxKind::Power(inner, _)
-            | SyntaxKind::Rotate(inner, _)
-            | SyntaxKind::Conjugate(inner) => self.build(inner)?,
-        };
-        self.span = tree.span.clone();
-        let node = match (&tree.kind, term) {
-            (SyntaxKind::Negative(_), Term::Constant(c)) => return Ok(Term::Constant(negate(&c))),
-            (SyntaxKind::Negative(_), Term::Node(node)) => self.negative(node)?,
-            (SyntaxKind::Power(_, 0), _) => return Ok(Term::Constant(Number::from(1))),
-            (SyntaxKind::Power(_, n), Term::Constant(c)) => return self.constant_power(&c, *n).map(Term::Constant),
-            (SyntaxKind::Power(_, n), Term::Node(node)) => self.power(node, *n)?,
-            (SyntaxKind::Rotate(..), Term::Constant(_)) => return Err(self.error(Problem::Constant("rotate"))),
-            (SyntaxKind::Rotate(_, 0), Term::Node(node)) => node,
-            (SyntaxKind::Rotate(_, k), Term::Node(node)) => self.push(Operation::Rotate(node, *k))?,
-            (_, Term::Constant(_)) => return Err(self.error(Problem::Constant("conj"))),
-            (_, Term::Node(node)) => self.push(Operation::Conjugate(node))?,
+            SyntaxKind::Negative(inner) => match self.operand(tree, inner)? {
+                Term::Constant(c) => return Ok(Term::Constant(negate(&c))),
+                Term::Node(node) => self.negative(node)?,
+            },
+            SyntaxKind::Power(inner, n) => match (*n, self.operand(tree, inner)?) {
+                (0, _) => return Ok(Term::Constant(Number::from(1))),
+                (n, Term::Constant(c)) => return self.constant_power(&c, n).map(Term::Constant),
+                (n, Term::Node(node)) => self.power(node, n)?,
+            },
+            SyntaxKind::Rotate(inner, k) => match (*k, self.encrypted(tree, inner, "rotate")?) {
+                (0, node) => node,
+                (k, node) => self.push(Operation::Rotate(node, k))?,
+            },
+            SyntaxKind::Conjugate(inner) => {
+                let node = self.encrypted(tree, inner, "conj")?;
+                self.push(Operation::Conjugate(node))?
+            }
         };
         Ok(Term::Node(node))
+    }
+
+    /// The operand `inner` of `tree`, which errors are blamed on from here on.
+    fn operand(&mut self, tree: &Syntax, inner: &Syntax) -> Result<Term, ExpressionError> {
+        let term = self.build(inner)?;
+        self.span = tree.span.clone();
+        Ok(term)
+    }
+
+    /// The operand of a function that takes no constant.
+    fn encrypted(&mut self, tree: &Syntax, inner: &Syntax, function: &'static str) -> Result<usize, ExpressionError> {
+        match self.operand(tree, inner)? {
+            Term::Node(node) => Ok(node),
+            Term::Constant(_) => Err(self.error(Problem::Constant(function))),
+        }
     }
 
     fn input(&mut self, name: &str, span: &Range<usize>) -> Result<Term, ExpressionError> {

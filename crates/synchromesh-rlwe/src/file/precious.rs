@@ -1,7 +1,7 @@
 //! What must not be lost by writing something else over it: keys, and files of shares, told by their first bytes.
 
 use super::read::Opened;
-use crate::wire;
+use crate::wire::{MAGIC, ObjectType};
 use std::path::Path;
 
 /// First bytes of a file of some kind: `bytes` at `at`.
@@ -23,28 +23,39 @@ const fn mark(what: &'static str, parts: &'static [(usize, &'static [u8])]) -> M
     Mark { what, parts }
 }
 
-/// The kinds of this crate and of those above, which test that their files are among them.
-const MARKS: [Mark; 15] = [
-    mark("a secret key", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::SecretKey as u8, 0])]),
-    mark("a public key", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::PublicKey as u8, 0])]),
-    mark("evaluation keys", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::SwitchKeySet as u8, 0])]),
+/// What is in no container: the kinds of the crates above, which test that their files are among them.
+const MARKS: [Mark; 8] = [
     mark("a secret key", &[(0, BUNDLE), (KIND_AT, &[1, 0])]),
     mark("a public key", &[(0, BUNDLE), (KIND_AT, &[2, 0])]),
     mark("evaluation keys", &[(0, BUNDLE), (KIND_AT, &[3, 0])]),
     mark("an envelope key", &[(0, BUNDLE), (KIND_AT, &[5, 0])]),
-    mark("an envelope key", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::EnvelopeKey as u8, 0])]),
-    mark("a party's key", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::PartyKey as u8, 0])]),
-    mark("a party's identity", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::PartyIdentity as u8, 0])]),
-    mark("the seal of shares", &[(0, &wire::MAGIC), (KIND_AT, &[wire::ObjectType::ShareSeal as u8, 0])]),
     mark("shares of triples", &[(0, b"{\"format\": \"synchromesh triples")]),
     mark("shares of triples", &[(8, b"SPDZ gfp")]),
     mark("a private key", &[(0, b"-----BEGIN PRIVATE KEY-----")]),
     mark("a private key", &[(0, b"-----BEGIN OPENSSH PRIVATE KEY-----")]),
 ];
 
+/// What is lost with an object in a container; none for what can be made, or had, again.
+const fn precious(object: ObjectType) -> Option<&'static str> {
+    match object {
+        ObjectType::SecretKey => Some("a secret key"),
+        ObjectType::PublicKey => Some("a public key"),
+        ObjectType::SwitchKeySet => Some("evaluation keys"),
+        ObjectType::EnvelopeKey => Some("an envelope key"),
+        ObjectType::PartyKey => Some("a party's key"),
+        ObjectType::PartyIdentity => Some("a party's identity"),
+        ObjectType::ShareSeal => Some("the seal of shares"),
+        ObjectType::Params | ObjectType::Ciphertext | ObjectType::Plaintext | ObjectType::Plan => None,
+    }
+}
+
 /// What key a file holds, or what else that a party cannot make again, by its first bytes; `None` for anything else.
 #[must_use]
 pub fn key_in(head: &[u8]) -> Option<&'static str> {
+    if head.starts_with(&MAGIC) {
+        let id = head.get(KIND_AT..).and_then(|rest| rest.first_chunk()).map(|id| u16::from_le_bytes(*id));
+        return id.and_then(ObjectType::from_id).and_then(precious);
+    }
     let has = |&(at, bytes): &(usize, &[u8])| head.get(at..).is_some_and(|rest| rest.starts_with(bytes));
     MARKS.iter().find(|mark| mark.parts.iter().all(has)).map(|mark| mark.what)
 }

@@ -66,38 +66,54 @@ pub struct Entries {
 /// # Errors
 /// [`Error::Shape`] unless there are as many ciphertexts as it takes, numbers that the scheme does not hold, and those of
 /// the evaluator's operation of the same name.
+#[deny(clippy::wildcard_enum_match_arm, reason = "a new operation is to be carried out")]
 pub fn apply<S: Scheme, B: Backend>(
     e: &S::Evaluator<B>,
     operation: &Operation<'_>,
     x: &[&S::Ciphertext<B>],
 ) -> Result<S::Ciphertext<B>> {
-    match (operation, x) {
-        (Operation::Binary(Binary::Add), [x, y]) => e.add(x, y),
-        (Operation::Binary(Binary::Sub), [x, y]) => e.sub(x, y),
-        (Operation::Binary(Binary::Mul), [x, y]) => e.mul(x, y),
-        (Operation::Plain(op, values), [x]) => S::plain(e, *op, x, values),
-        (Operation::Scalar(op, value), [x]) => {
-            let none = || Error::Shape { reason: "an operation with a public number and none given".to_owned() };
-            S::scalar(e, *op, x, S::numbers(value)?.into_iter().next().ok_or_else(none)?)
+    let one = || operands(x).map(|[x]| x);
+    match operation {
+        Operation::Binary(op) => {
+            let [x, y] = operands(x)?;
+            match op {
+                Binary::Add => e.add(x, y),
+                Binary::Sub => e.sub(x, y),
+                Binary::Mul => e.mul(x, y),
+            }
         }
-        (Operation::Neg, [x]) => e.neg(x),
-        (Operation::Square, [x]) => e.square(x),
-        (Operation::Rotate(k), [x]) => e.rotate(x, *k),
-        (Operation::Swap, [x]) => e.swap(x),
-        (Operation::AtLevel(level), [x]) => e.at_level(x, *level),
-        (Operation::Bounded(bound), [x]) => e.bounded(e.duplicate(x)?, *bound),
-        (Operation::SumSlots(sum), [x]) => sum.run(e, x),
-        (Operation::InnerProduct, x) if x.len().is_multiple_of(2) => {
+        Operation::Plain(op, values) => S::plain(e, *op, one()?, values),
+        Operation::Scalar(op, value) => {
+            let none = || Error::Shape { reason: "an operation with a public number and none given".to_owned() };
+            S::scalar(e, *op, one()?, S::numbers(value)?.into_iter().next().ok_or_else(none)?)
+        }
+        Operation::Neg => e.neg(one()?),
+        Operation::Square => e.square(one()?),
+        Operation::Rotate(k) => e.rotate(one()?, *k),
+        Operation::Swap => e.swap(one()?),
+        Operation::AtLevel(level) => e.at_level(one()?, *level),
+        Operation::Bounded(bound) => e.bounded(e.duplicate(one()?)?, *bound),
+        Operation::SumSlots(sum) => sum.run(e, one()?),
+        Operation::InnerProduct if !x.len().is_multiple_of(2) => Err(not_taken(x.len())),
+        Operation::InnerProduct => {
             let (x, y) = x.split_at(x.len() / 2);
             inner_product(e, x, y)
         }
-        (Operation::Polynomial(coefficients), [x]) => {
-            let coefficients = held::<S, B>(e, coefficients)?;
+        Operation::Polynomial(coefficients) => {
+            let (x, coefficients) = (one()?, held::<S, B>(e, coefficients)?);
             Polynomial::power(coefficients.into_iter().map(Coefficient::All))?.evaluate(e, x)
         }
-        (Operation::Chebyshev(coefficients, interval), [x]) => S::chebyshev(e, x, coefficients, *interval),
-        (_, x) => Err(Error::Shape { reason: format!("an operation that does not take {} ciphertexts", x.len()) }),
+        Operation::Chebyshev(coefficients, interval) => S::chebyshev(e, one()?, coefficients, *interval),
     }
+}
+
+/// The ciphertexts of an operation that takes K.
+fn operands<'x, C, const K: usize>(x: &[&'x C]) -> Result<[&'x C; K]> {
+    x.try_into().map_err(|_| not_taken(x.len()))
+}
+
+fn not_taken(count: usize) -> Error {
+    Error::Shape { reason: format!("an operation that does not take {count} ciphertexts") }
 }
 
 /// A linear map with these entries, encoded for ciphertexts of a level.
