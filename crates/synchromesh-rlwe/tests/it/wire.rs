@@ -499,5 +499,5 @@ fn a_secret_key_that_certificates_do_not_hold_for_is_refused() {
     read([&[-last], others].concat()).unwrap();
     let tone = own.iter().enumerate().map(|(i, &x)| if i % 3 == 0 { 1 } else { x }).collect();
     let error = read(tone).unwrap_err();
-    assert!(error.kind() == "uneven_key" && error.to_string().contains("generate a new one"), "{error}");
+    assert!(error.kind() == "uneven_key" && error.remedy().contains("generate a new one"), "{error}");
 }

@@ -263,7 +263,7 @@ fn a_run_without_data_finds_the_rotations_and_parameters_of_a_circuit() {
         assert_eq!(i128::from(out[j]).rem_euclid(65_537), expected, "slot {j}");
     }
     let other = description.plan_exact::<Bfv>(1, |_, _| Ok(vec![]));
-    assert_eq!(other.err().map(|e| e.kind()), Some("shape"));
+    assert_eq!(other.err().map(|e| e.kind()), Some("request"));
     let own =
         description.plan_exact::<Bgv>(1, |_, _| Err(Error::Batch(BatchError::TooManyValues { given: 2, capacity: 1 })));
     assert_eq!(own.err().map(|e| e.kind()), Some("too_many_values"));

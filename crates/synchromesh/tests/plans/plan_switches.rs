@@ -188,7 +188,7 @@ fn files_with_choices_that_the_keys_cannot_serve_are_refused() {
         (Box::new(move |p| p.switch[at].dedicated = Some(99)), "switch_plan", "99 special primes"),
         (Box::new(move |p| p.switch[top].borrowed = Some(1)), "borrowed_primes", "borrows 1 of"),
         (Box::new(move |p| p.switch[at].level = 99), "format", "level 99"),
-        (Box::new(move |p| p.switch[at].omega2 = Some(99)), "format", "99"),
+        (Box::new(move |p| p.switch[at].omega2 = Some(99)), "switch_plan", "99"),
         (Box::new(move |p| p.switch.push(p.switch[at].clone())), "format", "one choice for each level"),
     ];
     for (change, kind, words) in changes {
