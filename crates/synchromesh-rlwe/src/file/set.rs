@@ -90,9 +90,16 @@ impl Set {
     /// Writes down that the files are about to be made, one by one.
     ///
     /// # Errors
-    /// [`FileError::Busy`] while another process writes them, or [`FileError::System`].
+    /// [`FileError::Busy`] while another process writes them, [`FileError::Exists`] if it has since this set was begun, or
+    /// [`FileError::System`].
     pub fn open(self) -> Result<Begun, FileError> {
         let lock = self.note(self.names.iter().map(|name| format!("{UNKNOWN} {name}")))?;
+        let there = self.names.iter().try_for_each(|name| permit(&self.directory.join(name), Existing::Keep));
+        if let Err(error) = there {
+            // Theirs: only the record goes.
+            self.remove(&self.record())?;
+            return Err(error);
+        }
         Ok(Begun { set: self, lock: Some(lock) })
     }
 

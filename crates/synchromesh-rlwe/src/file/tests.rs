@@ -212,9 +212,12 @@ fn files_made_one_by_one_are_there_once_they_are_finished() {
         begin(dir.path()).unwrap();
         assert_eq!(names(dir.path()), [""; 0], "{made}");
     }
-    let begun = begin(dir.path()).unwrap().open().unwrap();
+    // Of two that begin at once one makes the files, and the other leaves them.
+    let (first, second) = (begin(dir.path()).unwrap(), begin(dir.path()).unwrap());
+    let begun = first.open().unwrap();
     PARTS.iter().for_each(make);
     begun.finish().unwrap();
+    assert_eq!(second.open().unwrap_err(), FileError::Exists { path: dir.path().join("a") });
     assert_eq!(names(dir.path()), ["a", "b", "c"]);
     assert_eq!(begin(dir.path()).unwrap_err(), FileError::Exists { path: dir.path().join("a") });
 }
