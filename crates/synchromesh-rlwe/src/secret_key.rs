@@ -100,7 +100,7 @@ impl<B: Backend> SecretKey<B> {
         let params = context.params();
         let draw = |attempt| params.secret().sample(&seed(attempt), Purpose::SecretKey, 0, params.n());
         let even = spectrum::first_even(|secret| spectrum::is_even(params.ring().log_n(), secret), draw);
-        even.ok_or_else(|| Error::Uneven { what: "no secret of this generator is" })
+        even.ok_or(Error::Uneven { what: "no secret of this generator is" })
     }
 
     /// A secret key from its ternary coefficients.

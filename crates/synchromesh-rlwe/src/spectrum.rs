@@ -74,7 +74,7 @@ pub(crate) fn even_error(
         _ => error.sample(&seed.derive("even error", attempt), purpose, index, n),
     };
     let error = first_even(|error| is_even_error(log_n, error, variance), draw);
-    error.ok_or_else(|| Error::Uneven { what: "no error of a key of this generator is" })
+    error.ok_or(Error::Uneven { what: "no error of a key of this generator is" })
 }
 
 /// Whether a secret of N = 2^`log_n` coefficients keeps the bounds; its only branches are on the verdict.
