@@ -57,7 +57,7 @@ def test_explanations_memory_and_files(tmp_path):
     assert memory["total"] == memory["ciphertexts"] + memory["prepared_keys"] + memory["scratch"]
     plan.save(tmp_path / "plan.json")
     assert sm.Plan.load(tmp_path / "plan.json") == plan
-    with pytest.raises(errors.ParamsError):
+    with pytest.raises(errors.DecodeError):
         sm.Plan.from_json("{}")
 
 
