@@ -5,6 +5,7 @@ use crate::error::Error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,8 +82,25 @@ pub(crate) fn prepare(json: bool) {
     let _ = std::io::stdout().flush();
 }
 
-/// Ends the command because memory that it needs cannot be had. Takes none itself.
+/// Whether a thread has found that there is no memory, and ends the command.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Whether it is this one.
+    static ENDED_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Ends the command because memory that it needs cannot be had; of several threads that find that, the first says so. Takes
+/// no memory itself.
 pub fn out_of_memory(bytes: usize) -> ! {
+    if ENDED_HERE.get() {
+        std::process::abort();
+    }
+    while ENDING.swap(true, Ordering::AcqRel) {
+        // Until the other has ended the process.
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    ENDED_HERE.set(true);
     let mut text = [0; 256];
     let mut rest = &mut text[..];
     let (message, remedy) = ("bytes of memory cannot be had", "free memory, or raise the limit of this process");
