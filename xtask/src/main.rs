@@ -28,7 +28,7 @@ usage: cargo xtask COMMAND
   demo [ARGS]      build the command line in release mode and run its demo; ARGS are passed on
   demo --python    build the Python package and run its quickstart
   test [--fast]    everything continuous integration runs; --fast leaves out the slow repeats
-  verify [PART]    the long tests, in release mode; writes docs/verify.md. PART is tests, cost-model,
+  verify [PART]    the long tests; writes docs/verify.md. PART is tests, cost-model,
                    noise (goes on where it was interrupted), plans or triples; none: all
   harden [--quick|--full] [--no-record] [PART]
                    try to break it: fuzzing, damaged files, known answers, soak, supply chain; writes

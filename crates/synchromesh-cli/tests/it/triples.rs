@@ -118,7 +118,7 @@ fn opened(out: &Path, parties: usize, shape: &str, count: usize) {
 }
 
 #[test]
-#[ignore = "a minute in release mode; cargo xtask verify triples runs it"]
+#[ignore = "a minute; cargo xtask verify triples runs it"]
 fn three_processes_write_two_triples_of_128_x_128_x_128_at_80_bits() {
     let root = tempfile::tempdir().unwrap();
     let out = root.path().join("out");
