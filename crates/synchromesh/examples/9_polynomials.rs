@@ -92,6 +92,6 @@ fn approximate() -> Result<()> {
     let wide = context.encrypt(&public, &context.encode_bounded(&points, 9.0)?, &mut randomness)?;
     let refused = circuit(&evaluator, &wide).err();
     println!("  {}", refused.as_ref().map(Error::to_string).unwrap_or_default());
-    assert_eq!(refused.map(|e| e.kind()), Some("params"));
+    assert_eq!(refused.map(|e| e.kind()), Some("argument"));
     Ok(())
 }
