@@ -6,16 +6,14 @@ use std::path::Path;
 /// Bytes that can be had now; `None` where the system does not say.
 #[must_use]
 pub fn available_bytes() -> Option<u64> {
-    let system = line(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:");
-    [system, groups().map(|group| group.free), addresses()].into_iter().flatten().min()
+    available_below(Path::new("/"))
 }
 
 /// Bytes of memory that the machine has, or that this process may have if that is less; `None` where the system does
 /// not say.
 #[must_use]
 pub fn total_bytes() -> Option<u64> {
-    let system = line(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?;
-    Some(groups().map_or(system, |group| system.min(group.limit)))
+    total_below(Path::new("/"))
 }
 
 /// Bytes that this process has had at most (VmHWM); `None` where the system does not say.
@@ -29,6 +27,22 @@ pub fn forget_peak() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
+/// [`available_bytes`] as the files of the system below `root` have it.
+fn available_below(root: &Path) -> Option<u64> {
+    let system = line(&text(root, "proc/meminfo")?, "MemAvailable:");
+    [system, groups(root).map(|group| group.free), addresses(root)].into_iter().flatten().min()
+}
+
+/// [`total_bytes`] as the files of the system below `root` have it.
+fn total_below(root: &Path) -> Option<u64> {
+    let system = line(&text(root, "proc/meminfo")?, "MemTotal:")?;
+    Some(groups(root).map_or(system, |group| system.min(group.limit)))
+}
+
+fn text(root: &Path, file: &str) -> Option<String> {
+    fs::read_to_string(root.join(file)).ok()
+}
+
 /// The kibibytes after a name, in bytes.
 fn line(text: &str, name: &str) -> Option<u64> {
     let kibibytes = text.lines().find_map(|l| l.strip_prefix(name))?.trim().strip_suffix("kB")?;
@@ -36,9 +50,9 @@ fn line(text: &str, name: &str) -> Option<u64> {
 }
 
 /// What `ulimit -v` leaves.
-fn addresses() -> Option<u64> {
-    let limit = address_limit(&fs::read_to_string("/proc/self/limits").ok()?)?;
-    Some(limit.saturating_sub(line(&fs::read_to_string("/proc/self/status").ok()?, "VmSize:")?))
+fn addresses(root: &Path) -> Option<u64> {
+    let limit = address_limit(&text(root, "proc/self/limits")?)?;
+    Some(limit.saturating_sub(line(&text(root, "proc/self/status")?, "VmSize:")?))
 }
 
 /// The soft limit of addresses, where there is one.
@@ -73,8 +87,8 @@ const FIRST: Version = Version {
 const SECOND: Version =
     Version { root: "", limits: &["memory.max", "memory.high"], usage: "memory.current", cache: "inactive_file " };
 
-fn groups() -> Option<Group> {
-    tightest(Path::new("/sys/fs/cgroup"), &fs::read_to_string("/proc/self/cgroup").ok()?)
+fn groups(root: &Path) -> Option<Group> {
+    tightest(&root.join("sys/fs/cgroup"), &text(root, "proc/self/cgroup")?)
 }
 
 /// The least that a group of this process, or one above it, leaves; `mount` is where they are, `own` what the system
@@ -137,14 +151,32 @@ mod tests {
         assert!(peak_bytes().unwrap() >= std::hint::black_box(&touched).len() as u64);
     }
 
+    fn put(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn the_least_of_what_the_system_a_group_and_a_limit_of_addresses_leave_can_be_had() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        assert_eq!((available_below(root), total_below(root)), (None, None));
+        put(root, "proc/meminfo", "MemTotal: 900 kB\nMemAvailable: 500 kB\n");
+        assert_eq!((available_below(root), total_below(root)), (Some(500 << 10), Some(900 << 10)));
+        put(root, "proc/self/limits", "Max address space 716800 unlimited bytes\n");
+        put(root, "proc/self/status", "VmSize: 300 kB\n");
+        assert_eq!((available_below(root), total_below(root)), (Some(400 << 10), Some(900 << 10)));
+        put(root, "proc/self/cgroup", "0::/job\n");
+        put(root, "sys/fs/cgroup/job/memory.max", "409600\n");
+        put(root, "sys/fs/cgroup/job/memory.current", "102400\n");
+        assert_eq!((available_below(root), total_below(root)), (Some(300 << 10), Some(400 << 10)));
+    }
+
     #[test]
     fn the_tightest_group_counts_in_both_versions() {
         let mount = tempfile::tempdir().unwrap();
-        let put = |path: &str, text: &str| {
-            let path = mount.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
+        let put = |path: &str, text: &str| put(mount.path(), path, text);
         assert_eq!(tightest(mount.path(), "0::/a/b\n"), None);
         put("a/memory.max", "1000\n");
         put("a/memory.current", "400\n");

@@ -59,6 +59,12 @@ pub(crate) fn first_even(even: impl Fn(&[i64]) -> bool, draw: impl Fn(u64) -> Sm
     (0..MOST_ATTEMPTS).map(draw).find(|small| even(small.as_slice()))
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How many errors of keys this thread has made.
+    static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// The error numbered `index` of a key: of the stream `seed`, and drawn again from streams derived from it until it is as
 /// even at the roots as certificates take it to be.
 pub(crate) fn even_error(
@@ -69,6 +75,8 @@ pub(crate) fn even_error(
     index: u32,
 ) -> Result<SmallPoly, Error> {
     let (log_n, variance) = (n.trailing_zeros(), error.variance());
+    #[cfg(test)]
+    LOOKED_AT.set(LOOKED_AT.get() + 1);
     let draw = |attempt| match attempt {
         0 => error.sample(seed, purpose, index, n),
         _ => error.sample(&seed.derive("even error", attempt), purpose, index, n),
@@ -215,9 +223,16 @@ fn butterflies<T: Real>(re: &mut [T], im: &mut [T], turns: &Turns<T>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use synchromesh_ring::prime::ntt_primes_excluding;
     use synchromesh_ring::sampler::{ErrorDistribution, SecretDistribution};
+    use synchromesh_ring::{Cpu, Threads};
 
     use super::*;
+    use crate::{
+        Context, Params, ParamsLiteral, PublicKey, Randomness, SecretKey, Security, Source, SwitchKey, SwitchPlan,
+    };
 
     #[test]
     fn powers_are_the_squares_of_values_at_the_roots() {
@@ -286,5 +301,50 @@ mod tests {
                 assert!(first_even(even, |_| SmallPoly::from_vec(tone.clone())).is_none());
             }
         }
+    }
+
+    /// Of four coefficients about one error in fifty is uneven.
+    #[test]
+    fn the_error_of_a_key_is_the_first_even_one_of_its_streams() {
+        let (error, seed) = (ErrorDistribution::Cbd21, Seed::from_bytes([5; 32]));
+        let even = |small: &SmallPoly| is_even_error(2, small.as_slice(), error.variance());
+        let mut again = 0;
+        for index in 0..2000 {
+            let made = even_error(error, 4, &seed, Purpose::SwitchKeyError, index).unwrap();
+            let drawn = error.sample(&seed, Purpose::SwitchKeyError, index, 4);
+            assert!(even(&made), "{index}: {:?}", made.as_slice());
+            assert_eq!(made.as_slice() == drawn.as_slice(), even(&drawn), "{index}");
+            again += usize::from(!even(&drawn));
+        }
+        assert!((4..200).contains(&again), "{again}");
+    }
+
+    #[test]
+    fn every_error_of_a_public_key_and_of_a_switch_key_is_looked_at() {
+        let primes = ntt_primes_excluding(40, 10, 4, &[]).unwrap();
+        let params = Params::new(ParamsLiteral {
+            tag: "test".to_owned(),
+            log_n: 10,
+            q: primes[..3].to_vec(),
+            p: primes[3..].to_vec(),
+            aux: vec![],
+            level_limbs: vec![],
+            schedule: Default::default(),
+            error_multiple: "1".to_owned(),
+            error: Default::default(),
+            security: Security::Insecure,
+        });
+        let params = params.unwrap();
+        // All on this thread, which counts.
+        let cpu = Cpu::open(Arc::clone(params.ring())).unwrap().with_threads(Threads::ONE);
+        let context = Context::with_backend(params, cpu);
+        let mut randomness = Randomness::insecure_from_number(5);
+        let secret = SecretKey::generate(&context, &mut randomness).unwrap();
+        let before = LOOKED_AT.get();
+        PublicKey::generate(&context, &secret, &mut randomness).unwrap();
+        assert_eq!(LOOKED_AT.get(), before + 1);
+        let plan = SwitchPlan::hybrid(context.params(), 3).unwrap();
+        let key = SwitchKey::generate(&context, &secret, Source::Square, None, &plan, &mut randomness).unwrap();
+        assert_eq!((key.b().len(), LOOKED_AT.get()), (3, before + 4));
     }
 }

@@ -109,6 +109,29 @@ fn a_forged_certificate_is_not_believed() {
     }
 }
 
+/// A result below the leading levels carries the name of the second secret key, which is the same owner's.
+#[test]
+fn a_forged_certificate_under_the_second_secret_key_is_not_believed() {
+    let shell = Shell::new();
+    shell.write("x.csv", b"x\n1\n2\n3\n");
+    let plan = "plan --scheme bgv --depth 2 --leading-levels 1 --insecure --out plan.json";
+    shell.succeed(&plan.split(' ').collect::<Vec<_>>());
+    shell.succeed(&["keygen", "--plan", "plan.json", "--out", "keys", "--insecure"]);
+    encrypt(&shell, "keys", "x.ct");
+    shell.succeed(&["eval", "x*x*x", "--keys", "keys", "x=x.ct", "--out", "y.ct", "--insecure"]);
+    let key = |file: &str| {
+        let bytes = shell.read(file);
+        let start = containers(&bytes)[0].start;
+        bytes[start + 48..start + 64].to_vec()
+    };
+    assert_ne!(key("x.ct"), key("y.ct"));
+    shell.succeed(&decrypt("y.ct", &[]));
+    shell.write("bad.ct", &forged(shell.read("y.ct")));
+    for command in [eval("x=bad.ct", &[]), decrypt("bad.ct", &[])] {
+        error(&shell.fail(&command), "not_authentic");
+    }
+}
+
 #[test]
 fn the_users_word_opens_a_file_and_never_releases_it() {
     for scheme in ["bgv", "ckks"] {

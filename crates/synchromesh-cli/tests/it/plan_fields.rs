@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 type Change = &'static dyn Fn(&mut Value);
 
 /// Fields that the parameters make, or that nothing sane can be.
-const CHANGES: [(&str, Change); 22] = [
+const CHANGES: [(&str, Change); 25] = [
     ("scheme", &|p| p["scheme"] = json!("bgv")),
     ("log_n", &|p| p["log_n"] = json!(12)),
     ("slots", &|p| p["slots"] = json!(99)),
@@ -19,6 +19,8 @@ const CHANGES: [(&str, Change); 22] = [
     ("depth", &|p| p["depth"] = json!(100_000)),
     ("key_bytes", &|p| p["key_bytes"] = json!(1)),
     ("scratch_bytes", &|p| p["scratch_bytes"] = json!(1)),
+    ("memory.table_bytes", &|p| shift(p, "table_bytes")),
+    ("memory.prepared_key_bytes", &|p| shift(p, "prepared_key_bytes")),
     ("memory.working_bytes", &|p| p["memory"]["working_bytes"] = json!(1)),
     ("memory.total_bytes", &|p| p["memory"]["total_bytes"] = json!(1)),
     ("memory.key_bytes", &|p| p["memory"]["key_bytes"] = json!(u64::MAX)),
@@ -28,8 +30,17 @@ const CHANGES: [(&str, Change); 22] = [
     ("switch", &|p| p["switch"][0]["omega"] = json!(77)),
     ("switch", &|p| p["switch"] = json!([])),
     ("predicted_ms", &|p| p["circuit_ms"] = json!(-1.0)),
+    ("predicted_ms", &|p| p["switch"][0]["predicted_ms"] = json!(-1.0)),
     ("nodes", &|p| p["nodes"][0]["level"] = json!(77)),
 ];
+
+/// One byte more, in the sum too.
+fn shift(plan: &mut Value, part: &str) {
+    for field in [part, "total_bytes"] {
+        let bytes = &mut plan["memory"][field];
+        *bytes = json!(bytes.as_u64().unwrap() + 1);
+    }
+}
 
 #[test]
 fn fields_of_a_plan_that_its_parameters_do_not_make_are_refused_by_name() {

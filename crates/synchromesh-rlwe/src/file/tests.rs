@@ -1,6 +1,7 @@
 //! What happens to files that are there, paths that are none, sets that are cut short, and temporaries of the dead.
 
 use super::*;
+use crate::wire::ObjectType;
 use std::fs::File;
 
 fn names(directory: &Path) -> Vec<String> {
@@ -39,17 +40,26 @@ fn files_are_replaced_whole_or_kept() {
 fn keys_are_replaced_by_force_only() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
-    let secret = [&crate::wire::MAGIC[..], &[1, 0, 2, 0], &[0; 90]].concat();
-    let ciphertext = [&crate::wire::MAGIC[..], &[1, 0, 5, 0], &[0; 90]].concat();
-    let party = [&crate::wire::MAGIC[..], &[1, 0, 32, 0], &[0; 90]].concat();
-    for key in [&secret[..], &party, b"-----BEGIN PRIVATE KEY-----\n"] {
+    let container = |kind: ObjectType| [&crate::wire::MAGIC[..], &[1, 0, kind as u8, 0], &[0; 90]].concat();
+    let (secret, ciphertext) = (container(ObjectType::SecretKey), container(ObjectType::Ciphertext));
+    let kinds = [
+        ObjectType::SecretKey,
+        ObjectType::PublicKey,
+        ObjectType::SwitchKeySet,
+        ObjectType::EnvelopeKey,
+        ObjectType::PartyKey,
+        ObjectType::PartyIdentity,
+        ObjectType::ShareSeal,
+    ];
+    let foreign = [&b"-----BEGIN PRIVATE KEY-----\n"[..], b"-----BEGIN OPENSSH PRIVATE KEY-----\n"].map(<[u8]>::to_vec);
+    for key in kinds.map(container).iter().chain(&foreign) {
         fs::write(&path, key).unwrap();
         for existing in [Existing::Replace, Existing::Keep] {
             let refused = write(&path, b"new", Access::Public, existing).unwrap_err();
             assert_eq!(refused.kind(), if existing == Existing::Keep { "file_exists" } else { "file_is_a_key" });
             assert_eq!(permit(&path, existing).unwrap_err(), refused);
         }
-        assert_eq!(fs::read(&path).unwrap(), key);
+        assert_eq!(fs::read(&path).unwrap(), *key);
         write(&path, b"new", Access::Public, Existing::Force).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
     }

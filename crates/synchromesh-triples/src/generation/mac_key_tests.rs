@@ -608,6 +608,7 @@ fn every_flipped_bit_of_a_key_is_refused() {
     let all = Parties::new(Run::Thread);
     let path = PartyKey::path(&all.directory(0), 0);
     let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(synchromesh::rlwe::file::key_in(&bytes), Some("a party's key"));
     // Every bit of the header, the names and the MAC key, and some of each 100th byte of the rest.
     for bit in (0..8 * 300).chain((8 * 300..8 * bytes.len()).step_by(8 * bytes.len() / 200 + 3)) {
         let mut damaged = bytes.clone();

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use num_bigint::BigUint;
+use synchromesh::rlwe::file;
 use synchromesh_triples::dealer::TrustedDealer;
 use synchromesh_triples::field::{DEFAULT_PRIME, Field};
 use synchromesh_triples::journal::TripleStore;
 use synchromesh_triples::mp_spdz::Preprocessing;
 use synchromesh_triples::share::check_opened;
+use synchromesh_triples::tls::Identity;
 use synchromesh_triples::{Element, Error, MacKeyShare, Matrix, MatrixTriple, Shape, Shared};
 
 fn field() -> Field {
@@ -223,6 +225,27 @@ fn a_store_of_the_former_format_says_what_it_is() {
     std::fs::write(&path, former).unwrap();
     let error = open().unwrap_err();
     assert!(error.kind() == "format" && error.to_string().contains("former format"), "{error}");
+}
+
+/// No command writes over what a party cannot make again: it is known by its first bytes.
+#[test]
+fn files_of_shares_and_identities_are_told_by_their_first_bytes() {
+    let (root, store, _) = six();
+    let files = Preprocessing::new(root.path(), &field(), 0, 2).unwrap();
+    let (shape, dealer) = ("2x2x2".parse().unwrap(), TrustedDealer::new(&field(), 2).unwrap());
+    files.write_key(&dealer.keys()[0]).unwrap();
+    let triples = files.write_triples(&dealer.keys()[0], shape, deal(&dealer, shape, 1).remove(0)).unwrap();
+    let identity = root.path().join("identity");
+    Identity::new().unwrap().write(&identity).unwrap();
+    let seal = store.with_file_name("triples-2x2x2-P0.bin.seal");
+    for (path, what) in [
+        (&store, "shares of triples"),
+        (&triples, "shares of triples"),
+        (&seal, "the seal of shares"),
+        (&identity, "a party's identity"),
+    ] {
+        assert_eq!(file::key_in(&std::fs::read(path).unwrap()), Some(what), "{}", path.display());
+    }
 }
 
 /// MP-SPDZ's files are as MP-SPDZ writes them; the seals beside them notice what changed since.

@@ -2,12 +2,14 @@
 
 use crate::ckks_fixture::{Fixture, Slots, fixture, literal, minus, plus, rotated, times, values, zip};
 use crate::extremes::Findings;
+use std::sync::Arc;
 use synchromesh::Result;
 use synchromesh::circuits::{
     Arithmetic, Coefficient, Combination, LinearTransform, MatrixArithmetic, Polynomial, SlotShape, SlotSum, masked,
     replicate_blocks,
 };
-use synchromesh::ckks::{Ciphertext, Complex64, ParamsLiteral};
+use synchromesh::ckks::{Ciphertext, Complex64, Evaluator, ParamsLiteral, Release, Rotations};
+use synchromesh::rlwe::{PublicKey, SecretKey};
 
 const SHAPE: SlotShape = SlotShape { row: 512, rows: 1 };
 
@@ -340,6 +342,20 @@ fn what_was_made_in_one_context_is_encoded_again_or_refused_in_another() {
     assert_eq!(made.err().map(|e| e.kind()), Some("params_differ"));
     let keys = g.context.generate_evaluation_keys(&f.secret, &Default::default(), &mut g.randomness);
     assert_eq!(keys.err().map(|e| e.kind()), Some("params_differ"));
+    let public = PublicKey::generate(g.context.rlwe(), &f.secret, &mut g.randomness);
+    assert_eq!(public.err().map(|e| e.kind()), Some("params_differ"));
+    // The same secret in both contexts, under one name: nothing else tells their objects apart.
+    let twin = SecretKey::from_small(g.context.rlwe(), f.secret.id(), f.secret.small().clone()).unwrap();
+    let keys = g.context.generate_evaluation_keys(&twin, &Rotations::by([1]), &mut g.randomness).unwrap();
+    let e = Evaluator::new(&g.context, Some(Arc::new(keys)));
+    let top = g.context.params().top_level();
+    let there = g.context.encrypt_with_secret(&twin, &pt, top, &mut g.randomness).unwrap();
+    let hoisted = f.evaluator.hoist(&here, true).unwrap();
+    assert_eq!(e.rotated(&hoisted, 1).err().map(|e| e.kind()), Some("params_differ"));
+    assert_eq!(prepared.apply(&e, &there).err().map(|e| e.kind()), Some("params_differ"));
+    assert_eq!(g.context.decrypt(&f.secret, &there).err().map(|e| e.kind()), Some("params_differ"));
+    let release = Release { precision: 1.0, shares: 1, security: 30 };
+    assert_eq!(g.context.publish(&f.secret, &there, &release).err().map(|e| e.kind()), Some("params_differ"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::extremes::Findings;
 use crate::oracle::{Ct, Fixture, Judged, Model, deep, fixture};
 use num_bigint::BigInt;
+use std::sync::Arc;
 use synchromesh::Result;
 use synchromesh::bfv::{Bfv, Encoding, Encryption};
 use synchromesh::bgv::Bgv;
@@ -10,7 +11,8 @@ use synchromesh::circuits::{
     Arithmetic, Coefficient, Combination, LinearTransform, MatrixArithmetic, Polynomial, SlotShape, SlotSum, masked,
     replicate_blocks,
 };
-use synchromesh::exact::Rotations;
+use synchromesh::exact::{Evaluator, Rotations};
+use synchromesh::rlwe::{Randomness, SecretKey};
 
 const N: usize = 1 << 10;
 const SHAPE: SlotShape = SlotShape { row: N / 2, rows: 2 };
@@ -238,6 +240,34 @@ fn extreme_counts_and_steps_are_refused_or_keep_the_certificate_in_bfv_and_bgv()
     extreme_steps::<Bgv>();
     extreme_counts::<Bfv>();
     extreme_counts::<Bgv>();
+}
+
+/// The same secret in two contexts, under one name: nothing but the parameters tells their objects apart.
+fn foreign_objects<S: Judged>() {
+    let (mut f, g) = (made::<S>("65537"), fixture::<S>(deep(10, "65537", 60, 59, 2), &Rotations::none(), 341));
+    let (m, mut randomness) = (f.random(), Randomness::insecure_from_number(342));
+    let here = f.encrypt(&m);
+    let twin = SecretKey::from_small(g.context.rlwe(), f.secret.id(), f.secret.small().clone()).unwrap();
+    let keys = g.context.generate_evaluation_keys(&twin, &Rotations::by([1]), &mut randomness).unwrap();
+    let e = Evaluator::new(&g.context, Some(Arc::new(keys)));
+    let (there, _) = g.context.encrypt_with_secret(&twin, &f.encode(&m), &mut randomness).unwrap();
+    let refused = |what: &str, made: Result<()>| {
+        assert_eq!(made.err().map(|e| e.kind()), Some("params_differ"), "{}: {what}", S::NAME);
+    };
+    refused("a secret key", g.context.decrypt(&f.secret, &there).map(drop));
+    refused("a ciphertext", g.context.decrypt(&twin, &here).map(drop));
+    let hoisted = f.evaluator.hoist(&here, true).unwrap();
+    refused("what was hoisted", e.rotated(&hoisted, 1).map(drop));
+    refused("what was hoisted, in a difference", e.pair(&hoisted, &hoisted).map(drop));
+    let map = LinearTransform::from_diagonals(SHAPE, [(0, m)]).unwrap();
+    let map = map.prepare(&f.evaluator, there.level()).unwrap();
+    refused("a map", map.apply(&e, &there).map(drop));
+}
+
+#[test]
+fn objects_of_other_parameters_are_refused_in_bfv_and_bgv() {
+    foreign_objects::<Bfv>();
+    foreign_objects::<Bgv>();
 }
 
 #[test]
