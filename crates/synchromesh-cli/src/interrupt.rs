@@ -5,6 +5,7 @@ use crate::output::finish;
 use std::io::Read;
 use std::process::{Child, ChildStdout, Command, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use synchromesh_ring::threads::spawn;
 
 /// Exit code of a command that was interrupted, as of every error.
 const CODE: i32 = 2;
@@ -73,7 +74,7 @@ impl Children {
                 leave(json, format!("ended by {name}"));
             }
         };
-        std::thread::Builder::new().name("signals".into()).spawn(watch).map_err(failed)?;
+        spawn("signals", watch).map_err(failed)?;
         Ok(())
     }
 }
@@ -99,7 +100,7 @@ pub fn end_with_input(json: bool) -> Result<(), Error> {
         while let Ok(1..) = stdin.read(&mut bytes) {}
         leave(json, "ended as the process that started it did".into());
     };
-    let spawned = std::thread::Builder::new().name("input".into()).spawn(watch);
+    let spawned = spawn("input", watch);
     spawned.map(drop).map_err(|source| Error::Io { path: "standard input".into(), source })
 }
 

@@ -10,6 +10,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use synchromesh_ring::threads::spawn;
 
 /// The result of a command: an object, and which of its checks failed.
 #[derive(Clone, Debug)]
@@ -250,7 +251,7 @@ pub fn progress(json: bool, steps: usize) -> ProgressBar {
         bar.set_style(style);
     }
     // The bar's clock is a thread, which not every process may have.
-    if shown && std::thread::Builder::new().spawn(|| ()).is_ok() {
+    if shown && spawn("clock", || ()).is_ok() {
         bar.enable_steady_tick(Duration::from_millis(200));
     }
     bar

@@ -5,6 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use synchromesh_ring::threads::spawn;
 
 use crate::fault::Fault;
 
@@ -32,8 +33,7 @@ pub(crate) fn interruptible<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
 ) -> PyResult<T> {
     let (sender, mut receiver) = channel();
-    let thread = std::thread::Builder::new().name("synchromesh".into());
-    let spawned = thread.spawn(move || {
+    let spawned = spawn("synchromesh", move || {
         // Nobody waits any more if this fails.
         let _ = sender.send(guarded(work));
     });

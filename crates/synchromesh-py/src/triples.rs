@@ -11,6 +11,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use synchromesh::rlwe::Security;
+use synchromesh_ring::threads::spawn;
 use synchromesh_triples::generation::{
     Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, Setup, Workers, deal_into,
 };
@@ -214,7 +215,7 @@ pub(crate) fn run_triples_party(
         });
         drop(events.send(Event::Done(Box::new(made))));
     };
-    let spawned = std::thread::Builder::new().name("synchromesh".into()).spawn(run);
+    let spawned = spawn("synchromesh", run);
     spawned.map_err(|e| Fault::own("thread", format!("no thread could be started: {e}"), "end other threads"))?;
     let made = attend(py, asked, &answers, workers.as_ref(), progress.as_ref())?;
     let phases = made.phases().iter().map(measured).collect();

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::{io, thread};
 
 /// Environment variable with the number of threads of [`Threads::of_process`].
 pub const THREADS_VARIABLE: &str = "SYNCHROMESH_THREADS";
@@ -67,6 +68,22 @@ impl ThreadsError {
     }
 }
 
+/// Bytes of addresses that a thread takes to begin: 2 MiB of stack, and what the system's libraries allocate for it.
+const THREAD_BYTES: usize = 3 << 20;
+
+/// Starts a thread, if there is room for one: a thread that has its stack and nothing else is the end of the whole
+/// process, as the C library knows no other way out, so that the room is looked for beforehand.
+///
+/// # Errors
+/// Of kind `OutOfMemory` where there is no room; else what the system says.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<thread::JoinHandle<T>> {
+    Vec::<u8>::new().try_reserve_exact(THREAD_BYTES).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
 /// A number of threads, the caller's among them. Clones share the pool.
 #[derive(Clone)]
 pub struct Threads {
@@ -109,8 +126,11 @@ impl Threads {
         if count == 1 {
             return Ok(Self::ONE);
         }
-        let name = |i| format!("synchromesh-{}", i + 1);
-        let helpers = rayon::ThreadPoolBuilder::new().num_threads(count - 1).thread_name(name).build();
+        let begin = |helper: rayon::ThreadBuilder| {
+            let name = format!("synchromesh-{}", helper.index() + 1);
+            spawn(&name, move || helper.run()).map(drop)
+        };
+        let helpers = rayon::ThreadPoolBuilder::new().num_threads(count - 1).spawn_handler(begin).build();
         let helpers = helpers.map_err(|e| ThreadsError::Start { asked: count, reason: e.to_string() })?;
         Ok(Self { pool: Some(Arc::new(Pool { helpers, process: std::process::id() })), grain: GRAIN })
     }
@@ -261,7 +281,7 @@ fn count_from_environment() -> Result<usize, ThreadsError> {
     // Not ours to judge: a list of numbers for nested regions, or nonsense.
     let common = std::env::var(COMMON_VARIABLE).ok();
     let common = common.and_then(|text| parse(text.split(',').next().unwrap_or_default()).ok());
-    let system = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST_THREADS);
+    let system = || thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST_THREADS);
     Ok(common.unwrap_or_else(system))
 }
 
@@ -312,7 +332,7 @@ mod tests {
         let inner = |_: usize| {
             let ids = Mutex::new(HashSet::new());
             let note = |_: usize| {
-                ids.lock().unwrap().insert(std::thread::current().id());
+                ids.lock().unwrap().insert(thread::current().id());
                 Ok::<(), ()>(())
             };
             threads.try_for_each((0..50).collect(), 1, note).unwrap();

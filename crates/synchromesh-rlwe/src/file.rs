@@ -52,6 +52,14 @@ pub enum Existing {
     Keep,
 }
 
+impl Existing {
+    /// For what stands beside `file` and is written before it: without `file` it is left of a run that got no further.
+    #[must_use]
+    pub fn beside(file: &Path) -> Self {
+        if file.exists() { Self::Keep } else { Self::Force }
+    }
+}
+
 /// Writes `bytes` to `path` so that after a crash at any moment the path holds the old file or the new one, whole.
 /// A symbolic link at `path` is replaced, not followed.
 ///

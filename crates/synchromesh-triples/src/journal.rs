@@ -98,7 +98,7 @@ impl TripleStore {
             return Err(FileError::Exists { path }.into());
         }
         Seal::write(&path, digest, key, session)?;
-        Journal::create(&path.with_extension("journal"), &title(&digest), Access::Secret, Existing::Replace)?;
+        Journal::create(&path.with_extension("journal"), &title(&digest), Access::Secret, Existing::beside(&path))?;
         file::write(&path, &bytes, Access::Secret, Existing::Keep)?;
         Ok(path)
     }

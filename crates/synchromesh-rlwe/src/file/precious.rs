@@ -1,4 +1,4 @@
-//! What must not be lost by writing something else over it: keys, and files of shares, told by their first bytes.
+//! What must not be lost by writing something else over it: keys, files of shares and the records of both, told by their first bytes.
 
 use super::read::Opened;
 use crate::wire::{MAGIC, ObjectType};
@@ -24,13 +24,14 @@ const fn mark(what: &'static str, parts: &'static [(usize, &'static [u8])]) -> M
 }
 
 /// What is in no container: the kinds of the crates above, which test that their files are among them.
-const MARKS: [Mark; 8] = [
+const MARKS: [Mark; 9] = [
     mark("a secret key", &[(0, BUNDLE), (KIND_AT, &[1, 0])]),
     mark("a public key", &[(0, BUNDLE), (KIND_AT, &[2, 0])]),
     mark("evaluation keys", &[(0, BUNDLE), (KIND_AT, &[3, 0])]),
     mark("an envelope key", &[(0, BUNDLE), (KIND_AT, &[5, 0])]),
     mark("shares of triples", &[(0, b"{\"format\": \"synchromesh triples")]),
     mark("shares of triples", &[(8, b"SPDZ gfp")]),
+    mark("the record of a key or of shares", &[(0, b"synchromesh journal ")]),
     mark("a private key", &[(0, b"-----BEGIN PRIVATE KEY-----")]),
     mark("a private key", &[(0, b"-----BEGIN OPENSSH PRIVATE KEY-----")]),
 ];

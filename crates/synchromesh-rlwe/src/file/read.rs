@@ -64,9 +64,14 @@ impl Opened {
     /// # Errors
     /// [`FileError::Memory`] for more than is free; [`FileError::Changed`], [`FileError::System`].
     pub fn read(self) -> Result<Vec<u8>, FileError> {
+        self.read_into(memory::available_bytes())
+    }
+
+    /// [`Self::read`] into so many bytes of memory, if that is known.
+    pub(super) fn read_into(self, free: Option<u64>) -> Result<Vec<u8>, FileError> {
         let needed = self.size;
         let refuse = |free| FileError::Memory { path: self.path.clone(), needed, free };
-        if let Some(free) = memory::available_bytes().filter(|free| *free < needed) {
+        if let Some(free) = free.filter(|free| *free < needed) {
             return Err(refuse(free));
         }
         let mut bytes = Vec::new();

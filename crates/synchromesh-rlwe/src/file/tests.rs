@@ -148,6 +148,12 @@ fn a_file_larger_than_memory_is_not_read() {
         matches!(refused, FileError::Memory { needed, free, .. } if needed == 1 << 42 && free < needed),
         "{refused}"
     );
+    let ten = dir.path().join("ten");
+    fs::write(&ten, b"0123456789").unwrap();
+    let opened = || Opened::open(&ten, 10).unwrap();
+    let refused = FileError::Memory { path: ten.clone(), needed: 10, free: 9 };
+    assert_eq!(opened().read_into(Some(9)).unwrap_err(), refused);
+    assert_eq!(opened().read_into(Some(10)).unwrap().len(), 10);
     // A file of the system that says it is empty, and is not; one that emulators hand through.
     assert_eq!(read(Path::new("/proc/self/status"), 9).unwrap_err().kind(), "file_changed");
 }

@@ -377,8 +377,7 @@ impl PartyKey {
             return Err(file::FileError::Exists { path: path.to_owned() }.into());
         }
         let bytes = Zeroizing::new(self.to_bytes(setup)?);
-        // Records without a key are those of a run that got no further.
-        DecryptionJournal::begin(&path.with_extension("journal"), self, Existing::Replace)?;
+        DecryptionJournal::begin(&path.with_extension("journal"), self, Existing::beside(path))?;
         self.mac.house(path)?;
         self.mac.homes()?.iter().try_for_each(|home| home.wrote(path))?;
         file::write(path, &bytes, Access::Secret, Existing::Keep)?;

@@ -69,8 +69,7 @@ impl Home {
     /// Begins a record beside `file`, which knows of the others of its key as they of it. One that is there without the file
     /// is of a run that got no further.
     pub(crate) fn create(path: &Path, file: &Path, name: Name, others: &[Self]) -> Result<Self> {
-        let existing = if file.exists() { Existing::Keep } else { Existing::Replace };
-        Journal::create(path, &title(name), Access::Secret, existing)?;
+        Journal::create(path, &title(name), Access::Secret, Existing::beside(file))?;
         let home = Self { path: canonical(path)?, name };
         let all = std::iter::once(&home).chain(others).map(|home| said("home", &home.path));
         let all = all.collect::<Result<Vec<_>>>()?;

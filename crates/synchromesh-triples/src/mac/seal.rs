@@ -55,9 +55,7 @@ impl Seal {
             homes.push((text(home.path())?, text(&seen_from(&own, home.path()))?));
         }
         let seal = Self { digest, name: key.name()?, session, homes };
-        // A seal without its file is one of a run that got no further.
-        let existing = if file.exists() { Existing::Keep } else { Existing::Replace };
-        Ok(file::write(&Self::path(file), &seal.to_bytes()?, Access::Secret, existing)?)
+        Ok(file::write(&Self::path(file), &seal.to_bytes()?, Access::Secret, Existing::beside(file))?)
     }
 
     /// The seal of a file, with the records of the MAC key.

@@ -211,6 +211,23 @@ fn every_flipped_bit_of_a_store_is_refused() {
     open().unwrap().take().unwrap().unwrap();
 }
 
+/// A run that was killed before it wrote the shares themselves left what stands beside them, which stops no other run.
+#[test]
+fn shares_are_written_where_a_run_got_no_further() {
+    let (root, path, open) = six();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(open().unwrap_err().kind(), "file_not_found");
+    let (field, shape) = (field(), "2x2x2".parse::<Shape>().unwrap());
+    let dealer = TrustedDealer::new(&field, 2).unwrap();
+    let create = || {
+        let triples = deal(&dealer, shape, 3).remove(0);
+        TripleStore::create(root.path(), &field, (0, 2), shape, &dealer.keys()[0], triples)
+    };
+    create().unwrap();
+    assert_eq!(open().unwrap().left(), 3);
+    assert_eq!(create().unwrap_err().kind(), "file_exists");
+}
+
 /// The first lines of a file of the format before digests.
 #[test]
 fn a_store_of_the_former_format_says_what_it_is() {
@@ -242,6 +259,8 @@ fn files_of_shares_and_identities_are_told_by_their_first_bytes() {
         (&store, "shares of triples"),
         (&triples, "shares of triples"),
         (&seal, "the seal of shares"),
+        (&store.with_extension("journal"), "the record of a key or of shares"),
+        (&store.with_extension("mac"), "the record of a key or of shares"),
         (&identity, "a party's identity"),
     ] {
         assert_eq!(file::key_in(&std::fs::read(path).unwrap()), Some(what), "{}", path.display());
