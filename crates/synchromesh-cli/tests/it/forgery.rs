@@ -114,11 +114,11 @@ fn a_forged_certificate_is_not_believed() {
 fn a_forged_certificate_under_the_second_secret_key_is_not_believed() {
     let shell = Shell::new();
     shell.write("x.csv", b"x\n1\n2\n3\n");
-    let plan = "plan --scheme bgv --depth 2 --leading-levels 1 --insecure --out plan.json";
+    let plan = "plan --scheme bgv --depth 3 --leading-levels 1 --insecure --out plan.json";
     shell.succeed(&plan.split(' ').collect::<Vec<_>>());
     shell.succeed(&["keygen", "--plan", "plan.json", "--out", "keys", "--insecure"]);
     encrypt(&shell, "keys", "x.ct");
-    shell.succeed(&["eval", "x*x*x", "--keys", "keys", "x=x.ct", "--out", "y.ct", "--insecure"]);
+    shell.succeed(&["eval", "(x*x)*(x*x)", "--keys", "keys", "x=x.ct", "--out", "y.ct", "--insecure"]);
     let key = |file: &str| {
         let bytes = shell.read(file);
         let start = containers(&bytes)[0].start;
