@@ -22,7 +22,7 @@ impl<T: Transport> Online<T> {
     ///
     /// # Errors
     /// [`Error::MacKeyBurnt`](crate::Error::MacKeyBurnt) for a key that others may know, and
-    /// [`synchromesh_parties::Error::File`](synchromesh_parties::Error::File) where its record cannot be written to: no
+    /// [`synchromesh_parties::Error::File`] where its record cannot be written to: no
     /// result could be checked.
     pub fn new(session: Session<T>, key: MacKeyShare) -> Result<Self> {
         key.ready()?;
