@@ -72,7 +72,7 @@ const MACHINES: [&Machine; 2] = [&AARCH64, &WASM];
 const CHECKED: [(&str, &str, &[Tool]); 3] = [
     (
         "x86_64-pc-windows-gnu",
-        "-p synchromesh-ring -p synchromesh-rlwe -p synchromesh -p synchromesh-triples -p synchromesh-cli",
+        "-p synchromesh-ring -p synchromesh-rlwe -p synchromesh -p synchromesh-parties -p synchromesh-triples -p synchromesh-cli",
         &[Tool { program: "x86_64-w64-mingw32-gcc", packages: "gcc-mingw-w64-x86-64" }],
     ),
     // There is no compiler of C for it here: BLAKE3 in Rust, and nothing with TLS.

@@ -196,6 +196,12 @@ impl From<BundleError> for Error {
     }
 }
 
+impl From<synchromesh_triples::parties::Error> for Error {
+    fn from(error: synchromesh_triples::parties::Error) -> Self {
+        Self::Triples(error.into())
+    }
+}
+
 impl From<synchromesh::Error> for Error {
     fn from(error: synchromesh::Error) -> Self {
         match error {

@@ -16,9 +16,10 @@ use synchromesh_triples::generation::{
     Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, deal_into,
 };
 use synchromesh_triples::mp_spdz::Preprocessing;
+use synchromesh_triples::parties::hosts;
+use synchromesh_triples::parties::tls::{Identity, Peer};
 use synchromesh_triples::share::check_opened;
-use synchromesh_triples::tls::{Identity, Peer};
-use synchromesh_triples::{Field, Shape, hosts, party};
+use synchromesh_triples::{Field, Shape, party};
 
 /// In which form triples are written.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

@@ -89,6 +89,12 @@ impl Fault {
     }
 }
 
+impl From<synchromesh_triples::parties::Error> for Fault {
+    fn from(error: synchromesh_triples::parties::Error) -> Self {
+        Self::Triples(error.into())
+    }
+}
+
 impl From<Fault> for PyErr {
     fn from(fault: Fault) -> Self {
         static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

@@ -15,9 +15,10 @@ use synchromesh_ring::threads::spawn;
 use synchromesh_triples::generation::{
     Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, Setup, Workers, deal_into,
 };
+use synchromesh_triples::parties::hosts;
+use synchromesh_triples::parties::tls::Identity;
 use synchromesh_triples::party::{Format, Made, Party};
-use synchromesh_triples::tls::Identity;
-use synchromesh_triples::{Error, Field, field, hosts};
+use synchromesh_triples::{Error, Field, field};
 
 use crate::context::bytes_of;
 use crate::fault::Fault;

@@ -14,8 +14,8 @@ use synchromesh_triples::field::{DEFAULT_PRIME, Field};
 use synchromesh_triples::journal::TripleStore;
 use synchromesh_triples::mp_spdz::Preprocessing;
 use synchromesh_triples::online::Online;
+use synchromesh_triples::parties::tls::{Identity, Peer, Tls};
 use synchromesh_triples::session::Session;
-use synchromesh_triples::tls::{Identity, Peer, Tls};
 use synchromesh_triples::{Matrix, Shape, Shared};
 
 const PARTIES: usize = 3;

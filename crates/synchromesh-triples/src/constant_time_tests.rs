@@ -13,13 +13,13 @@ use synchromesh::rlwe::ring::{Cpu, Domain, Ntt, Poly, Ring};
 use synchromesh::rlwe::wire::{EnvelopeKey, HEADER_BYTES};
 use synchromesh::rlwe::{KeyId, KeyPart, PublicKey, Randomness, SecondKey, SecretKey, Security, flood};
 use synchromesh::{bfv, bgv, ckks, exact};
+use synchromesh_parties::proofs::encryption::{Content, EncryptionProofs};
+use synchromesh_parties::proofs::keys::{Part, ShareProofs};
+use synchromesh_parties::proofs::{Parameters, Transcript};
 use zeroize::Zeroizing;
 
 use crate::field::{DEFAULT_PRIME, Element, Field};
 use crate::generation::MaskKey;
-use crate::proofs::encryption::{Content, EncryptionProofs};
-use crate::proofs::keys::{Part, ShareProofs};
-use crate::proofs::{Parameters, Transcript};
 use crate::{MacKeyShare, Matrix, Shared};
 
 const LOG_N: u32 = 10;

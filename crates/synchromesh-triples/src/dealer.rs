@@ -1,10 +1,12 @@
 //! Triples from a dealer who sees everything: for tests of online phases and of files, never for real inputs.
 
-use crate::error::{Error, Result};
+use synchromesh_parties::session::numbered;
+
+use crate::error::Result;
 use crate::field::{Element, Field};
 use crate::mac::MacKeyShare;
 use crate::matrix::Matrix;
-use crate::share::{MOST_PARTIES, MatrixTriple, Shape, Shared};
+use crate::share::{MatrixTriple, Shape, Shared};
 
 /// Somebody all parties would have to trust: he knows alpha, A, B and C.
 #[derive(Debug)]
@@ -17,11 +19,10 @@ impl TrustedDealer {
     /// A dealer with a fresh MAC key for 2 to 64 parties.
     ///
     /// # Errors
-    /// [`Error::Parties`] for other numbers, [`Error::Entropy`] when the system gives no randomness.
+    /// [`synchromesh_parties::Error::Parties`] for other numbers, [`synchromesh_parties::Error::Entropy`] when the
+    /// system gives no randomness.
     pub fn new(field: &Field, parties: usize) -> Result<Self> {
-        if !(2..=MOST_PARTIES).contains(&parties) {
-            return Err(Error::Parties { party: 0, parties, most: MOST_PARTIES });
-        }
+        numbered(0, parties)?;
         let keys = (0..parties).map(|_| MacKeyShare::random(field)).collect::<Result<_>>()?;
         Ok(Self { field: field.clone(), keys })
     }
@@ -35,7 +36,7 @@ impl TrustedDealer {
     /// Shares of a matrix, one for each party.
     ///
     /// # Errors
-    /// [`Error::Entropy`] when the system gives no randomness.
+    /// [`synchromesh_parties::Error::Entropy`] when the system gives no randomness.
     pub fn share(&self, matrix: &Matrix) -> Result<Vec<Shared>> {
         let alpha = self.keys.iter().fold(Element::ZERO, |sum, key| self.field.add(sum, key.secret()));
         let values = self.split(matrix)?;
@@ -46,7 +47,7 @@ impl TrustedDealer {
     /// A random triple of this shape, one share for each party.
     ///
     /// # Errors
-    /// [`Error::Entropy`] when the system gives no randomness.
+    /// [`synchromesh_parties::Error::Entropy`] when the system gives no randomness.
     pub fn triple(&self, shape: Shape) -> Result<Vec<MatrixTriple>> {
         let random = |(rows, columns)| Matrix::random(&self.field, rows, columns);
         let (a, b) = (random(shape.a())?, random(shape.b())?);

@@ -1,42 +1,14 @@
 //! What can go wrong: bad input, files that do not match, and other parties that misbehave.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use synchromesh::rlwe::entropy::EntropyError;
 use synchromesh::rlwe::file::FileError;
-
-use crate::proofs::ProofError;
+use synchromesh_parties::Blame;
+use synchromesh_parties::proofs::ProofError;
 
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// Whose fault an abort is, as far as an honest party can tell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Blame {
-    /// This party sent, over its own channel, something that no honest party sends.
-    Party(usize),
-    /// Nothing came from these parties, in order of their numbers: they are at fault, or the network is. It proves nothing.
-    Missing(Vec<usize>),
-    /// Some party cheated; the protocol does not say which.
-    Somebody,
-}
-
-impl std::fmt::Display for Blame {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Party(party) => write!(f, "party {party}"),
-            Self::Missing(parties) => match &parties[..] {
-                [] => write!(f, "no party"),
-                [party] => write!(f, "party {party}"),
-                [first @ .., last] => {
-                    let first = first.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-                    write!(f, "parties {first} and {last}")
-                }
-            },
-            Self::Somebody => write!(f, "an unknown party"),
-        }
-    }
-}
 
 /// Errors of this crate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -68,26 +40,6 @@ pub enum Error {
         /// What was to be made of them.
         what: &'static str,
     },
-    /// No such number of parties.
-    #[error("{parties} parties, and this is number {party}; there must be 2 to {most}")]
-    Parties {
-        /// Number of this party, from 0.
-        party: usize,
-        /// Parties in all.
-        parties: usize,
-        /// Most parties supported.
-        most: usize,
-    },
-    /// Two parties of a list are one.
-    #[error("parties {first} and {second} are listed with one {what}")]
-    SameParty {
-        /// Number of one.
-        first: usize,
-        /// Number of the other.
-        second: usize,
-        /// What they share: a certificate or an address.
-        what: &'static str,
-    },
     /// The prime is too small for the statistical security asked for.
     #[error("a prime of {bits} bits gives MACs of {bits} bits of security, {wanted} were asked for")]
     WeakMac {
@@ -95,14 +47,6 @@ pub enum Error {
         bits: u64,
         /// Bits asked for.
         wanted: u64,
-    },
-    /// A file is not what it should be.
-    #[error("{}: {reason}", path.display())]
-    Format {
-        /// The path.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
     },
     /// A triple was given out before.
     #[error("{}: triple {index} of shape {shape} was given out before", path.display())]
@@ -123,16 +67,6 @@ pub enum Error {
         count: usize,
         /// What does not hold.
         reason: &'static str,
-    },
-    /// The protocol was aborted.
-    #[error("aborted in {phase}: {blame} {deed}")]
-    Abort {
-        /// What the parties were doing.
-        phase: String,
-        /// Whose fault it is.
-        blame: Blame,
-        /// What was wrong.
-        deed: String,
     },
     /// A check of MACs ended in an abort after shares had been opened: whoever cheated may know the MAC key.
     #[error("{abort}; the MAC key may be known now{}", listed(void))]
@@ -241,33 +175,36 @@ pub enum Error {
         /// Seconds it would take.
         seconds: u64,
     },
-    /// A certificate or a connection could not be set up on this side.
-    #[error("TLS: {reason}")]
-    Tls {
-        /// What is wrong.
-        reason: String,
-    },
     /// Other machines did not compute what they were asked for.
     #[error("blocks on other machines: {reason}")]
     Workers {
         /// What went wrong.
         reason: String,
     },
-    /// A session that aborted is used again.
-    #[error("this session has aborted and stays so")]
-    Aborted,
-    /// A file could not be read or written.
+    /// What goes wrong between parties, and with their files.
     #[error(transparent)]
-    File(#[from] FileError),
-    /// A proof was not made or not believed.
-    #[error(transparent)]
-    Proof(#[from] ProofError),
-    /// The system gave no randomness.
-    #[error(transparent)]
-    Entropy(#[from] EntropyError),
+    Parties(#[from] synchromesh_parties::Error),
     /// Encryption or a computation on ciphertexts failed.
     #[error(transparent)]
     Library(#[from] synchromesh::Error),
+}
+
+impl From<FileError> for Error {
+    fn from(error: FileError) -> Self {
+        Self::Parties(error.into())
+    }
+}
+
+impl From<ProofError> for Error {
+    fn from(error: ProofError) -> Self {
+        Self::Parties(error.into())
+    }
+}
+
+impl From<EntropyError> for Error {
+    fn from(error: EntropyError) -> Self {
+        Self::Parties(error.into())
+    }
 }
 
 impl From<synchromesh::rlwe::Error> for Error {
@@ -304,7 +241,7 @@ impl Error {
     #[must_use]
     pub fn blame(&self) -> Option<&Blame> {
         match self {
-            Self::Abort { blame, .. } => Some(blame),
+            Self::Parties(error) => error.blame(),
             Self::MacKeyLeaked { abort, .. } => abort.blame(),
             _ => None,
         }
@@ -326,13 +263,9 @@ impl Error {
             Self::NotAField { .. } => "not_a_field",
             Self::NotAnElement { .. } => "not_an_element",
             Self::Shape { .. } => "shape",
-            Self::Parties { .. } => "parties",
-            Self::SameParty { .. } => "same_party",
             Self::WeakMac { .. } => "weak_mac",
-            Self::Format { .. } => "format",
             Self::Spent { .. } => "spent_triple",
             Self::WrongTriple { .. } => "wrong_triple",
-            Self::Abort { .. } => "abort",
             // An abort is one kind, whatever comes of it.
             Self::MacKeyLeaked { abort, .. } => abort.kind(),
             Self::MacKeyBurnt { .. } => "mac_key_burnt",
@@ -345,20 +278,26 @@ impl Error {
             Self::NoParameters { .. } => "no_parameters",
             Self::BelowFloor { .. } => "below_floor",
             Self::TooLarge { .. } => "memory",
-            Self::Tls { .. } => "tls",
             Self::Workers { .. } => "workers",
-            Self::Aborted => "aborted",
-            Self::File(error) => error.kind(),
-            Self::Proof(error) => error.kind(),
-            Self::Entropy(error) => error.kind(),
+            Self::Parties(error) => error.kind(),
             Self::Library(error) => error.kind(),
         }
+    }
+
+    /// A session that has aborted is used again.
+    pub(crate) const fn aborted() -> Self {
+        Self::Parties(synchromesh_parties::Error::Aborted)
+    }
+
+    /// A file is not what it should be.
+    pub(crate) fn format(path: &Path, reason: impl Into<String>) -> Self {
+        synchromesh_parties::Error::Format { path: path.to_owned(), reason: reason.into() }.into()
     }
 
     /// Whether this is wrong with what another party sent, as no honest party sends it.
     pub(crate) fn blames_sender(&self) -> bool {
         match self {
-            Self::Proof(error) => error.blames_prover(),
+            Self::Parties(synchromesh_parties::Error::Proof(error)) => error.blames_prover(),
             error => matches!(error, Self::NotAnElement { .. }),
         }
     }
@@ -372,15 +311,9 @@ impl Error {
             }
             Self::NotAnElement { .. } => "reduce the numbers modulo p, or choose a larger prime".into(),
             Self::Shape { .. } => "check rows and columns of the operands".into(),
-            Self::Parties { most, .. } => format!("number the parties from 0 and use 2 to {most} of them"),
-            Self::SameParty { .. } => {
-                "give each party a certificate and an address of its own, and list the fingerprint it printed".into()
-            }
             Self::WeakMac { wanted, .. } => format!("choose a prime of at least {wanted} bits"),
-            Self::Format { .. } => "write the file again; nothing of it was used".into(),
             Self::Spent { .. } => "make new triples: a triple used twice reveals what it was to hide".into(),
             Self::WrongTriple { .. } => "do not use any triple of this batch; make a new one".into(),
-            Self::Abort { .. } => "do not retry with the same material: start a new session with fresh triples".into(),
             Self::MacKeyLeaked { .. } | Self::MacKeyBurnt { .. } => {
                 "delete these keys and triples, at every party and wherever they were copied to; make new keys, in new \
                  directories, and new triples"
@@ -412,16 +345,10 @@ impl Error {
                                       with a triple of its own; --max-memory-bytes says what may be used"
                     .into()
             }
-            Self::Tls { .. } => {
-                "check the list of parties: each with its address and the fingerprint it printed".into()
-            }
             Self::Workers { .. } => {
                 "give the workers the setup of this session; then start a new one with fresh triples".into()
             }
-            Self::Aborted => "start a new session with fresh triples".into(),
-            Self::File(error) => error.remedy().into(),
-            Self::Proof(error) => error.remedy(),
-            Self::Entropy(error) => error.remedy().into(),
+            Self::Parties(error) => error.remedy(),
             Self::Library(error) => error.remedy(),
         }
     }

@@ -68,7 +68,7 @@ impl Field {
     ///
     /// # Errors
     /// [`Error::NotAField`] unless 2^63 < p < 2^256 and p passes 64 rounds of Miller-Rabin with fresh random bases;
-    /// [`Error::Entropy`] when the system gives none.
+    /// [`synchromesh_parties::Error::Entropy`] when the system gives none.
     pub fn new(prime: &BigUint) -> Result<Self> {
         let refused = |reason| Error::NotAField { bits: prime.bits(), reason };
         if !(64..=256).contains(&prime.bits()) {
@@ -177,7 +177,7 @@ impl Field {
     /// A uniform element up to a distance of 2^-128, from the operating system.
     ///
     /// # Errors
-    /// [`Error::Entropy`] when the system gives none.
+    /// [`synchromesh_parties::Error::Entropy`] when the system gives none.
     pub fn random(&self) -> Result<Element> {
         let mut bytes = entropy::random_bytes::<48>()?;
         let element = self.reduce_bytes(&bytes);

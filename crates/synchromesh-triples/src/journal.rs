@@ -56,8 +56,8 @@ impl TripleStore {
     /// Writes triples under this MAC key into `directory` (mode 0600).
     ///
     /// # Errors
-    /// [`Error::File`] if a store of this shape and party is there already or cannot be written, [`Error::Shape`] for a triple of
-    /// another shape, [`Error::MacKeyBurnt`] for a key that others may know.
+    /// [`synchromesh_parties::Error::File`] if a store of this shape and party is there already or cannot be written,
+    /// [`Error::Shape`] for a triple of another shape, [`Error::MacKeyBurnt`] for a key that others may know.
     pub fn create(
         directory: &Path,
         field: &Field,
@@ -106,11 +106,11 @@ impl TripleStore {
     /// Opens a store, with what was taken from it before.
     ///
     /// # Errors
-    /// [`Error::File`] if there is none or it is in use, [`Error::Format`] if it is damaged, of another prime, shape or party;
-    /// [`Error::Unbound`] without its journal, its seal or the MAC key's record, [`Error::MacKeyBurnt`] and [`Error::Unmatched`]
-    /// for triples that are void.
+    /// [`synchromesh_parties::Error::File`] if there is none or it is in use, [`synchromesh_parties::Error::Format`] if
+    /// it is damaged, of another prime, shape or party; [`Error::Unbound`] without its journal, its seal or the MAC
+    /// key's record, [`Error::MacKeyBurnt`] and [`Error::Unmatched`] for triples that are void.
     pub fn open(path: &Path, field: &Field, (party, parties): (usize, usize), shape: Shape) -> Result<Self> {
-        let wrong = |reason: String| format_error(path, reason);
+        let wrong = |reason: String| Error::format(path, reason);
         let mut file = file::open(path)?;
         let size = file.metadata().map_err(|e| wrong(e.to_string()))?.len();
         let triple = Codec::plain(field).triple_bytes(shape) as u64;
@@ -166,8 +166,9 @@ impl TripleStore {
     /// The next triple, or `None` when all were given out. It counts as used from here on, whatever happens.
     ///
     /// # Errors
-    /// [`Error::MacKeyBurnt`] and [`Error::Unbound`], and none was given out; [`Error::File`] if the journal cannot be written and
-    /// [`Error::Format`] if the triple is damaged: it is lost then.
+    /// [`Error::MacKeyBurnt`] and [`Error::Unbound`], and none was given out; [`synchromesh_parties::Error::File`] if
+    /// the journal cannot be written and [`synchromesh_parties::Error::Format`] if the triple is damaged: it is lost
+    /// then.
     pub fn take(&mut self) -> Result<Option<MatrixTriple>> {
         let index = self.taken;
         let Some(digest) = usize::try_from(index).ok().and_then(|index| self.digests.get(index)) else {
@@ -181,9 +182,9 @@ impl TripleStore {
         let mut bytes = Zeroizing::new(vec![0; codec.triple_bytes(self.shape)]);
         let start = self.offset + bytes.len() as u64 * index;
         let read = File::open(&self.path).and_then(|mut file| read_at(&mut file, start, &mut bytes));
-        read.map_err(|e| format_error(&self.path, e.to_string()))?;
+        read.map_err(|e| Error::format(&self.path, e.to_string()))?;
         if *blake3::hash(&bytes).as_bytes() != *digest {
-            return Err(format_error(&self.path, format!("triple {index} is damaged")));
+            return Err(Error::format(&self.path, format!("triple {index} is damaged")));
         }
         codec.read_triple(self.shape, &bytes).map(Some)
     }
@@ -224,10 +225,6 @@ fn line(field: &Field, (party, parties): (usize, usize), shape: Shape, count: us
     bytes.resize(length - 1, b' ');
     bytes.push(b'\n');
     bytes
-}
-
-fn format_error(path: &Path, reason: String) -> Error {
-    Error::Format { path: path.to_owned(), reason }
 }
 
 #[cfg(test)]

@@ -17,12 +17,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use synchromesh::rlwe::entropy;
+use synchromesh_parties::Blame;
+use synchromesh_parties::transport::Transport;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::error::{Blame, Error, Result};
+use crate::error::{Error, Result};
 use crate::field::{Element, Field};
 use crate::session::Session;
-use crate::transport::Transport;
 use home::{Home, Mark, Name, Standing};
 
 /// How long a check that passed waits for those of other sessions under the same key, which may yet give it away.
@@ -61,7 +62,7 @@ impl MacKeyShare {
     /// A fresh uniform share: the sum of all parties' is uniform if one of them is honest.
     ///
     /// # Errors
-    /// [`Error::Entropy`] when the system gives no randomness.
+    /// [`synchromesh_parties::Error::Entropy`] when the system gives no randomness.
     pub fn random(field: &Field) -> Result<Self> {
         field.random().map(Self::new)
     }
@@ -119,7 +120,7 @@ impl MacKeyShare {
     /// Whether the key is [usable](Self::usable), and can be marked before a check.
     ///
     /// # Errors
-    /// As [`usable`](Self::usable), and [`Error::File`] where a mark could not be written.
+    /// As [`usable`](Self::usable), and [`synchromesh_parties::Error::File`] where a mark could not be written.
     pub fn ready(&self) -> Result<()> {
         self.usable()?;
         self.homes()?.iter().try_for_each(Home::probe)
@@ -131,12 +132,13 @@ impl MacKeyShare {
         self.homes().map(|homes| home::files(&homes)).unwrap_or_default()
     }
 
-    /// Opens sigma_i = mac_i - alpha_i x of the combination x of opened values, of which `mac` is the share of the MAC. The key
-    /// is burnt before a share leaves, and is not any more when they add up to 0.
+    /// Opens sigma_i = mac_i - alpha_i x of the combination x of opened values, of which `mac` is the share of the MAC.
+    /// The key is burnt before a share leaves, and is not any more when they add up to 0.
     ///
     /// # Errors
-    /// [`Error::MacKeyBurnt`] and [`Error::File`], and nothing was sent; as [`Session::commit_and_open`] before any share was
-    /// opened; [`Error::MacKeyLeaked`] from then on; [`Error::MacKeyBusy`] if another check under this key does not end.
+    /// [`Error::MacKeyBurnt`] and [`synchromesh_parties::Error::File`], and nothing was sent; as
+    /// [`Session::commit_and_open`] before any share was opened; [`Error::MacKeyLeaked`] from then on;
+    /// [`Error::MacKeyBusy`] if another check under this key does not end.
     pub(crate) fn check<T: Transport>(&self, session: &mut Session<T>, value: Element, mac: Element) -> Result<()> {
         self.usable()?;
         let field = session.field().clone();
@@ -161,7 +163,7 @@ impl MacKeyShare {
                 Err(Error::MacKeyLeaked { abort: Box::new(error), void })
             }
             (Err(error), None) => Err(error),
-            (Ok(()), None) => Err(Error::Aborted),
+            (Ok(()), None) => Err(Error::aborted()),
         }
     }
 }
@@ -170,14 +172,14 @@ fn add_up<T: Transport>(session: &mut Session<T>, field: &Field, shares: &[Vec<u
     let mut sum = Element::ZERO;
     for (party, bytes) in shares.iter().enumerate() {
         let Ok(share) = field.read(bytes) else {
-            return Err(session.abort(Blame::Party(party), "sent a share that is not below p"));
+            return Err(session.abort(Blame::Party(party), "sent a share that is not below p").into());
         };
         sum = field.add(sum, share);
     }
     if sum == Element::ZERO {
         Ok(())
     } else {
-        Err(session.abort(Blame::Somebody, "opened a value that its MAC does not fit"))
+        Err(session.abort(Blame::Somebody, "opened a value that its MAC does not fit").into())
     }
 }
 
@@ -211,8 +213,8 @@ impl<'a> Burning<'a> {
         Ok(Self { key, number, marks, passed: false })
     }
 
-    /// Takes the marks away, and waits for the checks that others have begun until then: if one fails, its cheater may have known
-    /// the key before this check passed.
+    /// Takes the marks away, and waits for the checks that others have begun until then: if one fails, its cheater may
+    /// have known the key before this check passed.
     fn passed(mut self) -> Result<()> {
         let mut homes = Vec::with_capacity(self.marks.len());
         for (home, mark) in self.marks.drain(..) {

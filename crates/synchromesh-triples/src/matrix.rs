@@ -54,7 +54,8 @@ impl Matrix {
     /// Uniform entries from the operating system.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is no entry or no memory for them, [`Error::Entropy`] when the system gives no randomness.
+    /// [`Error::Shape`] if there is no entry or no memory for them, [`synchromesh_parties::Error::Entropy`] when the
+    /// system gives no randomness.
     pub fn random(field: &Field, rows: usize, columns: usize) -> Result<Self> {
         let mut matrix = Self::zero(rows, columns)?;
         for entry in &mut matrix.entries {

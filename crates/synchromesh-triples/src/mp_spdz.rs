@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use num_bigint::BigUint;
 use synchromesh::rlwe::file::{self, Access, Existing};
+use synchromesh_parties::session::numbered;
 use zeroize::Zeroizing;
 
 use crate::codec::Codec;
@@ -20,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::field::{Element, Field};
 use crate::mac::MacKeyShare;
 use crate::mac::seal::Seal;
-use crate::share::{MOST_PARTIES, MatrixTriple, Shape};
+use crate::share::{MatrixTriple, Shape};
 
 /// Name and type of domain, without a terminator.
 const TAG: &[u8] = b"SPDZ gfp";
@@ -41,11 +42,9 @@ impl Preprocessing {
     /// The directory `<root>/<parties>-p-<bits>` of this party; `root` is `Player-Data` where MP-SPDZ runs.
     ///
     /// # Errors
-    /// [`Error::Parties`] unless there are 2 to 64 parties and this is one of them.
+    /// [`synchromesh_parties::Error::Parties`] unless there are 2 to 64 parties and this is one of them.
     pub fn new(root: &Path, field: &Field, party: usize, parties: usize) -> Result<Self> {
-        if !(2..=MOST_PARTIES).contains(&parties) || party >= parties {
-            return Err(Error::Parties { party, parties, most: MOST_PARTIES });
-        }
+        numbered(party, parties)?;
         let directory = root.join(format!("{parties}-p-{}", field.bits()));
         Ok(Self { directory, field: field.clone(), party, parties })
     }
@@ -69,7 +68,8 @@ impl Preprocessing {
     /// Writes the prime and this party's share of the MAC key (mode 0600).
     ///
     /// # Errors
-    /// [`Error::File`] if a file cannot be written; [`Error::Format`] if the directory holds another prime or key.
+    /// [`synchromesh_parties::Error::File`] if a file cannot be written; [`synchromesh_parties::Error::Format`] if the
+    /// directory holds another prime or key.
     pub fn write_key(&self, key: &MacKeyShare) -> Result<()> {
         file::create_private_directory(&self.directory)?;
         self.write_once("Params-Data", format!("{}\n1\n", self.field.prime()).as_bytes(), Access::Public)?;
@@ -82,14 +82,15 @@ impl Preprocessing {
         if Seal::open(&path)?.0.name == key.name()? {
             return Ok(());
         }
-        Err(self.format(&path, "it exists and has another record than this key".into()))
+        Err(Error::format(&path, "it exists and has another record than this key"))
     }
 
-    /// Begins a record for a MAC key that was written by others, such as MP-SPDZ, or by a former version: whoever calls this says
-    /// that no check under this key has failed in any run, for nobody else knows. Its triples are adopted with it.
+    /// Begins a record for a MAC key that was written by others, such as MP-SPDZ, or by a former version: whoever calls
+    /// this says that no check under this key has failed in any run, for nobody else knows. Its triples are adopted
+    /// with it.
     ///
     /// # Errors
-    /// [`Error::File`] if the key has a seal already, and as [`read_key`](Self::read_key).
+    /// [`synchromesh_parties::Error::File`] if the key has a seal already, and as [`read_key`](Self::read_key).
     pub fn adopt_key(&self, shapes: &[Shape]) -> Result<MacKeyShare> {
         let path = self.key_path();
         if Seal::path(&path).exists() {
@@ -120,7 +121,8 @@ impl Preprocessing {
     /// MP-SPDZ itself begins every run at the start of the file: remove a file once a program has run on it.
     ///
     /// # Errors
-    /// [`Error::File`] if the file exists or cannot be written, [`Error::Shape`] for a triple of another shape.
+    /// [`synchromesh_parties::Error::File`] if the file exists or cannot be written, [`Error::Shape`] for a triple of
+    /// another shape.
     pub fn write_triples(&self, key: &MacKeyShare, shape: Shape, triples: Vec<MatrixTriple>) -> Result<PathBuf> {
         self.write_triples_of((key, None), shape, triples)
     }
@@ -150,13 +152,14 @@ impl Preprocessing {
     /// This party's share of the MAC key.
     ///
     /// # Errors
-    /// [`Error::File`] if there is no such file, [`Error::Format`] if it is not one of this prime and number of parties, or not what
-    /// was written; [`Error::Unbound`] without its seal or record; [`Error::MacKeyBurnt`] if others may know it.
+    /// [`synchromesh_parties::Error::File`] if there is no such file, [`synchromesh_parties::Error::Format`] if it is
+    /// not one of this prime and number of parties, or not what was written; [`Error::Unbound`] without its seal or
+    /// record; [`Error::MacKeyBurnt`] if others may know it.
     pub fn read_key(&self) -> Result<MacKeyShare> {
         let (share, digest) = self.parse_key()?;
         let (seal, homes) = Seal::open(&self.key_path())?;
         if seal.digest != digest {
-            return Err(self.format(&self.key_path(), "it is not what was written: its seal has another digest".into()));
+            return Err(Error::format(&self.key_path(), "it is not what was written: its seal has another digest"));
         }
         Ok(MacKeyShare::of(share, seal.name, homes))
     }
@@ -166,11 +169,11 @@ impl Preprocessing {
         let params = self.directory.join("Params-Data");
         let expected = format!("{}\n1\n", self.field.prime());
         if file::read(&params, 4096)? != expected.as_bytes() {
-            return Err(self.format(&params, "it is of another prime".into()));
+            return Err(Error::format(&params, "it is of another prime"));
         }
         let path = self.key_path();
         let bytes = Zeroizing::new(file::read(&path, 4096)?);
-        let text = std::str::from_utf8(&bytes).map_err(|_| self.format(&path, "it is not text".into()))?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| Error::format(&path, "it is not text"))?;
         let mut words = text.split_whitespace();
         let parties = words.next().and_then(|word| word.parse::<usize>().ok());
         let share = words.next().and_then(|word| BigUint::parse_bytes(word.as_bytes(), 10));
@@ -178,29 +181,32 @@ impl Preprocessing {
             (Some(parties), Some(share), None) if parties == self.parties => {
                 Ok((self.field.element(&share)?, *blake3::hash(&bytes).as_bytes()))
             }
-            _ => Err(self.format(&path, format!("it is not a number {} and a share modulo p", self.parties))),
+            _ => Err(Error::format(&path, format!("it is not a number {} and a share modulo p", self.parties))),
         }
     }
 
     /// All triples of a shape.
     ///
     /// # Errors
-    /// [`Error::File`] if there is no such file, [`Error::Format`] if header, length or elements are not as written;
-    /// [`Error::Unbound`] without its seal or the MAC key's record; [`Error::MacKeyBurnt`] and [`Error::Unmatched`] for triples
-    /// that are void.
+    /// [`synchromesh_parties::Error::File`] if there is no such file, [`synchromesh_parties::Error::Format`] if header,
+    /// length or elements are not as written; [`Error::Unbound`] without its seal or the MAC key's record;
+    /// [`Error::MacKeyBurnt`] and [`Error::Unmatched`] for triples that are void.
     pub fn read_triples(&self, key: &MacKeyShare, shape: Shape) -> Result<Vec<MatrixTriple>> {
         let path = self.triples_path(shape);
         let bytes = Zeroizing::new(file::read(&path, LARGEST)?);
         let header = self.header(key);
         let body = bytes.strip_prefix(&header[..]);
-        let body = body.ok_or_else(|| self.format(&path, "its header has another prime or MAC key".into()))?;
+        let body = body.ok_or_else(|| Error::format(&path, "its header has another prime or MAC key"))?;
         let codec = Codec::montgomery(&self.field);
         let triple = codec.triple_bytes(shape);
         if body.len() % triple != 0 {
-            return Err(self.format(&path, format!("{} bytes of shares are not whole triples of {triple}", body.len())));
+            return Err(Error::format(
+                &path,
+                format!("{} bytes of shares are not whole triples of {triple}", body.len()),
+            ));
         }
         if Seal::open(&path)?.0.digest != *blake3::hash(&bytes).as_bytes() {
-            return Err(self.format(&path, "it is not what was written: its seal has another digest".into()));
+            return Err(Error::format(&path, "it is not what was written: its seal has another digest"));
         }
         body.chunks_exact(triple).map(|bytes| codec.read_triple(shape, bytes)).collect()
     }
@@ -226,13 +232,9 @@ impl Preprocessing {
         match file::write(&path, bytes, access, Existing::Keep) {
             Err(file::FileError::Exists { .. }) => {
                 let same = *Zeroizing::new(file::read(&path, 4096)?) == bytes;
-                if same { Ok(()) } else { Err(self.format(&path, "it exists and is of another session".into())) }
+                if same { Ok(()) } else { Err(Error::format(&path, "it exists and is of another session")) }
             }
             other => Ok(other?),
         }
-    }
-
-    fn format(&self, path: &Path, reason: String) -> Error {
-        Error::Format { path: path.to_owned(), reason }
     }
 }

@@ -1,12 +1,13 @@
 //! The online phase: products of shared matrices, one triple each, and results that are revealed after the check only.
 
+use synchromesh_parties::transport::Transport;
+
 use crate::error::Result;
 use crate::mac::MacKeyShare;
 use crate::matrix::Matrix;
 use crate::opening::Unchecked;
 use crate::session::Session;
 use crate::share::{MatrixTriple, Shared};
-use crate::transport::Transport;
 
 /// One party's computation on shared matrices.
 #[derive(Debug)]
@@ -20,8 +21,9 @@ impl<T: Transport> Online<T> {
     /// A computation in a session, under this share of the MAC key. Nothing is sent.
     ///
     /// # Errors
-    /// [`Error::MacKeyBurnt`](crate::Error::MacKeyBurnt) for a key that others may know, and [`Error::File`](crate::Error::File)
-    /// where its record cannot be written to: no result could be checked.
+    /// [`Error::MacKeyBurnt`](crate::Error::MacKeyBurnt) for a key that others may know, and
+    /// [`synchromesh_parties::Error::File`] where its record cannot be written to: no
+    /// result could be checked.
     pub fn new(session: Session<T>, key: MacKeyShare) -> Result<Self> {
         key.ready()?;
         Ok(Self { session, key, unchecked: Unchecked::new() })

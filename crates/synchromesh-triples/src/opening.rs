@@ -1,14 +1,16 @@
 //! Opening shared matrices, and the check that what was opened is what the MACs say (SPDZ, ePrint 2012/642, section 3).
 
+use synchromesh_parties::Blame;
+use synchromesh_parties::session::Kind;
+use synchromesh_parties::transport::Transport;
 use zeroize::Zeroize;
 
-use crate::error::{Blame, Result};
+use crate::error::Result;
 use crate::field::Element;
 use crate::mac::MacKeyShare;
 use crate::matrix::Matrix;
-use crate::session::{Kind, Session};
+use crate::session::Session;
 use crate::share::Shared;
-use crate::transport::Transport;
 
 /// Opened matrices whose MACs nobody has looked at yet. Nothing computed from them may be revealed before the check.
 #[derive(Debug, Default)]
@@ -27,7 +29,8 @@ impl Unchecked {
     /// The matrices that these shares add up to, opened to everyone in one round.
     ///
     /// # Errors
-    /// As [`Session::broadcast`]; a residue that is none is the sender's fault.
+    /// As [`Session::broadcast`](synchromesh_parties::session::Session::broadcast); a residue that is none is the
+    /// sender's fault.
     pub fn open<T: Transport>(&mut self, session: &mut Session<T>, shares: &[&Shared]) -> Result<Vec<Matrix>> {
         let field = session.field().clone();
         let mut payload = Vec::new();
@@ -44,7 +47,7 @@ impl Unchecked {
             for sum in &mut sums {
                 for entry in sum.entries_mut() {
                     let Some(Ok(element)) = elements.next() else {
-                        return Err(session.abort(Blame::Party(party), "sent a share that is not below p"));
+                        return Err(session.abort(Blame::Party(party), "sent a share that is not below p").into());
                     };
                     *entry = field.add(*entry, element);
                 }
@@ -61,8 +64,8 @@ impl Unchecked {
     /// opened until they have added up.
     ///
     /// # Errors
-    /// [`Error::MacKeyLeaked`](crate::Error::MacKeyLeaked) if something does not fit; who cheated is not known then, and the key
-    /// is of no use any more. [`Error::MacKeyBurnt`](crate::Error::MacKeyBurnt) if it was of none before.
+    /// [`Error::MacKeyLeaked`](crate::Error::MacKeyLeaked) if something does not fit; who cheated is not known then,
+    /// and the key is of no use any more. [`Error::MacKeyBurnt`](crate::Error::MacKeyBurnt) if it was of none before.
     pub fn check<T: Transport>(&mut self, session: &mut Session<T>, key: &MacKeyShare) -> Result<()> {
         session.agree()?;
         let field = session.field().clone();
@@ -80,6 +83,6 @@ impl Unchecked {
         let verdict = key.check(session, value, mac);
         mac.zeroize();
         verdict?;
-        session.agree()
+        Ok(session.agree()?)
     }
 }

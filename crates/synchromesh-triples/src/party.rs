@@ -5,20 +5,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use synchromesh::rlwe::file::FileError;
+use synchromesh_parties::hosts;
+use synchromesh_parties::session::numbered;
+use synchromesh_parties::tls::{Identity, Tls};
+use synchromesh_parties::transport::Transport;
 
 use crate::error::{Error, Result};
 use crate::generation::{
     DecryptionJournal, Floor, GeneratedKeys, GenerationPlan, Generator, Keys, PartyKey, Phase, Progress, Setup,
     TOGETHER, Workers, generate_keys,
 };
-use crate::hosts;
 use crate::journal::TripleStore;
 use crate::mac::MacKeyShare;
 use crate::mac::seal::Seal;
 use crate::mp_spdz::Preprocessing;
 use crate::share::{MatrixTriple, Shape};
-use crate::tls::{Identity, Tls};
-use crate::transport::Transport;
 
 /// In which form triples are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +39,8 @@ pub struct Party {
     pub hosts: PathBuf,
     /// Where the dealer's files are, or the plan alone and later this party's own: then each party has its own directory.
     pub setup: PathBuf,
-    /// The party's key, beside which are its journal of decryptions and the record of its MAC key; none: in the directory of the
-    /// setup.
+    /// The party's key, beside which are its journal of decryptions and the record of its MAC key; none: in the
+    /// directory of the setup.
     pub key: Option<PathBuf>,
     /// Its certificate.
     pub identity: PathBuf,
@@ -81,13 +82,14 @@ impl Party {
     /// journal of decryptions. Without `workers` products are computed here.
     ///
     /// # Errors
-    /// [`Error::BelowFloor`] and [`Error::TooLarge`] for a plan that this party does not take. [`Error::Format`] and [`Error::File`] for files that are missing or do not belong together, and for triples that are there
-    /// already; [`Error::Tls`]; [`Error::Abort`] with its blame, and whatever else [`Generator::generate`] fails with.
+    /// [`Error::BelowFloor`] and [`Error::TooLarge`] for a plan that this party does not take.
+    /// [`synchromesh_parties::Error::Format`] and [`synchromesh_parties::Error::File`] for files that are missing or do
+    /// not belong together, and for triples that are there already; [`synchromesh_parties::Error::Tls`];
+    /// [`synchromesh_parties::Error::Abort`] with its blame, and whatever else [`Generator::generate`] fails with.
     pub fn make(&self, observer: &dyn Fn(Progress), workers: Option<Box<dyn Workers + '_>>) -> Result<Made> {
         let peers = hosts::read(&self.hosts)?;
-        let Some(own) = peers.get(self.id) else {
-            return Err(Error::Parties { party: self.id, parties: peers.len(), most: 64 });
-        };
+        numbered(self.id, peers.len())?;
+        let own = &peers[self.id];
         let path = self.key.clone().unwrap_or_else(|| PartyKey::path(&self.setup, self.id));
         let plan = GenerationPlan::read(&self.setup, &self.floor)?;
         plan.require_memory(self.count, self.most_bytes)?;
@@ -99,7 +101,8 @@ impl Party {
         let journal = found.as_ref().map(|(_, key)| open(key)).transpose()?;
         let identity = Identity::read(&self.identity)?;
         let bound = TcpListener::bind(&own.address);
-        let listener = bound.map_err(|error| Error::Tls { reason: format!("{}: {error}", own.address) })?;
+        let listener =
+            bound.map_err(|error| synchromesh_parties::Error::Tls { reason: format!("{}: {error}", own.address) })?;
         let transport = Tls::connect(self.id, &identity, &listener, &peers, self.timeout)?;
         drop(listener);
         let mut phases = Vec::new();
@@ -138,9 +141,9 @@ impl Party {
     }
 }
 
-/// Compares with the others what the last session under this key was that ended with triples. One that ended here alone, since
-/// the last frames to another party were lost, left triples without counterparts: they are void from now on. Returns
-/// their files.
+/// Compares with the others what the last session under this key was that ended with triples. One that ended here
+/// alone, since the last frames to another party were lost, left triples without counterparts: they are void from now
+/// on. Returns their files.
 pub(crate) fn keep_step<T: Transport>(
     generator: &mut Generator<'_, T>,
     mac: &MacKeyShare,
@@ -167,8 +170,8 @@ pub(crate) fn keep_step<T: Transport>(
 }
 
 impl Made {
-    /// Files of earlier triples that another party does not have, since it did not hear of the end of their session: no reader of
-    /// this library takes them.
+    /// Files of earlier triples that another party does not have, since it did not hear of the end of their session: no
+    /// reader of this library takes them.
     #[must_use]
     pub fn unmatched(&self) -> &[PathBuf] {
         &self.unmatched
@@ -189,7 +192,8 @@ impl Made {
     /// Writes the triples and this party's share of the MAC key; the files.
     ///
     /// # Errors
-    /// [`Error::File`], [`Error::Format`] if the directory holds another prime or MAC key.
+    /// [`synchromesh_parties::Error::File`], [`synchromesh_parties::Error::Format`] if the directory holds another
+    /// prime or MAC key.
     pub fn write(self) -> Result<Vec<PathBuf>> {
         let Self { plan, triples, mac, session, output, .. } = self;
         let homes = mac.homes()?;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use synchromesh_parties::session::MOST_PARTIES;
 use zeroize::Zeroizing;
 
 use crate::codec::Codec;
@@ -10,9 +11,6 @@ use crate::error::{Error, Result};
 use crate::field::{Element, Field};
 use crate::mac::MacKeyShare;
 use crate::matrix::Matrix;
-
-/// Most parties of one session.
-pub const MOST_PARTIES: usize = 64;
 
 /// Largest number of rows or columns of a shape.
 pub const LONGEST_SIDE: usize = 1 << 16;
@@ -211,11 +209,12 @@ impl MatrixTriple {
 /// everything. `triples[i]` and `keys[i]` are party i's.
 ///
 /// # Errors
-/// [`Error::WrongTriple`] for the first that is wrong; [`Error::Parties`] or [`Error::Shape`] if the lists do not fit.
+/// [`Error::WrongTriple`] for the first that is wrong; [`synchromesh_parties::Error::Parties`] or [`Error::Shape`] if
+/// the lists do not fit.
 pub fn check_opened(field: &Field, keys: &[MacKeyShare], triples: &[Vec<MatrixTriple>]) -> Result<()> {
     let (parties, count) = (keys.len(), triples.first().map_or(0, Vec::len));
     if parties != triples.len() || !(2..=MOST_PARTIES).contains(&parties) {
-        return Err(Error::Parties { party: triples.len(), parties, most: MOST_PARTIES });
+        return Err(synchromesh_parties::Error::Parties { party: triples.len(), parties, most: MOST_PARTIES }.into());
     }
     if let Some(other) = triples.iter().find(|list| list.len() != count) {
         return Err(Error::Shape { left: (count, 1), right: (other.len(), 1), what: "lists of the same triples" });

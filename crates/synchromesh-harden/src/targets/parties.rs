@@ -9,10 +9,11 @@ use synchromesh_triples::field::DEFAULT_PRIME;
 use synchromesh_triples::generation::{DecryptionJournal, Floor, GenerationPlan, PartyKey, Request, Setup, deal};
 use synchromesh_triples::journal::TripleStore;
 use synchromesh_triples::mp_spdz::Preprocessing;
-use synchromesh_triples::session::{Kind, Session};
-use synchromesh_triples::tls::{Identity, Peer};
-use synchromesh_triples::transport::{Fault, Transport};
-use synchromesh_triples::{Error, Field, MacKeyShare, Matrix, MatrixTriple, Shape, Shared, hosts};
+use synchromesh_triples::parties::hosts;
+use synchromesh_triples::parties::session::{Kind, Session};
+use synchromesh_triples::parties::tls::{Identity, Peer};
+use synchromesh_triples::parties::transport::{Fault, Transport};
+use synchromesh_triples::{Error, Field, MacKeyShare, Matrix, MatrixTriple, Shape, Shared};
 
 use super::folders::{Folder, put};
 use super::{Outcome, SMALL, TABLES, Target, outcome, text};
@@ -140,7 +141,7 @@ fn frames(bytes: &[u8]) -> Outcome {
     let script = bytes.to_vec();
     let transport = Scripted { script: script.into_iter() };
     let run = || {
-        let mut session = Session::new(transport, field(), 40, "fuzz")?;
+        let mut session = Session::new(transport, "fuzz")?;
         session.broadcast(Kind::Hello, &[1, 2, 3], 3)?;
         session.agree()
     };

@@ -6,12 +6,14 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use synchromesh_parties::Blame;
+use synchromesh_parties::tampering::{Tamper, Tampering};
+use synchromesh_parties::transport::{InProcess, Transport};
+
 use super::keys_tests::{self, plan, run as make_keys};
-use super::tests::{Conduct, Tamper, Tampering, dealt, journal_of, run_with_journals, unused};
+use super::tests::{Conduct, dealt, journal_of, run_with_journals, unused};
 use super::*;
-use crate::error::Blame;
 use crate::share::check_opened;
-use crate::transport::{InProcess, Transport};
 use crate::{MatrixTriple, Result};
 
 /// What the last party does to one of its frames.
@@ -87,7 +89,8 @@ impl Deed {
         })
     }
 
-    /// Whether honest parties have no reason to stop: the frame is as it should be. Frames go to party 0 and party 1 in turn.
+    /// Whether honest parties have no reason to stop: the frame is as it should be. Frames go to party 0 and party 1 in
+    /// turn.
     fn is_harmless(self, number: usize) -> bool {
         match self {
             Self::Pause => true,

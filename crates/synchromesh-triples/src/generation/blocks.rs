@@ -47,8 +47,8 @@ impl Place {
         [self.columns.start == 0, self.rows.start == 0]
     }
 
-    /// The places of all blocks of a batch with that many rows and columns of ciphertexts: at least `wanted`, if there are so
-    /// many.
+    /// The places of all blocks of a batch with that many rows and columns of ciphertexts: at least `wanted`, if there
+    /// are so many.
     fn all([rows, columns]: [usize; 2], wanted: usize) -> Vec<Self> {
         let (mut high, mut wide) = (rows, columns);
         while rows.div_ceil(high) * columns.div_ceil(wide) < wanted && high * wide > 1 {
@@ -161,7 +161,8 @@ impl Remote {
 }
 
 impl Setup {
-    /// The products of a block, as a worker computes them on `threads` threads: of public data alone, the same bytes each time.
+    /// The products of a block, as a worker computes them on `threads` threads: of public data alone, the same bytes
+    /// each time.
     ///
     /// # Errors
     /// [`Error::Workers`] for bytes that are no block of this setup, or [`Error::Library`].
@@ -194,7 +195,7 @@ mod tests {
     use crate::generation::tests::{journal_of, unused};
     use crate::generation::{GenerationPlan, Generator, PartyKey, Request, deal};
     use crate::share::{MatrixTriple, check_opened};
-    use crate::transport::{InProcess, Transport};
+    use synchromesh_parties::transport::{InProcess, Transport};
 
     /// What workers do to the products of a block.
     type Deed = fn(u64, Vec<u8>) -> Vec<u8>;

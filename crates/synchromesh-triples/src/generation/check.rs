@@ -5,14 +5,16 @@
 //! vector of a sacrifice). Both openings are linear in every entry of A, B and C with coefficients nobody could foresee,
 //! so that the check of their MACs is one of every entry's: what is wrong passes with a probability of a few 1/p.
 
-use crate::error::{Blame, Result};
+use synchromesh_parties::Blame;
+use synchromesh_parties::transport::Transport;
+
+use crate::error::Result;
 use crate::field::{Element, Field};
 use crate::mac::MacKeyShare;
 use crate::matrix::Matrix;
 use crate::opening::Unchecked;
 use crate::session::Session;
 use crate::share::{MatrixTriple, Shared};
-use crate::transport::Transport;
 
 /// Shares of A, and of B and C with their column more.
 pub(crate) struct Candidate {
@@ -24,7 +26,7 @@ pub(crate) struct Candidate {
 /// The triples, if every one of them passes.
 ///
 /// # Errors
-/// [`Error::Abort`](crate::Error::Abort) if one does not.
+/// [`synchromesh_parties::Error::Abort`](crate::Error::Abort) if one does not.
 pub(crate) fn check<T: Transport>(
     session: &mut Session<T>,
     key: &MacKeyShare,
@@ -50,7 +52,7 @@ pub(crate) fn check<T: Transport>(
     let zeros = unchecked.open(session, &differences.iter().collect::<Vec<_>>())?;
     unchecked.check(session, key)?;
     if zeros.iter().any(|zero| zero.entries().iter().any(|x| *x != Element::ZERO)) {
-        return Err(session.abort(Blame::Somebody, "made a C that is not A B"));
+        return Err(session.abort(Blame::Somebody, "made a C that is not A B").into());
     }
     candidates.into_iter().map(|x| MatrixTriple::new(x.a, narrowed(&x.b)?, narrowed(&x.c)?)).collect()
 }
@@ -78,7 +80,7 @@ mod tests {
     use crate::dealer::TrustedDealer;
     use crate::field::DEFAULT_PRIME;
     use crate::share::check_opened;
-    use crate::transport::InProcess;
+    use synchromesh_parties::transport::InProcess;
 
     /// The verdicts of two parties on A of 3 x 4, B of 4 x (2 + 1) and a C with right MACs that is off by this in one entry.
     fn verdicts((i, j): (usize, usize), off: u32) -> (TrustedDealer, Vec<Result<Vec<MatrixTriple>>>) {

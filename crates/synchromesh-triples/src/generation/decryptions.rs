@@ -31,7 +31,7 @@ impl DecryptionJournal {
     /// Begins the journal of a new key. [`PartyKey::write`] does so for a key that it writes.
     ///
     /// # Errors
-    /// [`Error::File`] if there is a file already, or it cannot be written.
+    /// [`synchromesh_parties::Error::File`] if there is a file already, or it cannot be written.
     pub fn create(path: &Path, key: &PartyKey) -> Result<()> {
         Self::begin(path, key, Existing::Keep)
     }
@@ -43,7 +43,8 @@ impl DecryptionJournal {
     /// Opens the journal of a key; `most` decryptions are allowed in all.
     ///
     /// # Errors
-    /// [`Error::Unbound`] if it is not there, [`Error::File`] if it is another key's, damaged, or another process has it open.
+    /// [`Error::Unbound`] if it is not there, [`synchromesh_parties::Error::File`] if it is another key's, damaged, or
+    /// another process has it open.
     pub fn open(path: &Path, key: &PartyKey, most: u64) -> Result<Self> {
         let opened = match Journal::open(path, &title(key)?, Lock::Now) {
             Err(FileError::NotFound { .. }) => {
@@ -72,8 +73,8 @@ impl DecryptionJournal {
     /// Writes down that these ciphertexts, by their hashes, are about to be decrypted. None of them may be again.
     ///
     /// # Errors
-    /// [`Error::DecryptedBefore`] or [`Error::KeySpent`], and nothing is written; [`Error::File`] if the journal cannot be
-    /// written.
+    /// [`Error::DecryptedBefore`] or [`Error::KeySpent`], and nothing is written; [`synchromesh_parties::Error::File`]
+    /// if the journal cannot be written.
     pub fn intend(&mut self, ciphertexts: &[[u8; 32]]) -> Result<()> {
         let mut lines = Vec::with_capacity(ciphertexts.len());
         for hash in ciphertexts {

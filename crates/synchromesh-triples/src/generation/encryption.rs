@@ -8,13 +8,13 @@ use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::noise;
 use synchromesh::rlwe::ring::Backend;
 use synchromesh::rlwe::{KeyId, PublicKey, Randomness};
+use synchromesh_parties::proofs::encryption::{Bound, EncryptionProofs, KeyBound};
+use synchromesh_parties::proofs::{Parameters, ProofError, Transcript};
 
 use super::circuit::believed;
 use super::setup::Setup;
 use crate::error::{Error, Result};
-pub(crate) use crate::proofs::encryption::Content;
-use crate::proofs::encryption::{Bound, EncryptionProofs, KeyBound};
-use crate::proofs::{Parameters, ProofError, Transcript};
+pub(crate) use synchromesh_parties::proofs::encryption::Content;
 
 /// Most ciphertexts of one proof.
 const TOGETHER: usize = 32;
@@ -78,7 +78,7 @@ impl<'a, B: Backend> Encryptions<'a, B> {
             Some(proofs) => Ok(proofs.bound(TOGETHER)?.noise_log2(params.rlwe(), &self.key)),
             None if params.rlwe().key_bound().is_some() => {
                 let (message, u) = (params.t().value() >> 1u32, params.rlwe().secret().bound().into());
-                let honest = Bound { multiple: 1, message, u, error: params.rlwe().error().bound().into() };
+                let honest = Bound::new(1, message, u, params.rlwe().error().bound().into());
                 Ok(honest.noise_log2(params.rlwe(), &self.key))
             }
             None => Ok(dealt_log2_noise(params)),
@@ -158,11 +158,12 @@ impl Encryptions<'_, synchromesh::rlwe::ring::Cpu> {
         session: &[u8; 32],
     ) -> Result<Vec<Ciphertext>> {
         let split = message.split_at_checked(count * setup.ciphertext_bytes());
-        let (bytes, mut rest) =
-            split.filter(|_| Ok(message.len()) == self.bytes(setup.ciphertext_bytes(), count)).ok_or(Error::Aborted)?;
+        let (bytes, mut rest) = split
+            .filter(|_| Ok(message.len()) == self.bytes(setup.ciphertext_bytes(), count))
+            .ok_or_else(Error::aborted)?;
         let read = |(index, bytes)| {
             let reason = "it is no fresh ciphertext under this key";
-            self.read(setup, bytes).map_err(|_| Error::Proof(ProofError::Statement { index, reason }))
+            self.read(setup, bytes).map_err(|_| Error::from(ProofError::Statement { index, reason }))
         };
         let received = bytes.chunks(setup.ciphertext_bytes()).enumerate().map(read);
         let received = received.collect::<Result<Vec<_>>>()?;

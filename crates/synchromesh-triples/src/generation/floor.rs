@@ -4,13 +4,14 @@
 //! a few bits. Each party says for itself what it takes, in so many words; nothing in the plan lowers it.
 
 use synchromesh::rlwe::Security;
+use synchromesh_parties::proofs::LEAST_SOUNDNESS;
 
 use super::encryption::Proofs;
 use crate::error::{Error, Result};
-use crate::proofs::LEAST_SOUNDNESS;
 
 /// Least bits of statistical security that are taken without a word: the least in use among protocols of this kind, as 2^-40
-/// is spent in a run and cannot be tried again offline. What is not, the soundness of proofs, has 128 bits whatever the plan says.
+/// is spent in a run and cannot be tried again offline. What is not, the soundness of proofs, has 128 bits whatever the
+/// plan says.
 const STATISTICAL: u32 = 40;
 
 /// Least bits of computational security.

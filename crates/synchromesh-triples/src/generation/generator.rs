@@ -4,6 +4,9 @@ use synchromesh::batch::{PlainPoly, Residues};
 use synchromesh::bgv::{Ciphertext, Evaluator};
 use synchromesh::circuits::Side;
 use synchromesh::rlwe::ring::Cpu;
+use synchromesh_parties::Blame;
+use synchromesh_parties::session::Kind;
+use synchromesh_parties::transport::Transport;
 use zeroize::Zeroizing;
 
 use super::blocks::{Remote, Workers};
@@ -15,12 +18,11 @@ use super::encryption::{Content, Encryptions};
 use super::forecast::MOST_BYTES;
 use super::phases::{Observer, Phase, Recorder};
 use super::setup::{PartyKey, Setup};
-use crate::error::{Blame, Error, Result};
+use crate::error::{Error, Result};
 use crate::field::Element;
 use crate::matrix::Matrix;
-use crate::session::{Kind, Session};
+use crate::session::Session;
 use crate::share::{MatrixTriple, Shared};
-use crate::transport::Transport;
 
 /// One party of a session that makes triples.
 ///
@@ -44,8 +46,9 @@ impl<'a, T: Transport> Generator<'a, T> {
     /// Begins a session with the others: agreement on what is to be done.
     ///
     /// # Errors
-    /// [`Error::Parties`] for a key that is not this party's, and as [`Session::new`]; [`Error::Abort`] with the blame for a party
-    /// that misbehaves; [`Error::MacKeyBurnt`] for a key with which no triple may be made, and then nothing was sent.
+    /// [`synchromesh_parties::Error::Parties`] for a key that is not this party's, and as [`Session::new`];
+    /// [`synchromesh_parties::Error::Abort`] with the blame for a party that misbehaves; [`Error::MacKeyBurnt`] for a
+    /// key with which no triple may be made, and then nothing was sent.
     pub fn new(
         transport: T,
         setup: &'a Setup,
@@ -58,7 +61,7 @@ impl<'a, T: Transport> Generator<'a, T> {
         let plan = setup.plan();
         let (party, parties) = (transport.party(), transport.parties());
         if party != key.party() || parties != plan.parties() {
-            return Err(Error::Parties { party, parties, most: plan.parties() });
+            return Err(synchromesh_parties::Error::Parties { party, parties, most: plan.parties() }.into());
         }
         let description = format!("matrix triples {} by setup {}", plan.shape(), blake3::Hash::from(*setup.digest()));
         let session = Session::new(transport, plan.field(), plan.statistical_security(), &description)?;
@@ -104,7 +107,7 @@ impl<'a, T: Transport> Generator<'a, T> {
     pub(crate) fn last_sessions(&mut self, own: &[u8; 32]) -> Result<Vec<[u8; 32]>> {
         let said = self.session.broadcast(Kind::Record, own, 32)?;
         self.session.agree()?;
-        let read = |bytes: Vec<u8>| <[u8; 32]>::try_from(bytes).map_err(|_| Error::Aborted);
+        let read = |bytes: Vec<u8>| <[u8; 32]>::try_from(bytes).map_err(|_| Error::aborted());
         said.into_iter().map(read).collect()
     }
 
@@ -125,9 +128,9 @@ impl<'a, T: Transport> Generator<'a, T> {
     /// Makes `count` triples, at least one. They are checked: C = A B and all MACs hold, or an error is returned.
     ///
     /// # Errors
-    /// [`Error::Abort`] with the blame, [`Error::DecryptedBefore`] or [`Error::KeySpent`] from the journal; no triple of the batch
-    /// may be used then, and none is returned. [`Error::MacKeyLeaked`] if the key is of no use any more either, [`Error::TooLarge`]
-    /// for more triples than anybody has memory for.
+    /// [`synchromesh_parties::Error::Abort`] with the blame, [`Error::DecryptedBefore`] or [`Error::KeySpent`] from the
+    /// journal; no triple of the batch may be used then, and none is returned. [`Error::MacKeyLeaked`] if the key is of
+    /// no use any more either, [`Error::TooLarge`] for more triples than anybody has memory for.
     pub fn generate(&mut self, count: usize) -> Result<Vec<MatrixTriple>> {
         self.setup.plan().require_memory(count, MOST_BYTES)?;
         let alpha = match (self.alpha.take(), self.setup.alpha()) {
@@ -152,7 +155,7 @@ impl<'a, T: Transport> Generator<'a, T> {
         self.conduct.alpha(&mut coefficients);
         let poly = PlainPoly::new(context.params().t(), Residues::Wide(coefficients))?;
         let sums = self.exchange(Content::Constant, vec![poly])?;
-        sums.into_iter().next().ok_or(Error::Aborted)
+        sums.into_iter().next().ok_or_else(Error::aborted)
     }
 
     /// Everybody's encryptions, proven and checked, summed over the parties.
@@ -180,7 +183,7 @@ impl<'a, T: Transport> Generator<'a, T> {
                 if party == own || !error.blames_sender() {
                     return error;
                 }
-                self.session.abort(Blame::Party(party), &format!("sent a bad encryption: {error}"))
+                self.session.abort(Blame::Party(party), &format!("sent a bad encryption: {error}")).into()
             })?;
             if sums.is_empty() {
                 sums = opened;
@@ -252,13 +255,13 @@ impl<'a, T: Transport> Generator<'a, T> {
         batches: impl ExactSizeIterator<Item = [Vec<Ciphertext>; 2]>,
         alpha: &Ciphertext,
     ) -> Result<Vec<Remote>> {
-        let workers = self.workers.as_deref_mut().ok_or(Error::Aborted)?;
+        let workers = self.workers.as_deref_mut().ok_or_else(Error::aborted)?;
         let each = workers.count().div_ceil(batches.len().max(1));
         batches.map(|[a, b]| Remote::begin(self.setup, workers, &mut self.blocks, each, [&a, &b], alpha)).collect()
     }
 
     fn receive_blocks(&mut self, batch: Remote) -> Result<Products<Cpu>> {
-        let mut workers = self.workers.take().ok_or(Error::Aborted)?;
+        let mut workers = self.workers.take().ok_or_else(Error::aborted)?;
         let made = batch.finish(self.setup, &mut *workers, |done, of| self.tell(done, of));
         self.workers = Some(workers);
         made
@@ -303,9 +306,8 @@ impl<'a, T: Transport> Generator<'a, T> {
             match x.finish(self.setup, self.key, mask, &parts) {
                 Ok(made) => slots.push(made),
                 Err((Some(party), _)) => {
-                    return Err(self
-                        .session
-                        .abort(Blame::Party(party), "sent a share that is no polynomial modulo the primes"));
+                    let deed = "sent a share that is no polynomial modulo the primes";
+                    return Err(self.session.abort(Blame::Party(party), deed).into());
                 }
                 Err((None, error)) => return Err(error),
             }

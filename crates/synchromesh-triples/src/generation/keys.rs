@@ -17,16 +17,17 @@ use synchromesh::rlwe::ring::sampler::{Purpose, Seed, SmallPoly};
 use synchromesh::rlwe::ring::{Cpu, IndexSet, Ntt, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{EvaluationKeys, KeyId, KeyPart, PublicKey, Randomness, Source, SwitchKey, UniformHalves};
+use synchromesh_parties::Blame;
+use synchromesh_parties::proofs::keys::{Part, ShareProofs, ShareWitness};
+use synchromesh_parties::proofs::{Parameters, Transcript};
+use synchromesh_parties::transport::Transport;
 
 use super::phases::{Observer, Phase, Recorder};
 use super::plan::{GenerationPlan, Keys};
 use super::residues::{poly_bytes, read_poly, write_poly};
 use super::setup::{PartyKey, Setup, decryption_primes};
-use crate::error::{Blame, Error, Result};
-use crate::proofs::keys::{Part, ShareProofs, ShareWitness};
-use crate::proofs::{Parameters, Transcript};
+use crate::error::{Error, Result};
 use crate::session::Session;
-use crate::transport::Transport;
 
 /// A share of keys, or the sum of all: one ring element for each row of a relation.
 type Rows = Vec<Poly<Cpu, Ntt>>;
@@ -51,8 +52,8 @@ pub struct GeneratedKeys<T> {
 /// Makes keys for a plan with the other parties.
 ///
 /// # Errors
-/// [`Error::NoParameters`] for a plan of dealt keys, as [`Session::new`], and [`Error::Abort`] with the blame for a party
-/// whose share is not what it should be: no key may be used then.
+/// [`Error::NoParameters`] for a plan of dealt keys, as [`Session::new`], and [`synchromesh_parties::Error::Abort`]
+/// with the blame for a party whose share is not what it should be: no key may be used then.
 pub fn generate_keys<T: Transport>(
     transport: T,
     plan: GenerationPlan,
@@ -103,7 +104,7 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
         }
         let (party, parties) = (transport.party(), transport.parties());
         if parties != plan.parties() {
-            return Err(Error::Parties { party, parties, most: plan.parties() });
+            return Err(synchromesh_parties::Error::Parties { party, parties, most: plan.parties() }.into());
         }
         let recorder = Recorder::new("key_session", observer);
         let agreed = blake3::hash(plan.to_json().as_bytes());
@@ -192,7 +193,7 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
         let none = (0..self.plan.parties()).map(|_| Rows::new()).collect();
         let mut shares = self.exchange(&proofs, share, &witness, none, "keys, first round")?;
         let mut rows = sum(&context, &shares)?.into_iter();
-        let b = rows.next().ok_or(Error::Aborted)?;
+        let b = rows.next().ok_or_else(Error::aborted)?;
         let public = PublicKey::from_parts(context.rlwe(), seeds.id, seeds.public.clone(), b)?;
         let sums = wide.iter().map(|part| rows.by_ref().take(part.rows().len()).collect()).collect();
         shares.iter_mut().for_each(|rows| rows.truncate(PUBLIC_ROWS));
@@ -257,7 +258,7 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
                     return error;
                 }
                 let deed = format!("sent a share of the keys that it did not prove: {error}");
-                self.session.abort(Blame::Party(party), &deed)
+                self.session.abort(Blame::Party(party), &deed).into()
             };
             shares.push(checked.map_err(refused)?);
             self.recorder.tell(&self.session, party + 1, self.plan.parties());
@@ -289,7 +290,7 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
 
 /// The sum of all parties' rows.
 fn sum(context: &Context, shares: &[Rows]) -> Result<Rows> {
-    let (first, rest) = shares.split_first().ok_or(Error::Aborted)?;
+    let (first, rest) = shares.split_first().ok_or_else(Error::aborted)?;
     let backend = context.backend();
     let one = |(at, row): (usize, &Poly<Cpu, Ntt>)| {
         let mut sum = row.duplicate(backend)?;

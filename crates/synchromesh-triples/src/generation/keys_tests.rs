@@ -7,15 +7,17 @@ use std::time::Duration;
 use synchromesh::rlwe::Randomness;
 use synchromesh::rlwe::ring::sampler::{Purpose, SecretDistribution, Seed, SmallPoly};
 use synchromesh::rlwe::ring::{Cpu, Ntt, Poly};
+use synchromesh_parties::Blame;
+use synchromesh_parties::proofs::keys::{ShareProofs, ShareWitness};
+use synchromesh_parties::proofs::{ProofError, Transcript};
+use synchromesh_parties::tampering::{Tamper, Tampering};
+use synchromesh_parties::transport::{InProcess, Transport};
 
 use super::keys::KeyMaker;
-use super::tests::{Tamper, Tampering, request};
+use super::tests::request;
 use super::*;
-use crate::error::{Blame, Error};
-use crate::proofs::keys::{ShareProofs, ShareWitness};
-use crate::proofs::{ProofError, Transcript};
+use crate::error::Error;
 use crate::share::check_opened;
-use crate::transport::{InProcess, Transport};
 use crate::{MacKeyShare, MatrixTriple, Result};
 
 /// What a party does other than it should.
@@ -30,7 +32,8 @@ pub(crate) enum Conduct {
     NoResidue,
     /// Its share of the second round is made from another secret, with a proof of that.
     OtherSecret,
-    /// Every coefficient of its secret (0) or of its error of the public key (1) is this, and it does its best to prove that.
+    /// Every coefficient of its secret (0) or of its error of the public key (1) is this, and it does its best to prove
+    /// that.
     Long(usize, i64),
 }
 
@@ -159,7 +162,9 @@ fn found_out(conducts: &[Conduct]) {
     let plan = plan(2, "1x1x1");
     for &conduct in conducts {
         let error = run(&plan, None, conduct).remove(0).err().unwrap();
-        let Error::Abort { blame: Blame::Party(1), deed, phase } = &error else { panic!("{conduct:?}: {error}") };
+        let Error::Parties(synchromesh_parties::Error::Abort { blame: Blame::Party(1), deed, phase }) = &error else {
+            panic!("{conduct:?}: {error}")
+        };
         assert!(deed.contains("did not prove"), "{deed}");
         let second = conduct == Conduct::OtherSecret || format!("{conduct:?}").contains(SECOND);
         assert_eq!(phase, if second { "relinearisation_key" } else { "key_shares" });
@@ -202,7 +207,10 @@ fn equivocation_and_silence_end_the_making_of_keys() {
         let silence: Tamper = Box::new(move |n, _, frame| (n < number).then_some(frame));
         let results = run(&plan, Some(if silent { silence } else { equivocate }), Conduct::Honest);
         for result in &results[..2] {
-            assert!(matches!(result, Err(Error::Abort { .. })), "frame {number}: no abort");
+            assert!(
+                matches!(result, Err(Error::Parties(synchromesh_parties::Error::Abort { .. }))),
+                "frame {number}: no abort"
+            );
         }
     }
 }

@@ -5,20 +5,24 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use synchromesh_parties::Blame;
+use synchromesh_parties::session::Kind;
+use synchromesh_parties::tampering::{Tamper, Tampering};
+use synchromesh_parties::tls::Identity;
+use synchromesh_parties::transport::{InProcess, Transport};
+
 use super::check::Candidate;
-use super::tests::{Conduct, Tamper, Tampering, dealt, journal_of, run_with_journals, unused};
+use super::tests::{Conduct, dealt, journal_of, run_with_journals, unused};
 use super::*;
-use crate::error::{Blame, Error};
+use crate::error::Error;
 use crate::field::{Element, Field};
 use crate::journal::TripleStore;
 use crate::matrix::Matrix;
 use crate::mp_spdz::Preprocessing;
 use crate::online::Online;
 use crate::opening::Unchecked;
-use crate::session::{Kind, Session};
+use crate::session::Session;
 use crate::share::{MatrixTriple, Shape, Shared};
-use crate::tls::Identity;
-use crate::transport::{InProcess, Transport};
 use crate::{MacKeyShare, Result};
 
 mod processes;
@@ -43,7 +47,8 @@ fn off(m: &Matrix, by: Element) -> Matrix {
 }
 
 /// What a cheater does in place of the check of opened values: as an honest party, up to the opening of its sigma, which it
-/// keeps to itself. The first entry of `opened[lie]` is off by 1. Its own shares, coins and what others send are all it uses.
+/// keeps to itself. The first entry of `opened[lie]` is off by 1. Its own shares, coins and what others send are all it
+/// uses.
 fn learn<T: Transport>(
     session: &mut Session<T>,
     key: &MacKeyShare,
@@ -89,7 +94,7 @@ pub(super) fn learn_from_batch<T: Transport>(
     let zero = unchecked.open(session, &[&lie])?.remove(0);
     let alpha = learn(session, key, &[(e, blinded.mac().clone()), (zero, difference.mac().clone())], 1)?;
     *LEARNT.lock().unwrap() = Some(alpha);
-    Err(session.abort(Blame::Somebody, "has what it wanted"))
+    Err(session.abort(Blame::Somebody, "has what it wanted").into())
 }
 
 /// Each party's files: keys in `<root>/<party>`, triples in `out` beside them.
@@ -108,7 +113,8 @@ enum Run {
     Process,
 }
 
-/// How a session of generation ended for an honest party: the kind of its error, if there was one, and the files that are void.
+/// How a session of generation ended for an honest party: the kind of its error, if there was one, and the files that
+/// are void.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct End {
     kind: Option<String>,
@@ -223,8 +229,8 @@ impl Parties {
         Ok((key, triples))
     }
 
-    /// The online phase among parties that have their material: A times B of the second triple by the first, where the cheater adds
-    /// `by` to the result, with the MAC that belongs to it by what it knows. What honest parties accept.
+    /// The online phase among parties that have their material: A times B of the second triple by the first, where the
+    /// cheater adds `by` to the result, with the MAC that belongs to it by what it knows. What honest parties accept.
     fn online(&self, material: Vec<(MacKeyShare, Vec<MatrixTriple>)>, lie: OnlineLie) -> Vec<Result<Matrix>> {
         let material: Vec<_> = material.into_iter().map(|x| Mutex::new(Some(x))).collect();
         parties(|transport| {
@@ -271,7 +277,7 @@ fn cheat_online<T: Transport>(
     let pairs: Vec<(Matrix, Matrix)> = opened.iter().cloned().zip([d.mac().clone(), e.mac().clone()]).collect();
     if lie == OnlineLie::Learn {
         *LEARNT.lock().unwrap() = Some(learn(&mut session, key, &pairs, 0)?);
-        return Err(Error::Aborted);
+        return Err(Error::aborted());
     }
     unchecked.check(&mut session, key)?;
     let public = Shared::public(&field, &opened[0].mul(&field, &opened[1])?, session.party(), key)?;
@@ -282,10 +288,10 @@ fn cheat_online<T: Transport>(
     let result = unchecked.open(&mut session, &[&lying])?.remove(0);
     if lie == OnlineLie::LearnFromResult {
         *LEARNT.lock().unwrap() = Some(learn(&mut session, key, &[(result, z.mac().clone())], 0)?);
-        return Err(Error::Aborted);
+        return Err(Error::aborted());
     }
     unchecked.check(&mut session, key)?;
-    Err(Error::Aborted)
+    Err(Error::aborted())
 }
 
 /// Runs a thread for each party.
@@ -305,8 +311,8 @@ fn alpha() -> Element {
 /// Tests of one key at a time: what the cheater learns has one place.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// A whole attack: a session whose triples are kept, one in which the cheater learns alpha, and everything it may come back for.
-/// Returns how many honest parties accepted a value that is wrong.
+/// A whole attack: a session whose triples are kept, one in which the cheater learns alpha, and everything it may come
+/// back for. Returns how many honest parties accepted a value that is wrong.
 fn attack(run: Run, kept: Kept, way: Option<OnlineLie>) -> usize {
     let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let all = Parties::new(run);
@@ -461,8 +467,8 @@ fn check_one_of(transport: InProcess, keys: &[MacKeyShare], shares: &[Shared]) -
     check_one(transport, &keys[party], &shares[party], || ())
 }
 
-/// A mark of a check in another process: while its lock is held it is waited for; once it is not, the key is burnt; and a check that
-/// passes leaves it where it is.
+/// A mark of a check in another process: while its lock is held it is waited for; once it is not, the key is burnt; and
+/// a check that passes leaves it where it is.
 #[test]
 fn marks_of_other_processes_count_and_stay() {
     let all = Parties::new(Run::Thread);
@@ -539,8 +545,8 @@ fn a_record_that_cannot_be_marked_stops_the_check_before_a_share_leaves() {
 }
 
 impl Parties {
-    /// A session in which parties compare what they ended before, and which ends with triples at the first `ended` of them; the
-    /// files that are void from now on, and those that were written, of each.
+    /// A session in which parties compare what they ended before, and which ends with triples at the first `ended` of
+    /// them; the files that are void from now on, and those that were written, of each.
     fn step(&self, number: usize, ended: usize) -> Vec<Result<(Vec<PathBuf>, PathBuf)>> {
         let (setup, _) = dealt();
         let dealer = crate::dealer::TrustedDealer::new(&field(), PARTIES).unwrap();
@@ -572,8 +578,8 @@ impl Parties {
     }
 }
 
-/// The last frame of a session does not reach the last party: the others have triples without counterparts, which the next session
-/// finds. A party whose record is older than that is found too.
+/// The last frame of a session does not reach the last party: the others have triples without counterparts, which the
+/// next session finds. A party whose record is older than that is found too.
 #[test]
 fn triples_without_counterparts_are_void_from_the_next_session_on() {
     let all = Parties::new(Run::Thread);

@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use synchromesh_parties::transport::Transport;
+
 use crate::session::Session;
-use crate::transport::Transport;
 
 /// What one phase took.
 #[derive(Clone, Debug, PartialEq)]

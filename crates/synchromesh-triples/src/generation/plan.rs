@@ -15,6 +15,8 @@ use synchromesh::rlwe::file::{self, Access, Existing};
 use synchromesh::rlwe::noise::log2_add;
 use synchromesh::rlwe::ring::{Backend, Dry};
 use synchromesh::rlwe::{Randomness, Security};
+use synchromesh_parties::proofs::keys::ShareBound;
+use synchromesh_parties::session::{MOST_PARTIES, numbered};
 
 use self::agreed::Agreed;
 use super::circuit::{Factors, Products, believed, multiply, product_level};
@@ -23,8 +25,7 @@ use super::floor::Floor;
 use super::forecast::{MOST_BYTES, Work};
 use crate::error::{Error, Result};
 use crate::field::Field;
-use crate::proofs::keys::ShareBound;
-use crate::share::{MOST_PARTIES, Shape};
+use crate::share::Shape;
 
 /// Bits of the primes that are tried first.
 const WIDTH: u32 = 50;
@@ -50,8 +51,8 @@ pub enum Keys {
 }
 
 impl Keys {
-    /// The [`Request::window`] that serves them: a dealer makes the keys of 8 in no time; where parties make keys, every one is in
-    /// their proofs.
+    /// The [`Request::window`] that serves them: a dealer makes the keys of 8 in no time; where parties make keys,
+    /// every one is in their proofs.
     #[must_use]
     pub const fn window(self) -> usize {
         match self {
@@ -150,7 +151,8 @@ impl GenerationPlan {
     /// The smallest parameters for a request.
     ///
     /// # Errors
-    /// [`Error::Parties`], [`Error::WeakMac`], [`Error::TooLarge`] beyond [`MOST_BYTES`] of a party, or [`Error::NoParameters`].
+    /// [`synchromesh_parties::Error::Parties`], [`Error::WeakMac`], [`Error::TooLarge`] beyond [`MOST_BYTES`] of a
+    /// party, or [`Error::NoParameters`].
     pub fn find(request: &Request) -> Result<Self> {
         check_request(request)?;
         let refused =
@@ -198,7 +200,7 @@ impl GenerationPlan {
     /// Writes `plan.json`.
     ///
     /// # Errors
-    /// [`Error::File`] if it is there already or cannot be written.
+    /// [`synchromesh_parties::Error::File`] if it is there already or cannot be written.
     pub fn write(&self, directory: &Path) -> Result<()> {
         Ok(file::write(&directory.join(NAME), self.to_json().as_bytes(), Access::Public, Existing::Keep)?)
     }
@@ -206,18 +208,18 @@ impl GenerationPlan {
     /// Reads what [`Self::write`] wrote; who wrote it may be anybody, and [`Floor`] is what is accepted.
     ///
     /// # Errors
-    /// [`Error::File`], and as [`Self::from_json`].
+    /// [`synchromesh_parties::Error::File`], and as [`Self::from_json`].
     pub fn read(directory: &Path, floor: &Floor) -> Result<Self> {
         let path = directory.join(NAME);
         let text = String::from_utf8(file::read(&path, LARGEST)?);
-        Self::from_json(&text.map_err(|_| Error::Format { path, reason: "it is not text".into() })?, floor)
+        Self::from_json(&text.map_err(|_| Error::format(&path, "it is not text"))?, floor)
     }
 
     /// The plan in a JSON file, checked as if it had been found here: security, and every certificate.
     ///
     /// # Errors
-    /// [`Error::NoParameters`] for what is no plan or does not work, [`Error::BelowFloor`] for one that gives less than `floor`,
-    /// [`Error::TooLarge`] beyond [`MOST_BYTES`], and as [`Field::new`].
+    /// [`Error::NoParameters`] for what is no plan or does not work, [`Error::BelowFloor`] for one that gives less than
+    /// `floor`, [`Error::TooLarge`] beyond [`MOST_BYTES`], and as [`Field::new`].
     pub fn from_json(text: &str, floor: &Floor) -> Result<Self> {
         let refused =
             |shape: &str, parties: usize, reason: String| Error::NoParameters { shape: shape.into(), parties, reason };
@@ -347,9 +349,7 @@ impl GenerationPlan {
 
 fn check_request(request: &Request) -> Result<()> {
     let Request { field, parties, statistical_security, .. } = request;
-    if !(2..=MOST_PARTIES).contains(parties) {
-        return Err(Error::Parties { party: 0, parties: *parties, most: MOST_PARTIES });
-    }
+    numbered(0, *parties)?;
     if field.bits() <= u64::from(*statistical_security) {
         return Err(Error::WeakMac { bits: field.bits(), wanted: u64::from(*statistical_security) + 1 });
     }
@@ -465,8 +465,8 @@ fn most_bits(log_n: u32) -> u32 {
     54 << log_n.saturating_sub(11)
 }
 
-/// One block row and one block column of the circuit on a device that computes nothing: what is true of their certificates is
-/// true of all. None if a certificate fails or the masks do not fit.
+/// One block row and one block column of the circuit on a device that computes nothing: what is true of their
+/// certificates is true of all. None if a certificate fails or the masks do not fit.
 fn rehearse(request: &Request, matrices: &MatrixPlan, params: &Params) -> Result<Option<Placement>> {
     let device = Dry::new(Arc::clone(params.rlwe().ring()));
     let context = Context::with_backend(params.clone(), device)?;

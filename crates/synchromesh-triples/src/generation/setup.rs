@@ -71,11 +71,11 @@ impl std::fmt::Debug for PartyKey {
     }
 }
 
-/// Deals keys into a directory: the files of [`Setup::write`] and of [`PartyKey::write`] for each party, all or none. Returns
-/// their paths.
+/// Deals keys into a directory: the files of [`Setup::write`] and of [`PartyKey::write`] for each party, all or none.
+/// Returns their paths.
 ///
 /// # Errors
-/// As [`deal`]; [`Error::File`] if one is there already or cannot be written.
+/// As [`deal`]; [`synchromesh_parties::Error::File`] if one is there already or cannot be written.
 pub fn deal_into(plan: GenerationPlan, directory: &Path) -> Result<Vec<PathBuf>> {
     let keys: Vec<PathBuf> = (0..plan.parties()).map(|party| PartyKey::path(directory, party)).collect();
     let public = ["plan.json", "public.key", "eval.keys", "mac.ct"].map(|name| directory.join(name));
@@ -94,7 +94,7 @@ pub fn deal_into(plan: GenerationPlan, directory: &Path) -> Result<Vec<PathBuf>>
 /// Draws all keys, as a dealer: the public ones and each party's.
 ///
 /// # Errors
-/// [`Error::Entropy`] without randomness, or [`Error::Library`].
+/// [`synchromesh_parties::Error::Entropy`] without randomness, or [`Error::Library`].
 pub fn deal(plan: GenerationPlan) -> Result<(Setup, Vec<PartyKey>)> {
     let context = Context::new(plan.params().clone())?;
     let mut randomness = Randomness::from_os();
@@ -244,7 +244,7 @@ impl Setup {
     /// Writes `plan.json`, `public.key`, `eval.keys`, and `mac.ct` if a dealer made the keys.
     ///
     /// # Errors
-    /// [`Error::File`] if one is there already or cannot be written.
+    /// [`synchromesh_parties::Error::File`] if one is there already or cannot be written.
     pub fn write(&self, directory: &Path) -> Result<()> {
         self.write_keys(directory)?;
         self.plan.write(directory)
@@ -273,7 +273,8 @@ impl Setup {
     /// Reads what [`Self::write`] wrote, and checks the plan's certificates again, and that it gives what `floor` wants.
     ///
     /// # Errors
-    /// [`Error::File`], [`Error::BelowFloor`], [`Error::NoParameters`] for a plan that does not hold, [`Error::Library`] for damaged keys.
+    /// [`synchromesh_parties::Error::File`], [`Error::BelowFloor`], [`Error::NoParameters`] for a plan that does not
+    /// hold, [`Error::Library`] for damaged keys.
     pub fn read(directory: &Path, floor: &Floor) -> Result<Self> {
         Self::read_keys(GenerationPlan::read(directory, floor)?, directory)
     }
@@ -356,12 +357,13 @@ impl PartyKey {
         Self { party: self.party, key: self.key, share, flood: self.flood.clone(), mac, file: OnceLock::new() }
     }
 
-    /// Writes the key to `party-<i>.key`, mode 0600: a container of the digest of the setup, the party's number, the name of the
-    /// MAC key, the flooding key, the share of the MAC key, and the share of s in words. Beside it go `party-<i>.journal`, the
-    /// [journal](DecryptionJournal) of decryptions, and `party-<i>.mac`, the record of the MAC key, without which the key is not read.
+    /// Writes the key to `party-<i>.key`, mode 0600: a container of the digest of the setup, the party's number, the
+    /// name of the MAC key, the flooding key, the share of the MAC key, and the share of s in words. Beside it go
+    /// `party-<i>.journal`, the [journal](DecryptionJournal) of decryptions, and `party-<i>.mac`, the record of the MAC
+    /// key, without which the key is not read.
     ///
     /// # Errors
-    /// [`Error::File`] if it is there already or cannot be written.
+    /// [`synchromesh_parties::Error::File`] if it is there already or cannot be written.
     pub fn write(&self, directory: &Path, setup: &Setup) -> Result<PathBuf> {
         let path = Self::path(directory, self.party);
         self.write_to(&path, setup)?;
@@ -403,10 +405,11 @@ impl PartyKey {
     /// Reads a party's key.
     ///
     /// # Errors
-    /// [`Error::File`], [`Error::Format`] for a file of another setup or party, or a damaged one; [`Error::Unbound`] for one
-    /// without its record, and [`Error::MacKeyBurnt`] for one whose MAC key others may know.
+    /// [`synchromesh_parties::Error::File`], [`synchromesh_parties::Error::Format`] for a file of another setup or
+    /// party, or a damaged one; [`Error::Unbound`] for one without its record, and [`Error::MacKeyBurnt`] for one whose
+    /// MAC key others may know.
     pub fn read(path: &Path, setup: &Setup, party: usize) -> Result<Self> {
-        let fail = |reason: String| Error::Format { path: path.to_owned(), reason };
+        let fail = |reason: String| Error::format(path, reason);
         let primes = decryption_primes(&setup.plan)?;
         let (n, field) = (setup.plan.params().n(), setup.plan.field());
         let payload = (32 + 8 + 16 + 32 + field.element_bytes() + 8 * n * primes.len()) as u64;

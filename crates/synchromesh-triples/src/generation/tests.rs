@@ -9,16 +9,18 @@ use std::time::Duration;
 use synchromesh::plain_modulus::U256;
 use synchromesh::rlwe::Security;
 use synchromesh::rlwe::ring::Cpu;
+use synchromesh_parties::Blame;
+use synchromesh_parties::tampering::{Tamper, Tampering};
+use synchromesh_parties::transport::{InProcess, Transport};
 
 use super::check::Candidate;
 use super::circuit::Products;
 use super::encryption::Content;
 use super::*;
-use crate::error::{Blame, Error};
+use crate::error::Error;
 use crate::field::{DEFAULT_PRIME, Field};
 use crate::matrix::Matrix;
 use crate::share::{MatrixTriple, Shape, check_opened};
-use crate::transport::{Fault, InProcess, Transport};
 use crate::{MacKeyShare, Result};
 
 /// What a party does other than it should, in a way that no single frame shows.
@@ -31,8 +33,8 @@ pub(crate) enum Conduct {
     OtherAlpha,
     /// Its share of this decryption, counted from C, is off by one in one coefficient.
     WrongShare(usize),
-    /// A bit of its encryptions, or of what it proves of them, is flipped before it commits to them: of the MAC key if the first is
-    /// true, else of A and B; at so many thousandths of the message.
+    /// A bit of its encryptions, or of what it proves of them, is flipped before it commits to them: of the MAC key if
+    /// the first is true, else of A and B; at so many thousandths of the message.
     WrongEncryption(bool, usize),
     /// Its share of the MAC of one entry of C is off by one.
     WrongMac,
@@ -146,49 +148,6 @@ pub(super) fn dealt() -> &'static (Setup, Vec<PartyKey>) {
 
 pub(super) fn setup() -> &'static Setup {
     &dealt().0
-}
-
-/// What a cheater does to its frames, by (number of the frame, receiver, frame); `None` is silence.
-pub(super) type Tamper = Box<dyn FnMut(usize, usize, Vec<u8>) -> Option<Vec<u8>> + Send>;
-
-pub(super) struct Tampering {
-    inner: InProcess,
-    count: usize,
-    mute: bool,
-    tamper: Option<Tamper>,
-}
-
-impl Tampering {
-    pub(super) fn new(inner: InProcess, tamper: Option<Tamper>) -> Self {
-        Self { inner, count: 0, mute: false, tamper }
-    }
-}
-
-impl Transport for Tampering {
-    fn party(&self) -> usize {
-        self.inner.party()
-    }
-
-    fn parties(&self) -> usize {
-        self.inner.parties()
-    }
-
-    fn exchange(&mut self, peer: usize, frame: Vec<u8>, limit: usize) -> std::result::Result<Vec<u8>, Fault> {
-        let number = self.count;
-        self.count += 1;
-        let frame = match &mut self.tamper {
-            Some(tamper) => tamper(number, peer, frame),
-            None => Some(frame),
-        };
-        self.mute |= frame.is_none();
-        frame.map_or(Err(Fault::Disconnected), |frame| self.inner.exchange(peer, frame, limit))
-    }
-
-    fn farewell(&mut self, frame: &[u8]) {
-        if !self.mute {
-            self.inner.farewell(frame);
-        }
-    }
 }
 
 /// A run in which the last party tampers and behaves so; each party's result.

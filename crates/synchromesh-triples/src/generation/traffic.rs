@@ -3,13 +3,13 @@
 use synchromesh::bgv::Context;
 use synchromesh::circuits::Side;
 use synchromesh::rlwe::Randomness;
+use synchromesh_parties::session::{HEADER, NONCE};
 
 use super::encryption::{Content, Encryptions};
 use super::plan::{GenerationPlan, Keys};
 use super::residues::poly_bytes;
 use super::setup::decryption_primes;
 use crate::error::Result;
-use crate::session::{HEADER, NONCE};
 
 /// What one phase of a session sends: what [`Phase`](super::Phase) will say of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ impl Payloads {
 }
 
 impl GenerationPlan {
-    /// What a party of a session that makes `count` triples at a time sends, phase by phase, and in how many rounds. Frames of
-    /// TLS are not in it, and what making keys sends is not.
+    /// What a party of a session that makes `count` triples at a time sends, phase by phase, and in how many rounds.
+    /// Frames of TLS are not in it, and what making keys sends is not.
     ///
     /// # Errors
     /// [`Error::Library`](crate::Error::Library), of which none is known.

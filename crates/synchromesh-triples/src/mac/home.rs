@@ -83,7 +83,7 @@ impl Home {
     /// The record at this path.
     ///
     /// # Errors
-    /// [`Error::Unbound`] if there is none; [`Error::File`] if it is another key's, or damaged.
+    /// [`Error::Unbound`] if there is none; [`synchromesh_parties::Error::File`] if it is another key's, or damaged.
     pub(crate) fn open(path: &Path, name: Name, of: &Path) -> Result<Self> {
         let missing = || Error::Unbound { file: of.to_owned(), record: path.to_owned() };
         match Journal::read(path, &title(name)) {
@@ -174,7 +174,7 @@ impl Home {
     fn marks(&self) -> Result<Vec<(PathBuf, bool)>> {
         let prefix = self.prefix();
         let directory = self.path.parent().unwrap_or(Path::new("/"));
-        let fail = |path: &Path, e: &io::Error| Error::Format { path: path.to_owned(), reason: e.to_string() };
+        let fail = |path: &Path, e: &io::Error| Error::format(path, e.to_string());
         let mut marks = Vec::new();
         for entry in fs::read_dir(directory).map_err(|e| fail(directory, &e))? {
             let name = entry.map_err(|e| fail(directory, &e))?.file_name();
@@ -255,17 +255,13 @@ fn title(name: Name) -> String {
 }
 
 fn said(word: &str, path: &Path) -> Result<String> {
-    let text = path.to_str().ok_or_else(|| Error::Format {
-        path: path.to_owned(),
-        reason: "its path is not UTF-8, and cannot be written down".into(),
-    })?;
+    let text = path.to_str().ok_or_else(|| Error::format(path, "its path is not UTF-8, and cannot be written down"))?;
     Ok(format!("{word} {}", serde_json::Value::from(text)))
 }
 
 /// The path without links and dots, of a file that need not be there yet.
 pub(crate) fn canonical(path: &Path) -> Result<PathBuf> {
     let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-    let parent =
-        fs::canonicalize(parent).map_err(|e| Error::Format { path: parent.to_owned(), reason: e.to_string() })?;
+    let parent = fs::canonicalize(parent).map_err(|e| Error::format(parent, e.to_string()))?;
     Ok(parent.join(path.file_name().unwrap_or_default()))
 }

@@ -61,16 +61,15 @@ impl Seal {
     /// The seal of a file, with the records of the MAC key.
     ///
     /// # Errors
-    /// [`Error::Unbound`] if there is no seal or no record can be reached, [`Error::MacKeyBurnt`] and [`Error::Unmatched`] for
-    /// shares that are void, [`Error::Format`] for a damaged seal.
+    /// [`Error::Unbound`] if there is no seal or no record can be reached, [`Error::MacKeyBurnt`] and
+    /// [`Error::Unmatched`] for shares that are void, [`synchromesh_parties::Error::Format`] for a damaged seal.
     pub(crate) fn open(file: &Path) -> Result<(Self, Vec<Home>)> {
         let path = Self::path(file);
         let bytes = match file::read(&path, LARGEST) {
             Err(FileError::NotFound { .. }) => return Err(Error::Unbound { file: file.to_owned(), record: path }),
             other => other?,
         };
-        let seal = Self::from_bytes(&bytes)
-            .map_err(|error| Error::Format { path: path.clone(), reason: error.to_string() })?;
+        let seal = Self::from_bytes(&bytes).map_err(|error| Error::format(&path, error.to_string()))?;
         let homes = seal.homes(file)?;
         home::usable(&homes)?;
         if let Some(session) = &seal.session {
@@ -136,10 +135,9 @@ impl Seal {
 }
 
 fn text(path: &Path) -> Result<String> {
-    path.to_str().map(str::to_owned).ok_or_else(|| Error::Format {
-        path: path.to_owned(),
-        reason: "its path is not UTF-8, and cannot be written down".into(),
-    })
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| Error::format(path, "its path is not UTF-8, and cannot be written down"))
 }
 
 /// `to` seen from the directory of `file`, both without links and dots.

@@ -8,8 +8,8 @@ use synchromesh_triples::dealer::TrustedDealer;
 use synchromesh_triples::field::{DEFAULT_PRIME, Field};
 use synchromesh_triples::journal::TripleStore;
 use synchromesh_triples::mp_spdz::Preprocessing;
+use synchromesh_triples::parties::tls::Identity;
 use synchromesh_triples::share::check_opened;
-use synchromesh_triples::tls::Identity;
 use synchromesh_triples::{Element, Error, MacKeyShare, Matrix, MatrixTriple, Shape, Shared};
 
 fn field() -> Field {

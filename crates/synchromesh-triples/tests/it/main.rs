@@ -2,9 +2,4 @@
 
 mod common;
 mod files;
-mod frames;
-mod network;
 mod online;
-mod proofs;
-mod proofs_keys;
-mod tls;

@@ -1,11 +1,14 @@
 //! The online phase among honest parties and among some of whom one cheats, at every message.
 
-use crate::common::{Tamper, field, honest, run};
+use crate::common::{field, run};
 use synchromesh_triples::dealer::TrustedDealer;
 use synchromesh_triples::online::Online;
-use synchromesh_triples::session::{Kind, Session};
-use synchromesh_triples::transport::Transport;
-use synchromesh_triples::{Blame, Error, MacKeyShare, Matrix, MatrixTriple, Result, Shape, Shared};
+use synchromesh_triples::parties::session::Kind;
+use synchromesh_triples::parties::tampering::Tamper;
+use synchromesh_triples::parties::transport::Transport;
+use synchromesh_triples::parties::{self, Blame};
+use synchromesh_triples::session::Session;
+use synchromesh_triples::{MacKeyShare, Matrix, MatrixTriple, Result, Shape, Shared};
 
 /// What each party brings.
 struct Inputs {
@@ -44,7 +47,7 @@ fn compute<T: Transport>(transport: T, inputs: &Inputs, triples: Vec<MatrixTripl
     Ok(online.reveal(&[&xyz])?.remove(0))
 }
 
-fn outcomes(parties: usize, tamper: Tamper) -> (Vec<Result<Matrix>>, Matrix) {
+fn outcomes(parties: usize, tamper: Option<Tamper>) -> (Vec<Result<Matrix>>, Matrix) {
     let (inputs, triples) = deal(parties);
     let triples: Vec<_> = triples.into_iter().map(|list| std::sync::Mutex::new(Some(list))).collect();
     let results = run(parties, tamper, |transport| {
@@ -57,7 +60,7 @@ fn outcomes(parties: usize, tamper: Tamper) -> (Vec<Result<Matrix>>, Matrix) {
 #[test]
 fn honest_parties_get_the_product() {
     for parties in [2, 3, 5] {
-        let (results, product) = outcomes(parties, honest());
+        let (results, product) = outcomes(parties, None);
         for result in results {
             assert_eq!(result.unwrap(), product);
         }
@@ -81,7 +84,7 @@ fn a_cheater_is_caught_at_every_message() {
                 }
                 Some(frame)
             });
-            let (results, product) = outcomes(3, tamper);
+            let (results, product) = outcomes(3, Some(tamper));
             sent |= flag.load(std::sync::atomic::Ordering::SeqCst);
             for result in &results[..2] {
                 match result {
@@ -116,7 +119,7 @@ fn silence_truncation_and_excess_are_blamed() {
     ];
     for (what, deed) in cases {
         let tamper: Tamper = Box::new(move |n, _, frame| if n == 2 { what(frame) } else { Some(frame) });
-        let (results, _) = outcomes(2, tamper);
+        let (results, _) = outcomes(2, Some(tamper));
         let text = results[0].as_ref().unwrap_err().to_string();
         assert!(text.contains("party 1") && (text.contains(deed) || text.contains("in time")), "{text}");
     }
@@ -132,7 +135,7 @@ fn equivocation_is_caught() {
         }
         Some(frame)
     });
-    let (results, _) = outcomes(3, tamper);
+    let (results, _) = outcomes(3, Some(tamper));
     for result in &results[..2] {
         let text = result.as_ref().unwrap_err().to_string();
         assert!(text.contains("different things") || text.contains("party 1 has aborted"), "{text}");
@@ -150,7 +153,7 @@ fn a_flipped_share_fails_the_mac_check() {
     let value = Matrix::new(2, 3, entries).unwrap();
     inputs.x[2] = Shared::new(value, inputs.x[2].mac().clone()).unwrap();
     let triples: Vec<_> = triples.into_iter().map(|list| std::sync::Mutex::new(Some(list))).collect();
-    let results = run(3, honest(), |transport| {
+    let results = run(3, None, |transport| {
         let own = triples[transport.party()].lock().unwrap().take().unwrap();
         compute(transport, &inputs, own)
     });
@@ -162,22 +165,21 @@ fn a_flipped_share_fails_the_mac_check() {
 #[test]
 fn a_session_stays_aborted_and_sessions_do_not_mix() {
     let field = field();
-    let results = run(2, honest(), |transport| {
+    let results = run(2, None, |transport| {
         let say = if transport.party() == 0 { "one thing" } else { "another" };
         Session::new(transport, &field, 80, say).map(|_| ())
     });
     for result in results {
         assert!(result.unwrap_err().to_string().contains("another session"));
     }
-    let results = run(2, honest(), |transport| {
+    let results = run(2, None, |transport| {
         let mut session = Session::new(transport, &field, 80, "same").unwrap();
         let length = if session.party() == 0 { 3 } else { 4 };
         let first = session.broadcast(Kind::Opening, &[0; 4][..length], 4).is_ok();
         (first, session.broadcast(Kind::Opening, &[0; 4], 4).map(|_| ()))
     });
     assert!(results[0].0 && !results[1].0);
-    assert_eq!(results[1].1, Err(Error::Aborted));
-    let weak =
-        run(2, honest(), |transport| Session::new(transport, &field, 128, "weak").map(|_| ()).unwrap_err().kind());
+    assert_eq!(results[1].1, Err(parties::Error::Aborted));
+    let weak = run(2, None, |transport| Session::new(transport, &field, 128, "weak").map(|_| ()).unwrap_err().kind());
     assert_eq!(weak, ["weak_mac"; 2]);
 }

@@ -4,13 +4,14 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use synchromesh_parties::hosts;
+use synchromesh_parties::tls::{Peer, Tls};
+
 use super::*;
-use crate::hosts;
-use crate::tls::{Peer, Tls};
 
 impl Parties {
-    /// A session of the command line whose `count` triples go to `out`, and how it ended for the honest parties. The last party is a
-    /// process like the others while it behaves.
+    /// A session of the command line whose `count` triples go to `out`, and how it ended for the honest parties. The
+    /// last party is a process like the others while it behaves.
     pub(super) fn processes(&self, out: &str, count: usize, kept: Kept, conduct: Conduct) -> Vec<End> {
         // Built beside this test: target/<profile>/deps/<test> and target/<profile>/synchromesh.
         let test = std::env::current_exe().unwrap();

@@ -10,8 +10,8 @@ use synchromesh::rlwe::ring::{Cpu, IndexSet, Ntt, Poly};
 use synchromesh::rlwe::{
     EvaluationKeys, KeyId, KeyPart, PublicKey, Randomness, SecretKey, Security, Source, SwitchKey, UniformHalves,
 };
-use synchromesh_triples::proofs::keys::{Part, ShareBound, ShareProofs};
-use synchromesh_triples::proofs::{Challenges, Masking, Parameters, ProofError, Transcript};
+use synchromesh_parties::proofs::keys::{Part, ShareBound, ShareProofs};
+use synchromesh_parties::proofs::{Challenges, Masking, Parameters, ProofError, Transcript};
 
 const PARTIES: usize = 3;
 const LOG_N: u32 = 10;

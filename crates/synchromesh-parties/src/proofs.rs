@@ -5,6 +5,8 @@
 //! [`keys`] those for the shares of a distributed key generation. What is proven, with which bounds and under which
 //! assumptions, is in `docs/triples-proofs.md`.
 
+#[cfg(any(test, feature = "adversary"))]
+mod careless;
 pub mod encryption;
 pub mod error;
 mod integers;

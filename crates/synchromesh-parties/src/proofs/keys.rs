@@ -49,21 +49,11 @@ pub enum Part<'a, B: Backend> {
 }
 
 /// A party's secret and the errors of its share. Wiped when dropped, and never printed.
-pub struct ShareWitness(Vec<Integers>);
+pub struct ShareWitness(pub(super) Vec<Integers>);
 
 impl std::fmt::Debug for ShareWitness {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ShareWitness(secret)")
-    }
-}
-
-#[cfg(test)]
-impl ShareWitness {
-    /// The same with every coefficient of one polynomial at `value`.
-    pub(crate) fn with(mut self, polynomial: usize, value: i64) -> Self {
-        let coefficients = vec![value; self.0[polynomial].len()];
-        self.0[polynomial] = Integers::from_signed(coefficients.iter(), 1);
-        self
     }
 }
 
@@ -146,12 +136,12 @@ impl<'a, B: Backend> ShareProofs<'a, B> {
     }
 
     /// N, of the ring that shares are in.
-    #[cfg(test)]
-    pub(crate) fn degree(&self) -> usize {
+    #[must_use]
+    pub fn degree(&self) -> usize {
         self.context.params().n()
     }
 
-    fn linear(&self) -> Result<Linear<'_, B>> {
+    pub(super) fn linear(&self) -> Result<Linear<'_, B>> {
         Linear::new(self.context, &self.relation, self.parameters)
     }
 
@@ -232,18 +222,6 @@ impl<'a, B: Backend> ShareProofs<'a, B> {
     ) -> Result<Vec<u8>> {
         let target: Vec<&Poly<B, Ntt>> = share.iter().collect();
         self.linear()?.prove(&[&target], &[&witness.0], transcript, &randomness.next_seed()?)
-    }
-
-    /// A proof by somebody who does not look whether its secrets are short, nor whether its responses are.
-    #[cfg(test)]
-    pub(crate) fn prove_anything(
-        &self,
-        share: &[Poly<B, Ntt>],
-        witness: &ShareWitness,
-        transcript: &Transcript,
-    ) -> Result<Vec<u8>> {
-        let target: Vec<&Poly<B, Ntt>> = share.iter().collect();
-        Ok(super::tests::careless(&self.linear()?, &[&target], &[&witness.0], (transcript, 1)))
     }
 
     /// Checks a proof for this share, and says what it proves.

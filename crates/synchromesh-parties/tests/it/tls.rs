@@ -5,10 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use synchromesh_triples::field::{DEFAULT_PRIME, Field};
-use synchromesh_triples::session::{Kind, Session};
-use synchromesh_triples::tls::{Identity, Peer, Tls};
-use synchromesh_triples::{Error, Result};
+use synchromesh_parties::session::{Kind, Session};
+use synchromesh_parties::tls::{Identity, Peer, Tls};
+use synchromesh_parties::{Error, Result};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -28,14 +27,13 @@ pub(crate) fn setting(parties: usize) -> (Vec<Identity>, Vec<TcpListener>) {
 
 #[test]
 fn megabytes_pass_both_ways_at_once() {
-    let field: Field = DEFAULT_PRIME.parse().unwrap();
     let (identities, listeners) = setting(3);
     let peers = peers(&identities, &listeners);
     // A stranger who says something that is not TLS is none of the parties, and disturbs none.
     TcpStream::connect(&peers[0].address[..]).unwrap().write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
     let talk = |party: usize| -> Result<Vec<u8>> {
         let transport = Tls::connect(party, &identities[party], &listeners[party], &peers, TIMEOUT)?;
-        let mut session = Session::new(transport, &field, 80, "megabytes")?;
+        let mut session = Session::new(transport, "megabytes")?;
         let received = session.broadcast(Kind::Opening, &vec![party as u8; 3 << 20], 3 << 20)?;
         session.agree()?;
         Ok(received.iter().map(|bytes| bytes[bytes.len() - 1]).collect())

@@ -61,6 +61,12 @@ pub struct Bound {
 }
 
 impl Bound {
+    /// The bounds on k c with their k.
+    #[must_use]
+    pub const fn new(multiple: u32, message: BigUint, u: BigUint, error: BigUint) -> Self {
+        Self { multiple, message, u, error }
+    }
+
     /// log2 of a bound on |e| where the phase of k c is (m mod t) + t e: the message beyond t, e u, e_0 and e_1 s, the
     /// products by Cauchy and Schwarz.
     #[must_use]

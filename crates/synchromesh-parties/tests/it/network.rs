@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{field, run};
+use crate::common::run;
 use crate::tls::{peers, setting};
-use synchromesh_triples::session::{Kind, Session};
-use synchromesh_triples::tls::{Identity, Tls};
-use synchromesh_triples::{Blame, Error, Result};
+use synchromesh_parties::session::{Kind, Session};
+use synchromesh_parties::tls::{Identity, Tls};
+use synchromesh_parties::{Blame, Error, Result};
 
 /// Patience of the parties: far more than an honest connection takes, far less than a test may.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -21,7 +21,7 @@ fn meet(identities: &[Identity], listeners: &[TcpListener]) -> Vec<Result<()>> {
     let peers = peers(identities, listeners);
     let party = |number: usize| {
         let transport = Tls::connect(number, &identities[number], &listeners[number], &peers, PATIENCE)?;
-        let mut session = Session::new(transport, &field(), 80, "a meeting")?;
+        let mut session = Session::new(transport, "a meeting")?;
         session.broadcast(Kind::Opening, &[number as u8; 100], 100)?;
         session.agree()
     };
@@ -203,7 +203,7 @@ fn a_frame_that_trickles_ends_in_time() {
     let party = |number: usize| {
         let list = if number == 0 { &list } else { &his };
         let transport = Tls::connect(number, &identities[number], &listeners[number], list, patience)?;
-        let mut session = Session::new(transport, &field(), 80, "a slow line")?;
+        let mut session = Session::new(transport, "a slow line")?;
         slow.store(true, Ordering::SeqCst);
         let start = Instant::now();
         let result = session.broadcast(Kind::Opening, &[number as u8; 1 << 12], 1 << 12).map(drop);
@@ -232,8 +232,8 @@ fn an_equivocator_does_not_turn_honest_parties_against_each_other() {
             }
             Some(frame)
         });
-        let results = run(3, tamper, |transport| {
-            let mut session = Session::new(transport, &field(), 80, "an equivocator")?;
+        let results = run(3, Some(tamper), |transport| {
+            let mut session = Session::new(transport, "an equivocator")?;
             session.broadcast(Kind::Opening, &[7; 16], 16)?;
             session.agree()?;
             session.broadcast(Kind::Opening, &[8; 16], 16)?;

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use num_bigint::{BigInt, BigUint};
 use synchromesh::bgv::{Ciphertext, Context, Evaluator, Params, ParamsLiteral, Plaintext};
 use synchromesh::rlwe::{PublicKey, Randomness, SecretKey, Security};
-use synchromesh_triples::field::DEFAULT_PRIME;
-use synchromesh_triples::proofs::encryption::{Content, EncryptionProofs, KeyBound};
-use synchromesh_triples::proofs::{Challenges, Masking, Parameters, ProofError, Transcript};
+use synchromesh_parties::proofs::encryption::{Content, EncryptionProofs, KeyBound};
+use synchromesh_parties::proofs::{Challenges, Masking, Parameters, ProofError, Transcript};
+
+/// A prime of 128 bits, the default of matrix triples.
+const PRIME: &str = "340282366920938463463374607431759953921";
 
 struct Fixture {
     context: Arc<Context>,
@@ -77,7 +79,7 @@ fn judge(f: &mut Fixture, level: usize, content: Content, parameters: Parameters
 fn what_is_proven_decrypts_at_all_plaintext_moduli_and_levels() {
     let batch = Parameters::batch().insecure(40);
     let constant = Parameters::constant().insecure(20);
-    let mut f = fixture(10, DEFAULT_PRIME, vec![50, 55, 45, 50, 60]);
+    let mut f = fixture(10, PRIME, vec![50, 55, 45, 50, 60]);
     judge(&mut f, 4, Content::Any, batch, 3);
     judge(&mut f, 4, Content::Constant, constant, 1);
     judge(&mut f, 3, Content::Any, Parameters::batch().insecure(9), 1);
@@ -182,7 +184,7 @@ fn parameters_that_prove_nothing_are_refused() {
 /// At the parameters of a 128 x 128 triple; docs/triples-proofs.md has these numbers.
 #[test]
 fn sizes_at_real_parameters_are_what_the_documentation_says() {
-    let mut f = fixture(15, DEFAULT_PRIME, vec![60; 13]);
+    let mut f = fixture(15, PRIME, vec![60; 13]);
     let bits = |content, parameters, count: usize| {
         let proofs = EncryptionProofs::new(&f.context, &f.public, 12, content, parameters).unwrap();
         let plan = proofs.plan(count).unwrap();

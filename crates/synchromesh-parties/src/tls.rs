@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use self::channel::Channel;
 use self::meeting::{Absent, Meeting};
 use crate::error::{Blame, Error, Result};
-use crate::share::MOST_PARTIES;
+use crate::session::numbered;
 use crate::transport::{Fault, Transport};
 
 /// The name in every certificate, which means nothing.
@@ -199,9 +199,7 @@ pub struct Peer {
 /// [`Error::Parties`], or [`Error::SameParty`] with the numbers of two that are one.
 pub fn check_list(peers: &[Peer]) -> Result<()> {
     let parties = peers.len();
-    if !(2..=MOST_PARTIES).contains(&parties) {
-        return Err(Error::Parties { party: 0, parties, most: MOST_PARTIES });
-    }
+    numbered(0, parties)?;
     let place =
         |peer: &Peer| peer.address.parse().map_or_else(|_| peer.address.to_lowercase(), |x: SocketAddr| x.to_string());
     for second in 1..parties {
@@ -248,9 +246,7 @@ impl Tls {
         timeout: Duration,
     ) -> Result<Self> {
         let parties = peers.len();
-        if party >= parties {
-            return Err(Error::Parties { party, parties, most: MOST_PARTIES });
-        }
+        numbered(party, parties)?;
         check_list(peers)?;
         let timeout = timeout.min(LONGEST);
         let own = identity.fingerprint();

@@ -8,9 +8,10 @@ use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::ring::{Backend, Cpu, Ntt, Poly};
 use synchromesh::rlwe::{PublicKey, Randomness, Security};
 
+use super::careless::careless;
 use super::encryption::{Content, EncryptionProofs, Witness};
 use super::integers::{Integers, width_of};
-use super::linear::{CHALLENGE_BYTES, Linear, Plan, pack};
+use super::linear::{CHALLENGE_BYTES, Plan, pack};
 use super::transcript::Challenge;
 use super::{Challenges, Masking, Parameters, ProofError, Transcript};
 
@@ -377,25 +378,6 @@ fn attained(challenges: Challenges, plan: &Plan) {
     }
 }
 
-/// A proof by somebody who uses `witnesses`, whatever they are, and sends responses beyond the bound if none are within.
-pub(super) fn careless<B: Backend>(
-    linear: &Linear<'_, B>,
-    targets: &[&[&Poly<B, Ntt>]],
-    witnesses: &[&[Integers]],
-    (transcript, attempts): (&Transcript, u8),
-) -> Vec<u8> {
-    let plan = linear.plan(targets.len()).unwrap();
-    let statement = linear.statement(&plan, targets, transcript).unwrap();
-    let attempt = |number| {
-        let mut z: Vec<Vec<Integers>> = (0..plan.rows).map(|v| linear.masks(&plan, v, &seed(number))).collect();
-        let digest = linear.announce(&statement, &z).unwrap();
-        let hidden = linear.respond(&plan, &mut z, witnesses, &linear.challenges(&plan, &digest));
-        (hidden, pack(&plan, &digest, &z))
-    };
-    let attempts: Vec<_> = (0..attempts).map(attempt).collect();
-    attempts.iter().find(|(hidden, _)| *hidden).unwrap_or(&attempts[0]).1.clone()
-}
-
 #[test]
 fn witnesses_that_are_too_large_are_refused() {
     let (context, public, mut randomness) = context("65537", &[50, 50, 50]);
@@ -418,7 +400,7 @@ fn witnesses_that_are_too_large_are_refused() {
             let refused = linear.prove(&[&target], &[&witness], &transcript(), &seed(1)).unwrap_err();
             assert_eq!(refused.kind(), "proof_witness");
             if !prover_only {
-                let proof = careless(&linear, &[&target], &[&witness], (&transcript(), 10));
+                let proof = careless(&linear, &[&target], &[&witness], (&transcript(), 10)).unwrap();
                 let refused = linear.verify(&[&target], &proof, &transcript()).unwrap_err();
                 assert!(matches!(refused, ProofError::Oversized { .. } | ProofError::Challenge), "{refused}");
                 assert!(refused.blames_prover());
@@ -461,7 +443,7 @@ fn a_message_that_is_not_constant_is_refused_as_a_constant() {
     witness[3] = witness[3].constant();
     let linear = constant.linear().unwrap();
     let targets = constant.targets(&[&ciphertext]).unwrap();
-    let proof = careless(&linear, &[&targets[0]], &[&witness], (&transcript(), 10));
+    let proof = careless(&linear, &[&targets[0]], &[&witness], (&transcript(), 10)).unwrap();
     assert_eq!(constant.verify(&[&ciphertext], &proof, &transcript()).unwrap_err(), ProofError::Challenge);
     // A witness for any message is none for a constant.
     let (ciphertext, witness) = any.encrypt(&plaintext, &mut randomness).unwrap();

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Tamper, Tampering, field, honest};
 use crate::tls::{peers, setting};
-use synchromesh_triples::session::{Kind, Session};
-use synchromesh_triples::tls::{Identity, Peer, Tls};
-use synchromesh_triples::transport::Transport;
-use synchromesh_triples::{Blame, Error, Result};
+use synchromesh_parties::session::{Kind, Session};
+use synchromesh_parties::tampering::{Tamper, Tampering};
+use synchromesh_parties::tls::{Identity, Peer, Tls};
+use synchromesh_parties::transport::Transport;
+use synchromesh_parties::{Blame, Error, Result};
 
 /// How long parties wait for a frame.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -118,7 +118,7 @@ fn run(identities: &[Identity], tamper: Tamper) -> (Vec<Result<()>>, Duration) {
     let list: Vec<Peer> = peers(identities, &listeners);
     let tamper = Mutex::new(Some(tamper));
     let party = |number: usize| {
-        let own = if number == 2 { tamper.lock().unwrap().take().unwrap() } else { honest() };
+        let own = if number == 2 { tamper.lock().unwrap().take() } else { None };
         let transport = Tls::connect(number, &identities[number], &listeners[number], &list, PATIENCE)?;
         talk(Tampering::new(transport, own))
     };
@@ -132,7 +132,7 @@ fn run(identities: &[Identity], tamper: Tamper) -> (Vec<Result<()>>, Duration) {
 }
 
 fn talk<T: Transport>(transport: T) -> Result<()> {
-    let mut session = Session::new(transport, &field(), 80, "every frame")?;
+    let mut session = Session::new(transport, "every frame")?;
     session.broadcast(Kind::Opening, &[1; 64], 64)?;
     session.agree()?;
     session.coin().map(drop)

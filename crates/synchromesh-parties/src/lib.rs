@@ -1,0 +1,13 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod hosts;
+pub mod proofs;
+pub mod session;
+#[cfg(any(test, feature = "adversary"))]
+pub mod tampering;
+pub mod tls;
+pub mod transport;
+
+pub use error::{Blame, Error, Result};

@@ -1,0 +1,328 @@
+//! A run of the protocol among fixed parties: numbered rounds, bound to one session, aborted for good at the first fault.
+
+use synchromesh::rlwe::entropy;
+
+use crate::error::{Blame, Error, Result};
+use crate::transport::{Fault, Transport};
+
+/// Most parties of a session.
+pub const MOST_PARTIES: usize = 64;
+
+/// Bytes before the payload of a frame: session, round, sender, kind of message.
+pub const HEADER: usize = 32 + 8 + 4 + 4;
+
+/// Bytes of a commitment's opening besides the value.
+pub const NONCE: usize = 32;
+
+/// Bytes of the payload of a notice: whom its sender blames.
+const NOTICE: usize = 8;
+
+/// Refuses a number of a party, or of parties, that no session has.
+///
+/// # Errors
+/// [`Error::Parties`] unless there are 2 to [`MOST_PARTIES`] and this is one of them.
+pub const fn numbered(party: usize, parties: usize) -> Result<()> {
+    if 2 <= parties && parties <= MOST_PARTIES && party < parties {
+        Ok(())
+    } else {
+        Err(Error::Parties { party, parties, most: MOST_PARTIES })
+    }
+}
+
+/// What a message is, so that none can stand for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// The session's hello: what is to be computed.
+    Hello = 1,
+    /// Shares of values that are opened.
+    Opening = 2,
+    /// Commitments.
+    Commitment = 3,
+    /// Values committed to.
+    Decommitment = 4,
+    /// The hash of everything that was broadcast.
+    Agreement = 5,
+    /// Shares of decryptions.
+    Decryption = 6,
+    /// The sender has aborted, in the place of whatever else it would have sent.
+    Abort = 7,
+    /// What a party's record says of earlier sessions.
+    Record = 8,
+}
+
+/// One party's side of a session.
+#[derive(Debug)]
+pub struct Session<T> {
+    transport: T,
+    /// Hash of what is to be done, which bears notices: they are understood whatever round either side is in.
+    setup: [u8; 32],
+    id: [u8; 32],
+    round: u64,
+    /// Hash of what every party broadcast, in order of rounds and parties.
+    transcript: blake3::Hasher,
+    phase: String,
+    aborted: bool,
+    sent: u64,
+}
+
+impl<T: Transport> Session<T> {
+    /// Begins a session. All parties must give the same description of what they will do; the session's number comes from
+    /// it and from a seed of each party, so that no message of another session fits.
+    ///
+    /// # Errors
+    /// [`Error::Parties`] unless there are 2 to 64 parties; [`Error::Abort`] if a party says something else, which is nobody's
+    /// fault as far as anybody knows, or different things to different parties.
+    pub fn new(transport: T, description: impl AsRef<[u8]>) -> Result<Self> {
+        let (party, parties) = (transport.party(), transport.parties());
+        numbered(party, parties)?;
+        let mut setup = blake3::Hasher::new_derive_key("synchromesh 1 parties, session");
+        setup.update(&(parties as u64).to_le_bytes());
+        setup.update(description.as_ref());
+        let id = *setup.finalize().as_bytes();
+        let phase = "the hello".to_owned();
+        let mut session =
+            Self { transport, setup: id, id, round: 0, transcript: setup, phase, aborted: false, sent: 0 };
+        let seeds = session.broadcast(Kind::Hello, &entropy::random_bytes::<32>()?, 32)?;
+        // Who was told another seed has another number for the session: that shows here, before frames bear it.
+        session.agree()?;
+        let mut fresh = blake3::Hasher::new_derive_key("synchromesh 1 parties, session number");
+        fresh.update(&id);
+        fresh.update(&seeds.concat());
+        session.id = *fresh.finalize().as_bytes();
+        Ok(session)
+    }
+
+    /// Number of this party, from 0.
+    #[must_use]
+    pub fn party(&self) -> usize {
+        self.transport.party()
+    }
+
+    /// Parties in all.
+    #[must_use]
+    pub fn parties(&self) -> usize {
+        self.transport.parties()
+    }
+
+    /// The session's number, which no other session has.
+    #[must_use]
+    pub fn id(&self) -> &[u8; 32] {
+        &self.id
+    }
+
+    /// What happens at present.
+    #[must_use]
+    pub fn phase(&self) -> &str {
+        &self.phase
+    }
+
+    /// Rounds so far, and bytes that this party sent.
+    #[must_use]
+    pub fn traffic(&self) -> (u64, u64) {
+        (self.round, self.sent)
+    }
+
+    /// Names what happens from now on, for errors.
+    pub fn enter(&mut self, phase: &str) {
+        phase.clone_into(&mut self.phase);
+    }
+
+    /// Sends the same bytes to everyone and returns what each party sent, the own among them, each of exactly `length` bytes.
+    /// That everyone got the same is not known before [`agree`](Self::agree).
+    ///
+    /// # Errors
+    /// [`Error::Abort`] with the blame if a party is silent or sends what does not belong here; [`Error::Aborted`] ever after.
+    pub fn broadcast(&mut self, kind: Kind, payload: &[u8], length: usize) -> Result<Vec<Vec<u8>>> {
+        if self.aborted {
+            return Err(Error::Aborted);
+        }
+        let own = self.party();
+        let mut received = Vec::with_capacity(self.parties());
+        for peer in 0..self.parties() {
+            if peer == own {
+                received.push(payload.to_vec());
+                continue;
+            }
+            let frame = [&self.header(kind, own)[..], payload].concat();
+            self.sent += frame.len() as u64;
+            let answer = self.transport.exchange(peer, frame, HEADER + length.max(NOTICE));
+            let answer = answer.map_err(|fault| self.fault(peer, &fault))?;
+            received.push(self.payload_of(&answer, kind, peer, length)?);
+        }
+        self.transcript.update(&self.header(kind, 0));
+        for bytes in &received {
+            self.transcript.update(&(bytes.len() as u64).to_le_bytes());
+            self.transcript.update(bytes);
+        }
+        self.round += 1;
+        Ok(received)
+    }
+
+    /// Checks that all parties received the same in every broadcast so far.
+    ///
+    /// # Errors
+    /// [`Error::Abort`] if they did not: some party told different things to different parties.
+    pub fn agree(&mut self) -> Result<()> {
+        let digest = *self.transcript.finalize().as_bytes();
+        let digests = self.broadcast(Kind::Agreement, &digest, 32)?;
+        if digests.iter().all(|other| other[..] == digest) {
+            Ok(())
+        } else {
+            Err(self.abort(Blame::Somebody, "told different things to different parties"))
+        }
+    }
+
+    /// Every party's value, all chosen before any is seen: a round of commitments, agreement on them, and one of openings.
+    ///
+    /// # Errors
+    /// [`Error::Abort`] if a party opens something other than it committed to, and as [`broadcast`](Self::broadcast).
+    pub fn commit_and_open(&mut self, value: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.commit_then_open(value, || Ok(()))
+    }
+
+    /// As [`commit_and_open`](Self::commit_and_open), with something to be done after the commitments and before the own value is
+    /// sent; the session ends if it fails.
+    ///
+    /// # Errors
+    /// As [`commit_and_open`](Self::commit_and_open), and what `before` returns.
+    pub fn commit_then_open<E: From<Error>>(
+        &mut self,
+        value: &[u8],
+        before: impl FnOnce() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Vec<Vec<u8>>, E> {
+        let opening = [&entropy::random_bytes::<NONCE>().map_err(Error::from)?[..], value].concat();
+        let commitment = self.commitment(self.party(), &opening);
+        let commitments = self.broadcast(Kind::Commitment, &commitment, 32)?;
+        self.agree()?;
+        if let Err(error) = before() {
+            let own = self.party();
+            self.abort(Blame::Missing(vec![own]), "could not go on");
+            return Err(error);
+        }
+        let openings = self.broadcast(Kind::Decommitment, &opening, NONCE + value.len())?;
+        for (party, (opening, commitment)) in openings.iter().zip(&commitments).enumerate() {
+            if self.commitment(party, opening)[..] != commitment[..] {
+                return Err(self.abort(Blame::Party(party), "opened something other than it committed to").into());
+            }
+        }
+        Ok(openings.into_iter().map(|opening| opening[NONCE..].to_vec()).collect())
+    }
+
+    /// 32 uniform bytes that no party could influence or foresee.
+    ///
+    /// # Errors
+    /// As [`commit_and_open`](Self::commit_and_open).
+    pub fn coin(&mut self) -> Result<[u8; 32]> {
+        let mut bytes = [0; 32];
+        self.coins()?.fill(&mut bytes);
+        Ok(bytes)
+    }
+
+    /// As many uniform bytes as are read from it, that no party could influence or foresee.
+    ///
+    /// # Errors
+    /// As [`commit_and_open`](Self::commit_and_open).
+    pub fn coins(&mut self) -> Result<blake3::OutputReader> {
+        let seeds = self.commit_and_open(&entropy::random_bytes::<32>()?)?;
+        let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, common randomness");
+        hasher.update(&self.id);
+        hasher.update(&seeds.concat());
+        Ok(hasher.finalize_xof())
+    }
+
+    /// Ends the session in peace; its channels are free for another.
+    ///
+    /// # Errors
+    /// [`Error::Aborted`] if it did not end so.
+    pub fn into_transport(self) -> Result<T> {
+        if self.aborted { Err(Error::Aborted) } else { Ok(self.transport) }
+    }
+
+    /// Ends the session, tells the others whom this party blames, and returns the error that says why.
+    pub fn abort(&mut self, blame: Blame, deed: &str) -> Error {
+        if !self.aborted {
+            self.aborted = true;
+            let blamed = match blame {
+                Blame::Party(party) => party as u64,
+                Blame::Missing(_) | Blame::Somebody => u64::MAX,
+            };
+            let header = self.header_of(&self.setup, Kind::Abort, self.party());
+            self.transport.farewell(&[&header[..], &blamed.to_le_bytes()].concat());
+        }
+        Error::Abort { phase: self.phase.clone(), blame, deed: deed.to_owned() }
+    }
+
+    /// The end of the session where no message came. Silence and a channel that is cut may be the network's, or those of an
+    /// honest party that has aborted: only a message that is too long is a deed.
+    fn fault(&mut self, peer: usize, fault: &Fault) -> Error {
+        match fault {
+            Fault::TooLong { .. } => self.abort(Blame::Party(peer), &fault.to_string()),
+            Fault::Undelivered { received } if self.notice(received, peer).is_some() => self.told(received, peer),
+            Fault::Undelivered { .. } | Fault::Disconnected | Fault::TimedOut => {
+                self.abort(Blame::Missing(vec![peer]), &fault.to_string())
+            }
+            // This party itself, not the one that sent what belongs here.
+            Fault::NoMemory { .. } => self.abort(Blame::Missing(vec![self.party()]), &fault.to_string()),
+        }
+    }
+
+    /// Whom a peer blames, if this is its notice that it has aborted.
+    fn notice(&self, frame: &[u8], peer: usize) -> Option<u64> {
+        let (header, blamed) = frame.split_last_chunk::<NOTICE>()?;
+        let mut expected = self.header_of(&self.setup, Kind::Abort, peer);
+        // It may be a round ahead or behind.
+        expected[32..40].copy_from_slice(header.get(32..40)?);
+        (header == expected).then(|| u64::from_le_bytes(*blamed))
+    }
+
+    /// The end of the session because a peer says that it has aborted. It may be honest and right, or the cheater.
+    fn told(&mut self, frame: &[u8], peer: usize) -> Error {
+        let blamed = self.notice(frame, peer).filter(|&party| party < self.parties() as u64);
+        let blamed = blamed.map_or_else(|| "names nobody".to_owned(), |party| format!("blames party {party}"));
+        self.abort(Blame::Somebody, &format!("cheated or is gone: party {peer} has aborted and {blamed}"))
+    }
+
+    fn header(&self, kind: Kind, sender: usize) -> [u8; HEADER] {
+        self.header_of(&self.id, kind, sender)
+    }
+
+    fn header_of(&self, id: &[u8; 32], kind: Kind, sender: usize) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
+        header[..32].copy_from_slice(id);
+        header[32..40].copy_from_slice(&self.round.to_le_bytes());
+        header[40..44].copy_from_slice(&(sender as u32).to_le_bytes());
+        header[44..].copy_from_slice(&(kind as u32).to_le_bytes());
+        header
+    }
+
+    fn payload_of(&mut self, frame: &[u8], kind: Kind, peer: usize, length: usize) -> Result<Vec<u8>> {
+        if self.notice(frame, peer).is_some() {
+            return Err(self.told(frame, peer));
+        }
+        let foreign = frame.get(..HEADER).is_some_and(|header| header != self.header(kind, peer));
+        if foreign && kind == Kind::Hello {
+            // Either of the two may have been given the wrong plan.
+            let deed = format!("began another session: what party {peer} is about to do, or its version, differs");
+            return Err(self.abort(Blame::Somebody, &deed));
+        }
+        if foreign {
+            return Err(self.abort(Blame::Party(peer), "sent a message of another session, round, sender or kind"));
+        }
+        match frame.get(HEADER..).filter(|payload| payload.len() == length) {
+            Some(payload) => Ok(payload.to_vec()),
+            None => {
+                let deed = format!("sent {} bytes where {} belong", frame.len(), HEADER + length);
+                Err(self.abort(Blame::Party(peer), &deed))
+            }
+        }
+    }
+
+    fn commitment(&self, party: usize, opening: &[u8]) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, commitment");
+        hasher.update(&self.id);
+        hasher.update(&(party as u64).to_le_bytes());
+        hasher.update(opening);
+        *hasher.finalize().as_bytes()
+    }
+}

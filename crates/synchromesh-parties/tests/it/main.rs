@@ -1,0 +1,8 @@
+//! The integration tests of synchromesh-parties, one program: what they share is compiled once.
+
+mod common;
+mod frames;
+mod network;
+mod proofs;
+mod proofs_keys;
+mod tls;
