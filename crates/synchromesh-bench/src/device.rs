@@ -1,13 +1,11 @@
-//! Where measurements run: the CPU, a card, or a card's kernels emulated; and operations and key switches timed there.
+//! Where measurements run: the CPU, a card, or a card's kernels emulated; and operations timed there.
 
 use std::hint::black_box;
 use std::sync::Arc;
 
-use synchromesh::cost::{OneSwitch, Shape};
 use synchromesh_ring::{Backend, Cpu, Ring};
 
 use crate::Error;
-use crate::key_switch::Prepared;
 use crate::timing::median_seconds;
 
 /// A device that this crate was built for.
@@ -110,55 +108,6 @@ impl Open for Cpu {
     }
 }
 
-/// A key switch on some device, ready to be timed.
-pub trait Timed {
-    /// Switches the batch, and waits until it is done.
-    ///
-    /// # Errors
-    /// When the device fails.
-    fn run(&mut self) -> Result<(), Error>;
-
-    /// The same key and primes with other operands.
-    ///
-    /// # Errors
-    /// When the device fails, or lacks the memory.
-    fn shaped(self: Box<Self>, shape: Shape) -> Result<Box<dyn Timed>, Error>;
-
-    /// The device's name.
-    fn device(&self) -> String;
-
-    /// Launches of one run, where there are launches.
-    fn launches(&self) -> Option<usize>;
-
-    /// Median seconds of one run by the device's own clock, where it has one.
-    ///
-    /// # Errors
-    /// When the device fails.
-    fn device_seconds(&self) -> Result<Option<f64>, Error>;
-}
-
-impl Timed for OneSwitch<Cpu> {
-    fn run(&mut self) -> Result<(), Error> {
-        Ok(Self::run(self)?)
-    }
-
-    fn shaped(self: Box<Self>, shape: Shape) -> Result<Box<dyn Timed>, Error> {
-        Ok(Box::new(self.with_shape(shape)?))
-    }
-
-    fn device(&self) -> String {
-        self.context().backend().name()
-    }
-
-    fn launches(&self) -> Option<usize> {
-        None
-    }
-
-    fn device_seconds(&self) -> Result<Option<f64>, Error> {
-        Ok(None)
-    }
-}
-
 impl Device {
     /// Whether times on it say something.
     #[must_use]
@@ -179,20 +128,6 @@ impl Device {
             _ => true,
         }
     }
-
-    /// A key switch ready to run. On a card and its emulator the batch is one launch for each step, replayed as a graph.
-    ///
-    /// # Errors
-    /// A device that cannot be had, and memory that is short.
-    pub fn open(self, prepared: &Prepared) -> Result<Box<dyn Timed>, Error> {
-        match self {
-            Self::Cpu => Ok(Box::new(prepared.on_cpu()?)),
-            #[cfg(feature = "cuda")]
-            Self::Cuda => launched::open::<synchromesh_cuda::Driver>(prepared),
-            #[cfg(feature = "emulated")]
-            Self::Emulated => launched::open::<synchromesh_cuda::Emulated>(prepared),
-        }
-    }
 }
 
 #[cfg(any(feature = "cuda", feature = "emulated"))]
@@ -201,17 +136,13 @@ mod launched {
 
     use std::sync::Arc;
 
-    use synchromesh_cuda::{Cuda, Device, DeviceError, Recording, Stages, Transforms};
-    use synchromesh_ring::{Backend, Ring};
-    use synchromesh_rlwe::Context;
-    use synchromesh_rlwe::domain::MixedPoly;
+    use synchromesh_cuda::{Cuda, Device, DeviceError};
+    use synchromesh_ring::Ring;
 
-    use super::{Error, OneSwitch, Open, Prepared, Shape, Timed, Times, median_seconds};
+    use super::{Error, Open, Times, median_seconds};
 
     /// Replays of which the median counts.
-    const REPEATS: usize = 25;
-
-    type Parts<D> = [MixedPoly<Cuda<D>>; 2];
+    pub const REPEATS: usize = 25;
 
     /// A device of launches that can be had by its type.
     pub trait Launches: Device + Sized {
@@ -262,54 +193,7 @@ mod launched {
             Ok(Times { seconds, launches: Some(recording.launches()), device_seconds })
         }
     }
-
-    /// A key switch with its batch recorded.
-    struct Launched<D: Device> {
-        recording: Recording<D, Parts<D>>,
-        switch: Arc<OneSwitch<Cuda<D>>>,
-    }
-
-    pub(super) fn open<D: Launches>(prepared: &Prepared) -> Result<Box<dyn Timed>, Error> {
-        let mut backend = <Cuda<D> as Open>::open(prepared.params().ring())?;
-        if prepared.is_unfused() {
-            backend = backend.with_stages(Stages::Primitive).with_transforms(Transforms::TwoPasses);
-        }
-        let context = Context::with_backend(prepared.params().clone(), backend);
-        record(OneSwitch::new(&context, prepared.plan(), prepared.ends().each_ref(), prepared.shape())?)
-    }
-
-    fn record<D: Device>(switch: OneSwitch<Cuda<D>>) -> Result<Box<dyn Timed>, Error> {
-        let switch = Arc::new(switch);
-        let run = Arc::clone(&switch);
-        let record = switch.context().backend().record(switch.batch(), move |i| run.run_one(i).map_err(Error::from));
-        Ok(Box::new(Launched { recording: record?, switch }))
-    }
-
-    impl<D: Device> Timed for Launched<D> {
-        fn run(&mut self) -> Result<(), Error> {
-            self.recording.replay()?;
-            Ok(self.recording.wait()?)
-        }
-
-        fn shaped(self: Box<Self>, shape: Shape) -> Result<Box<dyn Timed>, Error> {
-            let Self { recording, switch } = *self;
-            drop(recording);
-            let switch = Arc::into_inner(switch).ok_or_else(|| Error::Request {
-                reason: "a key switch is in use elsewhere while its shape changes".to_owned(),
-            })?;
-            record(switch.with_shape(shape)?)
-        }
-
-        fn device(&self) -> String {
-            self.switch.context().backend().name()
-        }
-
-        fn launches(&self) -> Option<usize> {
-            Some(self.recording.launches())
-        }
-
-        fn device_seconds(&self) -> Result<Option<f64>, Error> {
-            Ok(Some(self.recording.seconds(REPEATS)?))
-        }
-    }
 }
+
+#[cfg(any(feature = "cuda", feature = "emulated"))]
+pub use launched::{Launches, REPEATS};

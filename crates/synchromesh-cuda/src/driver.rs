@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::{result, sys};
 use synchromesh_ring::{BackendError, Ring};
 
-use crate::backend::Cuda;
+use crate::cuda::Cuda;
 use crate::device::{Device, DeviceError, MAX_CLUSTER, Properties};
 use crate::work::{Arguments, Launch, Work};
 

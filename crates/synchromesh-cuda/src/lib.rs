@@ -15,6 +15,7 @@
 mod arguments;
 mod backend;
 mod convert;
+mod cuda;
 mod device;
 #[cfg(feature = "driver")]
 mod driver;
@@ -27,8 +28,8 @@ mod recording;
 mod tables;
 mod work;
 
-pub use backend::{Cuda, Stages, Transforms};
 pub use convert::DeviceConversion;
+pub use cuda::{Cuda, Stages, Transforms};
 pub use device::{Device, DeviceError, Properties};
 #[cfg(feature = "driver")]
 pub use driver::Driver;
