@@ -1,5 +1,5 @@
-//! The layer check: ring, rlwe, synchromesh, parties, triples form a chain, a crate uses only what lies below it, and within a crate
-//! of the chain no modules use one another in a circle.
+//! The layer check: ring, rlwe, synchromesh, parties, triples form a chain, a crate uses only what lies below it, and
+//! within a crate no modules use one another in a circle.
 
 mod circles;
 
