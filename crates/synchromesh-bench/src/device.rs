@@ -1,9 +1,9 @@
 //! Where measurements run: the CPU, a card, or a card's kernels emulated; and operations timed there.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
-use synchromesh_ring::{Backend, Cpu, Ring};
+use synchromesh_ring::Cpu;
+use synchromesh_ring::backend::Open;
 
 use crate::Error;
 use crate::timing::median_seconds;
@@ -47,16 +47,10 @@ macro_rules! on_device {
 }
 pub use on_device;
 
-/// A backend that can be had by its type, and what is done on it timed.
-pub trait Open: Backend + Sized {
+/// A backend on which work is timed.
+pub trait Measured: Open {
     /// Whether what is timed may copy to or from the device's memory.
     const COPIES: bool;
-
-    /// Opens it for a ring.
-    ///
-    /// # Errors
-    /// What the machine lacks.
-    fn open(ring: &Arc<Ring>) -> Result<Self, Error>;
 
     /// Waits until all work is done.
     ///
@@ -87,12 +81,8 @@ pub struct Times {
     pub device_seconds: Option<f64>,
 }
 
-impl Open for Cpu {
+impl Measured for Cpu {
     const COPIES: bool = true;
-
-    fn open(ring: &Arc<Ring>) -> Result<Self, Error> {
-        Ok(Self::open(Arc::clone(ring))?)
-    }
 
     fn wait(&self) -> Result<(), Error> {
         Ok(())
@@ -134,45 +124,15 @@ impl Device {
 mod launched {
     //! Work as recorded launches.
 
-    use std::sync::Arc;
+    use synchromesh_cuda::{Cuda, First};
 
-    use synchromesh_cuda::{Cuda, Device, DeviceError};
-    use synchromesh_ring::Ring;
-
-    use super::{Error, Open, Times, median_seconds};
+    use super::{Error, Measured, Times, median_seconds};
 
     /// Replays of which the median counts.
     pub const REPEATS: usize = 25;
 
-    /// A device of launches that can be had by its type.
-    pub trait Launches: Device + Sized {
-        /// Opens the first one.
-        ///
-        /// # Errors
-        /// What the machine lacks.
-        fn first() -> Result<Self, DeviceError>;
-    }
-
-    #[cfg(feature = "cuda")]
-    impl Launches for synchromesh_cuda::Driver {
-        fn first() -> Result<Self, DeviceError> {
-            Self::first()
-        }
-    }
-
-    #[cfg(feature = "emulated")]
-    impl Launches for synchromesh_cuda::Emulated {
-        fn first() -> Result<Self, DeviceError> {
-            Ok(Self::new(synchromesh_cuda::Order::default()))
-        }
-    }
-
-    impl<D: Launches> Open for Cuda<D> {
+    impl<D: First> Measured for Cuda<D> {
         const COPIES: bool = false;
-
-        fn open(ring: &Arc<Ring>) -> Result<Self, Error> {
-            Ok(Self::new(Arc::clone(ring), D::first()?, None)?)
-        }
 
         fn wait(&self) -> Result<(), Error> {
             Ok(self.synchronize()?)
@@ -196,4 +156,4 @@ mod launched {
 }
 
 #[cfg(any(feature = "cuda", feature = "emulated"))]
-pub use launched::{Launches, REPEATS};
+pub use launched::REPEATS;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use synchromesh_ring::backend::Open;
 use synchromesh_ring::{BackendError, Ring};
 
-use crate::device::{Device, DeviceError, Properties};
+use crate::device::{Device, DeviceError, First, Properties};
 use crate::memory::Pool;
 use crate::tables::Tables;
 
@@ -136,5 +137,11 @@ impl<D: Device> Cuda<D> {
 
     pub(crate) const fn ring_tables(&self) -> &Arc<Tables<D>> {
         &self.tables
+    }
+}
+
+impl<D: First> Open for Cuda<D> {
+    fn open(ring: &Arc<Ring>) -> Result<Self, BackendError> {
+        Self::new(Arc::clone(ring), D::first()?, None)
     }
 }

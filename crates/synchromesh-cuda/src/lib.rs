@@ -30,7 +30,7 @@ mod work;
 
 pub use convert::DeviceConversion;
 pub use cuda::{Cuda, Stages, Transforms};
-pub use device::{Device, DeviceError, Properties};
+pub use device::{Device, DeviceError, First, Properties};
 #[cfg(feature = "driver")]
 pub use driver::Driver;
 #[cfg(feature = "emulated")]

@@ -78,13 +78,14 @@ mod launched {
 
     use std::sync::Arc;
 
-    use synchromesh_cuda::{Cuda, Device, Recording, Stages, Transforms};
+    use synchromesh_cuda::{Cuda, Device, First, Recording, Stages, Transforms};
     use synchromesh_ring::Backend;
+    use synchromesh_ring::backend::Open;
     use synchromesh_rlwe::Context;
     use synchromesh_rlwe::domain::MixedPoly;
 
     use super::{Error, OneSwitch, Prepared, Shape, Timed};
-    use crate::device::{Launches, Open, REPEATS};
+    use crate::device::REPEATS;
 
     type Parts<D> = [MixedPoly<Cuda<D>>; 2];
 
@@ -94,7 +95,7 @@ mod launched {
         switch: Arc<OneSwitch<Cuda<D>>>,
     }
 
-    pub(super) fn open<D: Launches>(prepared: &Prepared) -> Result<Box<dyn Timed>, Error> {
+    pub(super) fn open<D: First>(prepared: &Prepared) -> Result<Box<dyn Timed>, Error> {
         let mut backend = <Cuda<D> as Open>::open(prepared.params().ring())?;
         if prepared.is_unfused() {
             backend = backend.with_stages(Stages::Primitive).with_transforms(Transforms::TwoPasses);

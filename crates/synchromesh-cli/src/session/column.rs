@@ -20,8 +20,8 @@ use synchromesh::rlwe::wire::{EnvelopeKey, KeyId, WireError};
 use synchromesh::rlwe::{self, Randomness};
 use synchromesh::scheme::{Binary, Encryptor, Operation, State, Values};
 use synchromesh::session::{AnySession, Engine, Erased};
-use synchromesh_bench::device::Open;
 use synchromesh_ring::Backend;
+use synchromesh_ring::backend::Open;
 use synchromesh_rlwe::file::{Access, Existing};
 
 /// A file to be written, and what of it may be replaced.
