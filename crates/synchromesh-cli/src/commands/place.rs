@@ -164,6 +164,12 @@ impl Place {
         self.device.choose()
     }
 
+    /// Threads that are measured on: one if no number was given.
+    #[cfg(feature = "measure")]
+    pub(super) fn threads(&self) -> Result<usize, Error> {
+        Ok(self.threads.settle_to_measure()?.count())
+    }
+
     /// Whether the CPU is an answer to what was asked for.
     #[cfg(feature = "measure")]
     pub(super) const fn may_be_cpu(&self) -> bool {
