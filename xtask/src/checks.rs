@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Result, bail};
 use serde_json::Value;
 
+use crate::demo::{CLI_PACKAGE, DEMO_FEATURES};
 use crate::steps::{Invocation, Step, run_all};
 use crate::{layers, machine, machines, package, python, tidy, workspace};
 
@@ -53,6 +54,10 @@ fn steps(metadata: &Value, fast: bool) -> Vec<Step> {
         Step::check("tools", tools, "cargo fmt --version && cargo clippy --version"),
         Step::run("format", Invocation::cargo("fmt --all --check")),
         Step::run("clippy", Invocation::cargo("clippy --workspace --all-targets -- -D warnings")),
+        Step::run(
+            "clippy, the demo's build",
+            Invocation::cargo(&format!("clippy -p {CLI_PACKAGE} {DEMO_FEATURES} -- -D warnings")),
+        ),
         Step::check("layers", layers::check, "cargo xtask layers"),
         Step::check("tidy", tidy::check, "cargo xtask tidy"),
     ];

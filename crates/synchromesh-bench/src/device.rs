@@ -1,13 +1,11 @@
-//! Where measurements run: the CPU, a card, or a card's kernels emulated; and operations and key switches timed there.
+//! Where measurements run: the CPU, a card, or a card's kernels emulated; and operations timed there.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
-use synchromesh::cost::{OneSwitch, Shape};
-use synchromesh_ring::{Backend, Cpu, Ring};
+use synchromesh_ring::Cpu;
+use synchromesh_ring::backend::Open;
 
 use crate::Error;
-use crate::key_switch::Prepared;
 use crate::timing::median_seconds;
 
 /// A device that this crate was built for.
@@ -49,16 +47,10 @@ macro_rules! on_device {
 }
 pub use on_device;
 
-/// A backend that can be had by its type, and what is done on it timed.
-pub trait Open: Backend + Sized {
+/// A backend on which work is timed.
+pub trait Measured: Open {
     /// Whether what is timed may copy to or from the device's memory.
     const COPIES: bool;
-
-    /// Opens it for a ring.
-    ///
-    /// # Errors
-    /// What the machine lacks.
-    fn open(ring: &Arc<Ring>) -> Result<Self, Error>;
 
     /// Waits until all work is done.
     ///
@@ -89,12 +81,8 @@ pub struct Times {
     pub device_seconds: Option<f64>,
 }
 
-impl Open for Cpu {
+impl Measured for Cpu {
     const COPIES: bool = true;
-
-    fn open(ring: &Arc<Ring>) -> Result<Self, Error> {
-        Ok(Self::open(Arc::clone(ring))?)
-    }
 
     fn wait(&self) -> Result<(), Error> {
         Ok(())
@@ -107,55 +95,6 @@ impl Open for Cpu {
     fn time<T>(&self, batch: usize, run: impl Fn(usize) -> synchromesh::Result<T> + 'static) -> Result<Times, Error> {
         let all = || (0..batch).try_for_each(|i| run(i).map(|result| drop(black_box(result))));
         Ok(Times { seconds: median_seconds(all)?, launches: None, device_seconds: None })
-    }
-}
-
-/// A key switch on some device, ready to be timed.
-pub trait Timed {
-    /// Switches the batch, and waits until it is done.
-    ///
-    /// # Errors
-    /// When the device fails.
-    fn run(&mut self) -> Result<(), Error>;
-
-    /// The same key and primes with other operands.
-    ///
-    /// # Errors
-    /// When the device fails, or lacks the memory.
-    fn shaped(self: Box<Self>, shape: Shape) -> Result<Box<dyn Timed>, Error>;
-
-    /// The device's name.
-    fn device(&self) -> String;
-
-    /// Launches of one run, where there are launches.
-    fn launches(&self) -> Option<usize>;
-
-    /// Median seconds of one run by the device's own clock, where it has one.
-    ///
-    /// # Errors
-    /// When the device fails.
-    fn device_seconds(&self) -> Result<Option<f64>, Error>;
-}
-
-impl Timed for OneSwitch<Cpu> {
-    fn run(&mut self) -> Result<(), Error> {
-        Ok(Self::run(self)?)
-    }
-
-    fn shaped(self: Box<Self>, shape: Shape) -> Result<Box<dyn Timed>, Error> {
-        Ok(Box::new(self.with_shape(shape)?))
-    }
-
-    fn device(&self) -> String {
-        self.context().backend().name()
-    }
-
-    fn launches(&self) -> Option<usize> {
-        None
-    }
-
-    fn device_seconds(&self) -> Result<Option<f64>, Error> {
-        Ok(None)
     }
 }
 
@@ -179,69 +118,21 @@ impl Device {
             _ => true,
         }
     }
-
-    /// A key switch ready to run. On a card and its emulator the batch is one launch for each step, replayed as a graph.
-    ///
-    /// # Errors
-    /// A device that cannot be had, and memory that is short.
-    pub fn open(self, prepared: &Prepared) -> Result<Box<dyn Timed>, Error> {
-        match self {
-            Self::Cpu => Ok(Box::new(prepared.on_cpu()?)),
-            #[cfg(feature = "cuda")]
-            Self::Cuda => launched::open::<synchromesh_cuda::Driver>(prepared),
-            #[cfg(feature = "emulated")]
-            Self::Emulated => launched::open::<synchromesh_cuda::Emulated>(prepared),
-        }
-    }
 }
 
 #[cfg(any(feature = "cuda", feature = "emulated"))]
 mod launched {
     //! Work as recorded launches.
 
-    use std::sync::Arc;
+    use synchromesh_cuda::{Cuda, First};
 
-    use synchromesh_cuda::{Cuda, Device, DeviceError, Recording, Stages, Transforms};
-    use synchromesh_ring::{Backend, Ring};
-    use synchromesh_rlwe::Context;
-    use synchromesh_rlwe::domain::MixedPoly;
-
-    use super::{Error, OneSwitch, Open, Prepared, Shape, Timed, Times, median_seconds};
+    use super::{Error, Measured, Times, median_seconds};
 
     /// Replays of which the median counts.
-    const REPEATS: usize = 25;
+    pub const REPEATS: usize = 25;
 
-    type Parts<D> = [MixedPoly<Cuda<D>>; 2];
-
-    /// A device of launches that can be had by its type.
-    pub trait Launches: Device + Sized {
-        /// Opens the first one.
-        ///
-        /// # Errors
-        /// What the machine lacks.
-        fn first() -> Result<Self, DeviceError>;
-    }
-
-    #[cfg(feature = "cuda")]
-    impl Launches for synchromesh_cuda::Driver {
-        fn first() -> Result<Self, DeviceError> {
-            Self::first()
-        }
-    }
-
-    #[cfg(feature = "emulated")]
-    impl Launches for synchromesh_cuda::Emulated {
-        fn first() -> Result<Self, DeviceError> {
-            Ok(Self::new(synchromesh_cuda::Order::default()))
-        }
-    }
-
-    impl<D: Launches> Open for Cuda<D> {
+    impl<D: First> Measured for Cuda<D> {
         const COPIES: bool = false;
-
-        fn open(ring: &Arc<Ring>) -> Result<Self, Error> {
-            Ok(Self::new(Arc::clone(ring), D::first()?, None)?)
-        }
 
         fn wait(&self) -> Result<(), Error> {
             Ok(self.synchronize()?)
@@ -262,54 +153,7 @@ mod launched {
             Ok(Times { seconds, launches: Some(recording.launches()), device_seconds })
         }
     }
-
-    /// A key switch with its batch recorded.
-    struct Launched<D: Device> {
-        recording: Recording<D, Parts<D>>,
-        switch: Arc<OneSwitch<Cuda<D>>>,
-    }
-
-    pub(super) fn open<D: Launches>(prepared: &Prepared) -> Result<Box<dyn Timed>, Error> {
-        let mut backend = <Cuda<D> as Open>::open(prepared.params().ring())?;
-        if prepared.is_unfused() {
-            backend = backend.with_stages(Stages::Primitive).with_transforms(Transforms::TwoPasses);
-        }
-        let context = Context::with_backend(prepared.params().clone(), backend);
-        record(OneSwitch::new(&context, prepared.plan(), prepared.ends().each_ref(), prepared.shape())?)
-    }
-
-    fn record<D: Device>(switch: OneSwitch<Cuda<D>>) -> Result<Box<dyn Timed>, Error> {
-        let switch = Arc::new(switch);
-        let run = Arc::clone(&switch);
-        let record = switch.context().backend().record(switch.batch(), move |i| run.run_one(i).map_err(Error::from));
-        Ok(Box::new(Launched { recording: record?, switch }))
-    }
-
-    impl<D: Device> Timed for Launched<D> {
-        fn run(&mut self) -> Result<(), Error> {
-            self.recording.replay()?;
-            Ok(self.recording.wait()?)
-        }
-
-        fn shaped(self: Box<Self>, shape: Shape) -> Result<Box<dyn Timed>, Error> {
-            let Self { recording, switch } = *self;
-            drop(recording);
-            let switch = Arc::into_inner(switch).ok_or_else(|| Error::Request {
-                reason: "a key switch is in use elsewhere while its shape changes".to_owned(),
-            })?;
-            record(switch.with_shape(shape)?)
-        }
-
-        fn device(&self) -> String {
-            self.switch.context().backend().name()
-        }
-
-        fn launches(&self) -> Option<usize> {
-            Some(self.recording.launches())
-        }
-
-        fn device_seconds(&self) -> Result<Option<f64>, Error> {
-            Ok(Some(self.recording.seconds(REPEATS)?))
-        }
-    }
 }
+
+#[cfg(any(feature = "cuda", feature = "emulated"))]
+pub use launched::REPEATS;

@@ -2,6 +2,7 @@
 
 mod methods;
 mod swap;
+mod timed;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use synchromesh_rlwe::{
 };
 
 pub use self::methods::{Aux, Gadget, Second, fastest};
+pub use self::timed::Timed;
 
 use crate::Error;
 use crate::device::Device;
@@ -360,7 +362,7 @@ impl Prepared {
         let (isa, _) = isa_and_width()?;
         let counts = self.counts()?;
         let predicted = profile.map(|p| self.predict(p)).transpose()?;
-        let mut switch = device.open(self)?;
+        let mut switch = self.open(device)?;
         let seconds = median_seconds(|| switch.run())?;
         let device_seconds = switch.device_seconds()?;
         let params = &self.params;

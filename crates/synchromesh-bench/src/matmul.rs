@@ -14,7 +14,7 @@ use synchromesh_ring::isa::Isa;
 use synchromesh_rlwe::{EvaluationKeys, Randomness, Security};
 
 use crate::Error;
-use crate::device::{Device, Open, on_device};
+use crate::device::{Device, Measured, on_device};
 use crate::memory;
 
 /// The default modulus of 128 bits.
@@ -109,7 +109,7 @@ pub fn measure(request: &Request) -> Result<Report, Error> {
     on_device!(request.device, B => measure_on::<B>(request))
 }
 
-fn measure_on<B: Open>(request: &Request) -> Result<Report, Error> {
+fn measure_on<B: Measured>(request: &Request) -> Result<Report, Error> {
     let t = modulus(request)?;
     memory::forget_peak();
     let params = Params::new(literal(request, &t)?)?;
@@ -183,7 +183,7 @@ fn packing(request: &Request, slots: SlotShape) -> synchromesh::Result<MatrixPac
 }
 
 /// Seconds of a product at the level of the matrices' products, one of a sum of 16.
-fn tensor_seconds<B: Open>(
+fn tensor_seconds<B: Measured>(
     evaluator: &Evaluator<B>,
     level: usize,
     a: &Ciphertext<B>,

@@ -17,7 +17,7 @@ use synchromesh_ring::isa::Isa;
 use synchromesh_rlwe::{Params, Randomness, Security};
 
 use crate::Error;
-use crate::device::{Device, Open, on_device};
+use crate::device::{Device, Measured, on_device};
 use crate::timing::median_seconds;
 
 /// Digits of a key switch, if there are as many primes.
@@ -343,7 +343,7 @@ fn ckks_params(request: &Request) -> Result<(ckks::Params, usize), Error> {
     Ok((params, omega))
 }
 
-fn measure_ckks<B: Open>(request: &Request) -> Result<Report, Error> {
+fn measure_ckks<B: Measured>(request: &Request) -> Result<Report, Error> {
     let (params, omega) = ckks_params(request)?;
     let level = level(request.limbs, params.rlwe().q().len())?;
     let backend = B::open(params.rlwe().ring())?;

@@ -18,7 +18,7 @@ use synchromesh_ring::isa::Isa;
 use synchromesh_ring::kernels::IFMA_BITS;
 use synchromesh_ring::ledger::{Operation, Work};
 use synchromesh_ring::prime::ntt_primes;
-use synchromesh_ring::{Backend, Cpu, Ring};
+use synchromesh_ring::{Backend, BackendError, Cpu, Ring, Threads};
 
 use self::cases::{Case, ROLES, cases};
 use crate::Error;
@@ -82,7 +82,7 @@ impl Plan {
     }
 }
 
-/// Measures a device of this machine; `progress` hears what comes next.
+/// Measures a device of this machine, the CPU on the threads of the process; `progress` hears what comes next.
 ///
 /// # Errors
 /// [`Error`] for a device that cannot be had, when the CPU lacks the instruction set that the environment asks for, or
@@ -92,8 +92,10 @@ pub fn measure(plan: &Plan, device: Device, progress: impl FnMut(&str)) -> Resul
         Device::Cpu => {
             let isa = Isa::detect().map_err(|e| Error::Request { reason: e.to_string() })?;
             let (name, isa_name) = (format!("cpu/{}", isa.name()), isa.name().to_owned());
-            let head = Profile::new(machine::name(), name, isa_name, date(), streaming());
-            measure_backend(plan, head, |ring| Ok(Cpu::with_isa(ring, isa)?), |_| Ok(()), progress)
+            let threads = Threads::of_process().map_err(BackendError::from)?;
+            let head = Profile::new(machine::name(), name, isa_name, date(), streaming()).on_threads(threads.count());
+            let open = |ring| Ok(Cpu::with_isa(ring, isa)?.with_threads(threads.clone()));
+            measure_backend(plan, head, open, |_| Ok(()), progress)
         }
         #[cfg(feature = "cuda")]
         Device::Cuda => {

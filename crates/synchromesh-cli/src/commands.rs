@@ -1,5 +1,6 @@
 //! The commands, their flags, and the way from arguments to an exit code.
 
+#[cfg(feature = "measure")]
 mod bench;
 mod demo;
 mod info;
@@ -8,9 +9,11 @@ mod matmul;
 mod overwrite;
 mod place;
 mod plan;
+#[cfg(feature = "measure")]
 mod reproduce;
 mod session;
 mod triples;
+#[cfg(feature = "measure")]
 mod tune;
 
 use crate::error::Error;
@@ -46,11 +49,14 @@ enum Command {
     Inspect(inspect::Inspect),
     Matmul(matmul::Matmul),
     /// Measure one operation: medians on one thread, at any parameters.
+    #[cfg(feature = "measure")]
     #[command(subcommand)]
     Bench(bench::Bench),
     #[command(subcommand)]
     Triples(triples::Triples),
+    #[cfg(feature = "measure")]
     Tune(tune::Tune),
+    #[cfg(feature = "measure")]
     Reproduce(reproduce::Reproduce),
 }
 
@@ -66,9 +72,12 @@ impl Command {
             Self::Decrypt(decrypt) => decrypt.run(json),
             Self::Inspect(inspect) => inspect.run(),
             Self::Matmul(matmul) => matmul.run(json),
+            #[cfg(feature = "measure")]
             Self::Bench(bench) => bench.run(),
             Self::Triples(triples) => triples.run(json),
+            #[cfg(feature = "measure")]
             Self::Tune(tune) => tune.run(json),
+            #[cfg(feature = "measure")]
             Self::Reproduce(reproduce) => reproduce.run(json),
         }
     }

@@ -138,6 +138,7 @@ pub enum Error {
         value: String,
     },
     /// A bench request.
+    #[cfg(feature = "measure")]
     #[error(transparent)]
     Bench(#[from] synchromesh_bench::Error),
     /// A choice that this program knows and does not offer.
@@ -241,6 +242,7 @@ impl Error {
             Self::Memory { .. } => "memory",
             Self::NotInteger { .. } => "not_integer",
             Self::NotReal { .. } => "not_real",
+            #[cfg(feature = "measure")]
             Self::Bench(error) => error.kind(),
             Self::Unavailable { .. } => "unavailable",
             Self::Triples(error) => error.kind(),
@@ -289,6 +291,7 @@ impl Error {
             Self::Modulus { .. } => "plan with a larger --t, or scale the values down".into(),
             Self::NotInteger { .. } => "round or scale the numbers to integers, or plan for ckks".into(),
             Self::NotReal { .. } => "scale the numbers down, or plan for bfv or bgv".into(),
+            #[cfg(feature = "measure")]
             Self::Bench(error) => error.remedy(),
             Self::Unavailable { available, .. } => format!("use {available}"),
             Self::Triples(error) => error.remedy(),

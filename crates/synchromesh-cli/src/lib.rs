@@ -10,6 +10,7 @@ pub mod logistic;
 pub mod matrices;
 pub mod number;
 pub mod output;
+#[cfg(feature = "measure")]
 pub mod page;
 pub mod plot;
 pub mod profile;

@@ -16,7 +16,7 @@ use synchromesh::rlwe::Randomness;
 use synchromesh::rotations::Rotations;
 use synchromesh::scheme::{Encryptor, Scheme};
 use synchromesh::{bfv, bgv, ckks, exact};
-use synchromesh_bench::device::Open;
+use synchromesh_ring::backend::Open;
 
 /// Which rotation keys and how much memory a product may take.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,9 +1,7 @@
 //! Numbers as they appear in files and expressions: integers in Z of any size, or finite reals in binary64.
 
-use crate::error::Error;
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive, Zero};
-use synchromesh::plan::SchemeName;
 use synchromesh::scheme::Values;
 
 /// The longest number, in characters, that is read: 256-bit integers need 78 digits, binary64 at most 1100.
@@ -95,20 +93,6 @@ impl Number {
             Self::Real(value) => *value < 0.0,
         }
     }
-}
-
-/// Numbers as a scheme computes with them.
-///
-/// # Errors
-/// [`Error::NotInteger`] for a fraction in an exact scheme, [`Error::NotReal`] for an integer beyond binary64 in CKKS.
-pub fn values(scheme: SchemeName, numbers: &[Number]) -> Result<Values, Error> {
-    if scheme == SchemeName::Ckks {
-        let real = |x: &Number| x.to_f64().ok_or_else(|| Error::NotReal { value: x.to_string() });
-        return Ok(numbers.iter().map(real).collect::<Result<Vec<_>, _>>()?.into());
-    }
-    let not_integer = |x: &Number| Error::NotInteger { value: x.to_string(), scheme: scheme.name() };
-    let integer = |x: &Number| x.to_integer().ok_or_else(|| not_integer(x));
-    Ok(numbers.iter().map(integer).collect::<Result<Vec<_>, _>>()?.into())
 }
 
 /// Decrypted numbers: integers, or real parts.

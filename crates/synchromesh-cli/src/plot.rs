@@ -1,6 +1,7 @@
 //! The noise-and-level plot as SVG: for each computation a panel with its steps from left to right, the modulus as a
 //! falling staircase, the certified noise as a line below it, and the level above each stair.
 
+#[cfg(feature = "measure")]
 pub mod chart;
 pub mod plan;
 

@@ -10,8 +10,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use synchromesh_bench::memory;
 use synchromesh_rlwe::Security;
+use synchromesh_rlwe::memory;
 use synchromesh_triples::generation::{
     Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, deal_into,
 };

@@ -82,6 +82,16 @@ impl Prime {
     }
 }
 
+/// x^-1 mod 2^32 for odd x, by Newton iteration.
+pub(crate) const fn inverse_mod_2_32(x: u32) -> u32 {
+    let (mut inverse, mut i) = (x, 0);
+    while i < 5 {
+        inverse = inverse.wrapping_mul(2u32.wrapping_sub(x.wrapping_mul(inverse)));
+        i += 1;
+    }
+    inverse
+}
+
 /// N^-1 mod q: q is 1 modulo N, so that N (q - 1) / N = -1.
 pub(crate) fn inverse_n(modulus: &Modulus, log_n: u32) -> u64 {
     modulus.neg((modulus.value() - 1) >> log_n)

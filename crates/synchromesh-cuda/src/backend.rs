@@ -1,4 +1,4 @@
-//! [`Cuda`]: the operations of a backend as launches.
+//! The operations of a backend as launches.
 
 use std::sync::Arc;
 
@@ -8,141 +8,15 @@ use synchromesh_ring::sampler::{Purpose, Seed, stream_key};
 use synchromesh_ring::{Backend, BackendError, ConvertMode, IndexSet, Ring};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::arguments::{Cut, Limbs, MAX_LIMBS, MAX_STREAMS, Pair, Scalars, StreamKeys};
+use crate::arguments::{Cut, Limbs, MAX_LIMBS, MAX_STREAMS, Pair, Scalars, StreamKeys, inverse_mod_2_32};
 use crate::convert::DeviceConversion;
-use crate::device::{Device, DeviceError, Properties};
-use crate::launch::{ONE_BLOCK_LOG_N, Place, Step, groups, steps};
-use crate::memory::{DeviceBuffer, Pool};
-use crate::tables::Tables;
+use crate::cuda::Cuda;
+use crate::device::{Device, DeviceError};
+use crate::launch::{Place, groups};
+use crate::memory::DeviceBuffer;
 use crate::work::Argument;
 
-/// How the stages of a key switch become launches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Stages {
-    /// A launch for each primitive, all limbs at once: what fused stages are measured against.
-    Primitive,
-    /// Neighbouring primitives in one launch, where there is a kernel for them.
-    #[default]
-    Fused,
-}
-
-/// How a transform becomes launches where one block of threads does not hold its points.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transforms {
-    /// In two, each a pass over memory.
-    TwoPasses,
-    /// In one, by a cluster of blocks that put points into each other's shared memory, 2^log_points points a block: where
-    /// the device has clusters of 2 to 8 blocks that hold a polynomial so, else as by `TwoPasses`.
-    Clusters {
-        /// log2 of the points of a block, 6 to 13.
-        log_points: u32,
-    },
-}
-
-impl Default for Transforms {
-    /// Clusters of the fewest blocks.
-    fn default() -> Self {
-        Self::Clusters { log_points: ONE_BLOCK_LOG_N }
-    }
-}
-
-/// A device that computes on the RNS polynomials of one ring.
-///
-/// Work is queued in order; [`Backend::download`] waits. Buffers come from a pool within a budget of bytes.
-pub struct Cuda<D: Device> {
-    ring: Arc<Ring>,
-    tables: Arc<Tables<D>>,
-    stages: Stages,
-    transforms: Transforms,
-    waits: bool,
-    pool: Arc<Pool<D>>,
-}
-
 impl<D: Device> Cuda<D> {
-    /// The ring's constants on `device`, whose buffers may hold `budget` bytes in all; without a budget, nine tenths of
-    /// its memory.
-    ///
-    /// # Errors
-    /// [`BackendError::Memory`] where the constants alone exceed the budget, [`BackendError::Unavailable`] when the
-    /// device fails.
-    pub fn new(ring: Arc<Ring>, device: D, budget: Option<u64>) -> Result<Self, BackendError> {
-        let budget = budget.unwrap_or(device.properties().memory_bytes / 10 * 9);
-        let pool = Pool::new(device, budget);
-        let tables = Arc::new(Tables::new(&pool, &ring)?);
-        let (stages, transforms) = (Stages::default(), Transforms::default());
-        Ok(Self { tables, ring, stages, transforms, waits: false, pool })
-    }
-
-    /// The same, by `stages`; results do not depend on it.
-    #[must_use]
-    pub fn with_stages(mut self, stages: Stages) -> Self {
-        self.stages = stages;
-        self
-    }
-
-    /// The same, with transforms in other launches; results do not depend on it.
-    #[must_use]
-    pub fn with_transforms(mut self, transforms: Transforms) -> Self {
-        self.transforms = transforms;
-        self
-    }
-
-    /// The launches of a transform, in the order of a forward one.
-    pub(crate) fn steps(&self) -> Vec<Step> {
-        steps(self.ring.log_n(), self.transforms, self.properties().cluster_blocks)
-    }
-
-    /// The same, waiting after each launch: for whoever times operations one by one.
-    #[must_use]
-    pub fn waiting(mut self) -> Self {
-        self.waits = true;
-        self
-    }
-
-    /// How the stages of a key switch become launches.
-    pub(crate) const fn stages(&self) -> Stages {
-        self.stages
-    }
-
-    /// Whether every launch is waited for.
-    pub(crate) const fn waits(&self) -> bool {
-        self.waits
-    }
-
-    /// What is known of the device.
-    #[must_use]
-    pub fn properties(&self) -> &Properties {
-        self.pool.device().properties()
-    }
-
-    /// Most bytes that buffers may hold.
-    #[must_use]
-    pub fn memory_budget(&self) -> u64 {
-        self.pool.budget()
-    }
-
-    /// Bytes that buffers hold, the ring's constants among them.
-    #[must_use]
-    pub fn memory_in_use(&self) -> u64 {
-        self.pool.used_bytes()
-    }
-
-    /// Waits for all queued work.
-    ///
-    /// # Errors
-    /// [`DeviceError::Lost`].
-    pub fn synchronize(&self) -> Result<(), DeviceError> {
-        self.pool.device().synchronize()
-    }
-
-    pub(crate) const fn pool(&self) -> &Arc<Pool<D>> {
-        &self.pool
-    }
-
-    pub(crate) const fn ring_tables(&self) -> &Arc<Tables<D>> {
-        &self.tables
-    }
-
     /// An element-wise kernel that takes places alone.
     ///
     /// # Safety
@@ -190,7 +64,7 @@ impl<D: Device> Backend for Cuda<D> {
     }
 
     fn alloc(&self, rows: usize) -> Result<DeviceBuffer<D>, BackendError> {
-        Ok(self.pool.take(rows << self.ring.log_n())?)
+        Ok(self.pool().take(rows << self.ring.log_n())?)
     }
 
     fn upload(&self, words: &[u64], buffer: &mut DeviceBuffer<D>, row: usize) -> Done {
@@ -209,7 +83,7 @@ impl<D: Device> Backend for Cuda<D> {
     }
 
     fn reduce_signed(&self, primes: &[usize], values: &[i64], dst: ViewMut<'_, Self>) -> Done {
-        let mut input = self.pool.take(self.ring.n())?;
+        let mut input = self.pool().take(self.ring.n())?;
         input.write(0, bytemuck::cast_slice(values))?;
         let address = input.address();
         // SAFETY: the kernel takes one place and the address of N words.
@@ -313,7 +187,7 @@ impl<D: Device> Backend for Cuda<D> {
         dst: &IndexSet,
         spec: &ConvertSpec,
     ) -> Result<DeviceConversion<D>, BackendError> {
-        DeviceConversion::new(&self.pool, &self.ring, src, dst, spec)
+        DeviceConversion::new(self.pool(), &self.ring, src, dst, spec)
     }
 
     fn convert(
@@ -405,14 +279,4 @@ impl<D: Device> Backend for Cuda<D> {
             | Stage::SumInto { .. } => stage.apart(self, primes),
         }
     }
-}
-
-/// x^-1 mod 2^32 for odd x, by Newton iteration.
-pub(crate) const fn inverse_mod_2_32(x: u32) -> u32 {
-    let (mut inverse, mut i) = (x, 0);
-    while i < 5 {
-        inverse = inverse.wrapping_mul(2u32.wrapping_sub(x.wrapping_mul(inverse)));
-        i += 1;
-    }
-    inverse
 }

@@ -7,7 +7,7 @@ use synchromesh_ring::rns::{ConvertSpec, Count};
 use synchromesh_ring::{BackendError, IndexSet, Ring};
 
 use crate::arguments::{ConversionTables, MAX_LIMBS, MAX_SOURCES, Pair, Source, SourceRows, Target};
-use crate::backend::Cuda;
+use crate::cuda::Cuda;
 use crate::device::{Device, DeviceError};
 use crate::launch::{Place, groups};
 use crate::memory::{DeviceBuffer, Pool};

@@ -181,6 +181,15 @@ pub struct Properties {
     pub fast_doubles: bool,
 }
 
+/// A device that can be had by its type.
+pub trait First: Device + Sized {
+    /// Opens the first one.
+    ///
+    /// # Errors
+    /// What the machine lacks.
+    fn first() -> Result<Self, DeviceError>;
+}
+
 /// A device: one queue of work, in order.
 pub trait Device: Send + Sync + 'static {
     /// A list of work, prepared.

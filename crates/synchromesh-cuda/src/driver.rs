@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::{result, sys};
 use synchromesh_ring::{BackendError, Ring};
 
-use crate::backend::Cuda;
-use crate::device::{Device, DeviceError, MAX_CLUSTER, Properties};
+use crate::cuda::Cuda;
+use crate::device::{Device, DeviceError, First, MAX_CLUSTER, Properties};
 use crate::work::{Arguments, Launch, Work};
 
 /// The kernels as PTX, made by `cargo xtask kernels`.
@@ -282,6 +282,12 @@ impl Drop for Mark {
     fn drop(&mut self) {
         // SAFETY: made by `Device::mark`, and nobody else has it.
         let _ = unsafe { result::event::destroy(self.event) };
+    }
+}
+
+impl First for Driver {
+    fn first() -> Result<Self, DeviceError> {
+        Self::first()
     }
 }
 

@@ -4,7 +4,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::time::Instant;
 
-use crate::device::{Device, DeviceError, MAX_CLUSTER, Properties};
+use crate::device::{Device, DeviceError, First, MAX_CLUSTER, Properties};
 use crate::work::{Arguments, Launch, Work};
 
 unsafe extern "C" {
@@ -140,6 +140,12 @@ const fn fault(number: c_int) -> &'static str {
         10 => "it asked for the shared memory of a block that its cluster does not have",
         11 => "it asked for the shared memory of a block that had not begun, or had ended",
         _ => "an unknown fault",
+    }
+}
+
+impl First for Emulated {
+    fn first() -> Result<Self, DeviceError> {
+        Ok(Self::new(Order::default()))
     }
 }
 

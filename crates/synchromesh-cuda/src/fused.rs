@@ -3,8 +3,8 @@
 use synchromesh_ring::backend::{DigitLimb, GadgetDigits, SlotSum, Stage, TensorMode, View, ViewMut};
 use synchromesh_ring::{Backend, BackendError};
 
-use crate::arguments::{DigitLimbs, Limbs, MAX_ADDENDS, MAX_DIGIT_LIMBS, MAX_LIMBS, Pass};
-use crate::backend::{Cuda, Stages, inverse_mod_2_32};
+use crate::arguments::{DigitLimbs, Limbs, MAX_ADDENDS, MAX_DIGIT_LIMBS, MAX_LIMBS, Pass, inverse_mod_2_32};
+use crate::cuda::{Cuda, Stages};
 use crate::device::{Device, DeviceError};
 use crate::launch::{LAST_LAYERS, Place, groups};
 use crate::work::{Argument, Launch};
@@ -181,7 +181,8 @@ impl<D: Device> Cuda<D> {
         for (operand, rows) in operands.iter().zip(rows.chunks(limbs.max(1))) {
             self.transform(false, primes, [&Place::of(operand), &Place::rows(&slots, rows)])?;
         }
-        let operands = Place::of(&View { buffer: &slots, batch: 4, batch_stride: limbs, rows: &rows[..limbs] });
+        let slots: View<'_, Self> = View { buffer: &slots, batch: 4, batch_stride: limbs, rows: &rows[..limbs] };
+        let operands = Place::of(&slots);
         let out = out.each_ref().map(Place::of_mut);
         let accumulate = u32::from(mode.accumulate);
         for range in groups(limbs, MAX_LIMBS) {

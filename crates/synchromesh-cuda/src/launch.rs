@@ -1,9 +1,10 @@
 //! Launches: views as arguments, limbs in groups that fit one launch, and the shapes of grids.
 
+use synchromesh_ring::Backend;
 use synchromesh_ring::backend::{View, ViewMut};
 
 use crate::arguments::{Addends, Limbs, MAX_ADDENDS, MAX_LIMBS, Pass, RingTables, Rows};
-use crate::backend::{Cuda, Transforms};
+use crate::cuda::{Cuda, ONE_BLOCK_LOG_N, Transforms};
 use crate::device::{Device, DeviceError, MAX_CLUSTER};
 use crate::memory::DeviceBuffer;
 use crate::work::{Argument, Launch};
@@ -14,8 +15,6 @@ const THREADS: usize = 256;
 const WORDS_PER_THREAD: usize = 4;
 /// Most threads of a block of a transform: eight points a thread take about 72 registers, so three such blocks fit.
 const NTT_THREADS: u32 = 256;
-/// log2 of the largest degree that one block of threads transforms; its points take 64 KiB of shared memory.
-pub(crate) const ONE_BLOCK_LOG_N: u32 = 13;
 /// log2 of the points of a block of threads where there are two passes: 32 KiB.
 const BLOCK_LOG_POINTS: u32 = 12;
 /// Layers of a last pass, at least: it keeps blocks of 64 slots whole.
@@ -30,11 +29,11 @@ pub(crate) struct Place<'a, D: Device> {
 }
 
 impl<'a, D: Device> Place<'a, D> {
-    pub(crate) const fn of(view: &View<'a, Cuda<D>>) -> Self {
+    pub(crate) const fn of<B: Backend<Buffer = DeviceBuffer<D>>>(view: &View<'a, B>) -> Self {
         Self { buffer: view.buffer, batch: view.batch, stride: view.batch_stride, rows: view.rows }
     }
 
-    pub(crate) const fn of_mut(view: &'a ViewMut<'_, Cuda<D>>) -> Self {
+    pub(crate) const fn of_mut<B: Backend<Buffer = DeviceBuffer<D>>>(view: &'a ViewMut<'_, B>) -> Self {
         Self { buffer: view.buffer, batch: view.batch, stride: view.batch_stride, rows: view.rows }
     }
 
@@ -60,6 +59,11 @@ pub(crate) fn groups(limbs: usize, most: usize) -> impl Iterator<Item = std::ops
 }
 
 impl<D: Device> Cuda<D> {
+    /// The launches of a transform, in the order of a forward one.
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        steps(self.ring.log_n(), self.transforms(), self.properties().cluster_blocks)
+    }
+
     /// Limbs `range` of a place as an argument, for `batch` elements; every row is one that the buffer has.
     pub(crate) fn rows(
         &self,

@@ -15,6 +15,7 @@
 mod arguments;
 mod backend;
 mod convert;
+mod cuda;
 mod device;
 #[cfg(feature = "driver")]
 mod driver;
@@ -27,9 +28,9 @@ mod recording;
 mod tables;
 mod work;
 
-pub use backend::{Cuda, Stages, Transforms};
 pub use convert::DeviceConversion;
-pub use device::{Device, DeviceError, Properties};
+pub use cuda::{Cuda, Stages, Transforms};
+pub use device::{Device, DeviceError, First, Properties};
 #[cfg(feature = "driver")]
 pub use driver::Driver;
 #[cfg(feature = "emulated")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use synchromesh_ring::{BackendError, Error as RingError};
 
-use crate::backend::Cuda;
+use crate::cuda::Cuda;
 use crate::device::{Device, DeviceError};
 use crate::memory::{DeviceBuffer, Pool};
 use crate::tables::Tables;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use numpy::{PyArray1, PyArrayMethods};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use synchromesh::bundle::{Bundle, CIPHERTEXT, COLUMN, ColumnHead, KEY, Kind, PLAN, Unproven};
@@ -23,7 +23,7 @@ use crate::files::{Column, TENSOR};
 use crate::keys::{Envelope, EnvelopeKey, EvaluationKeys, PublicKey, SecretKey};
 use crate::matrices::{self, MatrixProduct};
 use crate::run::{detached, interruptible};
-use crate::values::from_array;
+use crate::values::{bytes_of, from_array};
 
 /// Parameters on a device: of a plan on the CPU, or of a dry run, which holds no data and has no keys.
 #[derive(Clone)]
@@ -85,13 +85,6 @@ impl Context {
         let message = format!("the {what} were made under other parameters");
         Err(Fault::own("params_differ", message, "use keys of this context's plan"))
     }
-}
-
-/// The bytes of an array of uint8, copied if somebody could write to them meanwhile.
-pub(crate) fn bytes_of(array: &Bound<'_, PyArray1<u8>>) -> PyResult<Vec<u8>> {
-    let array = array.try_readonly().map_err(PyErr::from)?;
-    let slice = array.as_slice();
-    Ok(slice.map_err(|_| Fault::own("layout", "the bytes are not contiguous", "pass bytes"))?.to_vec())
 }
 
 #[pymethods]

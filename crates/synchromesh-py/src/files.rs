@@ -8,8 +8,8 @@ use pyo3::types::PyBytes;
 use synchromesh::bundle::{Bundle, CIPHERTEXT, ColumnHead, Kind, MAX_FILE_BYTES};
 use synchromesh_rlwe::file::{self, Access, Existing};
 
-use crate::context::bytes_of;
 use crate::run::{detached, interruptible};
+use crate::values::bytes_of;
 
 /// The section of what Python knows of a column beyond its length.
 pub(crate) const TENSOR: &str = "tensor";

@@ -13,9 +13,10 @@ use synchromesh_rlwe::file::{self, Access, Existing};
 use zeroize::Zeroizing;
 
 use crate::ciphertext::Ciphertext;
-use crate::context::{Context, bytes_of};
+use crate::context::Context;
 use crate::fault::Fault;
 use crate::run::{detached, interruptible};
+use crate::values::bytes_of;
 use crate::values::into_array;
 
 /// A key as a file holds it.

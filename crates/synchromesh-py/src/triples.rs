@@ -20,9 +20,9 @@ use synchromesh_triples::parties::tls::Identity;
 use synchromesh_triples::party::{Format, Made, Party};
 use synchromesh_triples::{Error, Field, field};
 
-use crate::context::bytes_of;
 use crate::fault::Fault;
 use crate::run::{SLICE, detached, guarded, interruptible};
+use crate::values::bytes_of;
 
 /// Plan and public keys of a session, for the workers of a party.
 #[pyclass(frozen, module = "synchromesh._native")]

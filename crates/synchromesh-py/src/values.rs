@@ -70,3 +70,10 @@ fn wide_bytes(x: &BigInt) -> [u8; WIDE_BYTES] {
     }
     bytes
 }
+
+/// The bytes of an array of uint8, copied if somebody could write to them meanwhile.
+pub(crate) fn bytes_of(array: &Bound<'_, PyArray1<u8>>) -> PyResult<Vec<u8>> {
+    let array = array.try_readonly().map_err(PyErr::from)?;
+    let slice = array.as_slice();
+    Ok(slice.map_err(|_| Fault::own("layout", "the bytes are not contiguous", "pass bytes"))?.to_vec())
+}

@@ -100,6 +100,15 @@ pub enum ConvertMode {
     Add,
 }
 
+/// A backend that can be had by its type.
+pub trait Open: Backend {
+    /// Opens it for a ring.
+    ///
+    /// # Errors
+    /// What the machine lacks.
+    fn open(ring: &Arc<Ring>) -> Result<Self, BackendError>;
+}
+
 /// A device that computes on RNS polynomials of one [`Ring`].
 ///
 /// `primes[r]` names the prime of limb r in every method. Results are bit for bit equal on every implementation.

@@ -11,7 +11,7 @@ pub use self::memory::CpuBuffer;
 
 use self::fused::After;
 use self::memory::{HUGE_PAGE, Recycler};
-use crate::backend::{Backend, BackendError, ConvertMode, RadixDigit, Stage, View, ViewMut};
+use crate::backend::{Backend, BackendError, ConvertMode, Open, RadixDigit, Stage, View, ViewMut};
 use crate::isa::Isa;
 use crate::kernels::convert::{ConvertMatrix, Mode};
 use crate::kernels::{LimbKernels, STREAM_WORDS};
@@ -247,6 +247,12 @@ fn by_limb<T>(rows: Vec<T>, limbs: usize, batch: usize) -> Vec<(usize, Vec<T>)> 
     let mut groups: Vec<(usize, Vec<T>)> = (0..limbs).map(|r| (r, Vec::with_capacity(batch))).collect();
     rows.into_iter().enumerate().for_each(|(i, row)| groups[i % limbs].1.push(row));
     groups
+}
+
+impl Open for Cpu {
+    fn open(ring: &Arc<Ring>) -> Result<Self, BackendError> {
+        Self::open(Arc::clone(ring))
+    }
 }
 
 impl Backend for Cpu {

@@ -239,6 +239,15 @@ pub fn same_stages<A: Backend, B: Backend>(a: &A, b: &B) -> usize {
     agree(a, b, stages::transcript(a), stages::transcript(b))
 }
 
+/// Every primitive and every stage once, without a judge: how many results there are. For tools that watch how they come
+/// about.
+///
+/// # Panics
+/// When the backend fails.
+pub fn perform<B: Backend>(backend: &B, seed: u64) -> usize {
+    transcript(backend, seed).len() + stages::transcript(backend).len()
+}
+
 /// Results by name.
 type Transcript = Vec<(&'static str, Vec<u64>)>;
 

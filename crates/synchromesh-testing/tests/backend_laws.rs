@@ -53,21 +53,19 @@ fn fused_stages_give_the_bits_of_their_primitives() {
 
 /// The smallest set of several primes on scalar kernels, for an interpreter that checks every access to memory: `cargo xtask
 /// harden miri`.
-fn smallest() -> (ToySet, Cpu) {
+fn smallest() -> Cpu {
     let several = sets().into_iter().filter(|set| set.q.len() + set.p.len() > 1);
     let smallest = several.min_by_key(|set| (set.log_n, set.q.len() + set.p.len())).expect("a toy set");
-    let scalar = cpu(&smallest, Isa::Scalar);
-    (smallest, scalar)
+    cpu(&smallest, Isa::Scalar)
 }
 
 #[test]
 fn every_primitive_and_stage_interpreted() {
-    let (set, scalar) = smallest();
-    laws::same_bits(&scalar, &Counting::new(cpu(&set, Isa::Scalar)), 3);
+    assert!(laws::perform(&smallest(), 3) > 20);
 }
 
 /// Most of its time in the interpreter is the oracle's.
 #[test]
 fn all_laws_interpreted_at_length() {
-    laws::all(&smallest().1, 1);
+    laws::all(&smallest(), 1);
 }

@@ -1,11 +1,31 @@
-//! Triples as bytes: all of A row by row, then B, then C; of each element its value's share, then its MAC's.
+//! Shares and triples as bytes: all of A row by row, then B, then C; of each element its value's share, then its MAC's.
 
 use synchromesh::plain_modulus::U256;
+use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 use crate::field::{Element, Field};
 use crate::matrix::Matrix;
 use crate::share::{MatrixTriple, Shape, Shared};
+
+impl Shared {
+    /// The shares as bytes, row by row: of each entry its value's share, then its MAC's. Secret.
+    #[must_use]
+    pub fn to_bytes(&self, field: &Field) -> Zeroizing<Vec<u8>> {
+        let entries = 2 * self.value().entries().len();
+        let mut bytes = Zeroizing::new(Vec::with_capacity(entries * field.element_bytes()));
+        Codec::plain(field).write_shared(self, &mut bytes);
+        bytes
+    }
+
+    /// From [`to_bytes`](Self::to_bytes).
+    ///
+    /// # Errors
+    /// [`Error::Shape`] or [`Error::NotAnElement`] unless these are rows x columns pairs of residues.
+    pub fn from_bytes(field: &Field, rows: usize, columns: usize, bytes: &[u8]) -> Result<Self> {
+        Codec::plain(field).read_shared(rows, columns, bytes)
+    }
+}
 
 /// How an element is written: whole little-endian words, of x itself or of x R mod p with R = 2^(64 words).
 pub(crate) struct Codec<'a> {

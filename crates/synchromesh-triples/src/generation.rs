@@ -11,6 +11,7 @@ mod adversary_tests;
 mod blocks;
 mod check;
 mod circuit;
+mod conduct;
 mod decrypt;
 mod decryptions;
 mod encryption;

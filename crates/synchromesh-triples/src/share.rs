@@ -4,9 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use synchromesh_parties::session::MOST_PARTIES;
-use zeroize::Zeroizing;
 
-use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::field::{Element, Field};
 use crate::mac::MacKeyShare;
@@ -42,23 +40,6 @@ impl Shared {
     #[must_use]
     pub fn mac(&self) -> &Matrix {
         &self.mac
-    }
-
-    /// The shares as bytes, row by row: of each entry its value's share, then its MAC's. Secret.
-    #[must_use]
-    pub fn to_bytes(&self, field: &Field) -> Zeroizing<Vec<u8>> {
-        let entries = 2 * self.value.entries().len();
-        let mut bytes = Zeroizing::new(Vec::with_capacity(entries * field.element_bytes()));
-        Codec::plain(field).write_shared(self, &mut bytes);
-        bytes
-    }
-
-    /// From [`to_bytes`](Self::to_bytes).
-    ///
-    /// # Errors
-    /// [`Error::Shape`] or [`Error::NotAnElement`] unless these are rows x columns pairs of residues.
-    pub fn from_bytes(field: &Field, rows: usize, columns: usize, bytes: &[u8]) -> Result<Self> {
-        Codec::plain(field).read_shared(rows, columns, bytes)
     }
 
     /// Both halves through one linear map.

@@ -349,6 +349,11 @@ impl Error {
             Self::NoPlan { nearest: Some(nearest), .. } => {
                 format!("ask for {nearest}, or change the rest of the request")
             }
+            Self::NoPlan { limit: Limit::Bounds, .. } => {
+                "declare how large values are where you know more than certificates do (declare_bound, after every few \
+                 multiplications), bound the inputs lower, or use fewer multiplications"
+                    .to_owned()
+            }
             Self::NoPlan { .. } => {
                 "ask for less security, fewer additions, or a smaller plaintext modulus or precision".to_owned()
             }

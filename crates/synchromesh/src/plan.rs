@@ -272,6 +272,9 @@ pub struct Plan {
     pub cost_model: Option<String>,
     /// Predicted milliseconds of one multiplication; none without a machine profile.
     pub predicted_ms: Option<f64>,
+    /// Threads for which times are predicted: those that the profile was measured on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_threads: Option<usize>,
     /// Predicted milliseconds of the circuit, its [`Self::nodes`] together; none without a machine profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuit_ms: Option<f64>,
@@ -314,6 +317,7 @@ impl Plan {
             cost_model: derived::cost_model(&rlwe),
             scratch_bytes: derived::scratch_bytes(&rlwe, &switch),
             predicted_ms: None,
+            predicted_threads: None,
             circuit_ms: None,
             log2_p_fail: derived::log2_p_fail(),
             switch: switches::described(&rlwe, &switch.clone().into()),

@@ -9,6 +9,7 @@ mod any;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use synchromesh_rlwe::ring::backend::Open;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ring};
 use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, KeyPart, PublicKey, Randomness, SecretKey};
 
@@ -154,20 +155,20 @@ impl Plan {
     /// # Errors
     /// [`Error::Argument`] for a plan of another scheme, or parameters that fail their checks.
     pub fn open<S: Scheme>(&self) -> Result<Session<S>> {
-        self.open_on(cpu)
+        self.open_on(<Cpu as Open>::open)
     }
 
     /// A session of the scheme S on a device that `device` opens for its ring.
     ///
     /// # Errors
     /// As [`Self::open`], and those of `device`.
-    pub fn open_on<S: Scheme, B: Backend, E: From<Error>>(
+    pub fn open_on<S: Scheme, B: Backend, E: Into<Error>>(
         &self,
         device: impl FnOnce(&Arc<Ring>) -> std::result::Result<B, E>,
-    ) -> std::result::Result<Session<S, B>, E> {
+    ) -> Result<Session<S, B>> {
         let params = S::params(self)?;
-        let backend = device(S::ring(&params))?;
-        Ok(Session::of(self, params, backend)?)
+        let backend = device(S::ring(&params)).map_err(Into::into)?;
+        Session::of(self, params, backend)
     }
 
     /// A session of the plan's scheme on this machine's CPU.
@@ -175,26 +176,21 @@ impl Plan {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_any(&self) -> Result<Arc<dyn AnySession>> {
-        self.open_any_on(cpu)
+        self.open_any_on(<Cpu as Open>::open)
     }
 
     /// A session of the plan's scheme on a device that `device` opens for its ring.
     ///
     /// # Errors
     /// As [`Self::open_on`].
-    pub fn open_any_on<B: Backend, E: From<Error>>(
+    pub fn open_any_on<B: Backend, E: Into<Error>>(
         &self,
         device: impl FnOnce(&Arc<Ring>) -> std::result::Result<B, E>,
-    ) -> std::result::Result<Arc<dyn AnySession<B>>, E> {
+    ) -> Result<Arc<dyn AnySession<B>>> {
         Ok(match self.scheme {
             SchemeName::Bfv => Arc::new(self.open_on::<Bfv, B, E>(device)?),
             SchemeName::Bgv => Arc::new(self.open_on::<Bgv, B, E>(device)?),
             SchemeName::Ckks => Arc::new(self.open_on::<Ckks, B, E>(device)?),
         })
     }
-}
-
-/// This machine's CPU.
-fn cpu(ring: &Arc<Ring>) -> Result<Cpu> {
-    Ok(Cpu::open(Arc::clone(ring))?)
 }

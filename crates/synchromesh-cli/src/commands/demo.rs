@@ -13,8 +13,8 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
 use synchromesh::plan::Plan;
-use synchromesh_bench::device::Open;
 use synchromesh_ring::Cpu;
+use synchromesh_ring::backend::Open;
 use synchromesh_rlwe::file::{self, Access, Existing};
 
 /// The demonstration.
@@ -182,7 +182,7 @@ impl Demo {
             bgv,
             bfv,
             seconds: start.elapsed().as_secs_f64(),
-            peak_bytes: synchromesh_bench::memory::peak_bytes(),
+            peak_bytes: synchromesh_rlwe::memory::peak_bytes(),
             plot: self.plot.display().to_string(),
             device,
             why_not_cuda,

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+#[cfg(feature = "measure")]
 use synchromesh_bench::device::Device as Measured;
 use synchromesh_cuda::Properties;
 use synchromesh_ring::Threads;
@@ -35,6 +36,7 @@ impl Cores {
     }
 
     /// As [`Self::settle`], one thread if nothing was asked for: a measurement.
+    #[cfg(feature = "measure")]
     pub(super) fn settle_to_measure(self) -> Result<Threads, Error> {
         Ok(Threads::settle(self.threads.unwrap_or(1))?)
     }
@@ -118,6 +120,7 @@ impl Chosen {
     }
 
     /// What its machine profile is called: the CPU's by the instruction set.
+    #[cfg(feature = "measure")]
     pub(super) fn profile_name(&self) -> Result<&'static str, Error> {
         match self {
             Self::Cpu { .. } => Ok(synchromesh_ring::isa::Isa::detect()?.name()),
@@ -129,11 +132,13 @@ impl Chosen {
     }
 
     /// Why the CPU was taken where a card was preferred.
+    #[cfg(feature = "measure")]
     pub(super) fn why_not_cuda(&self) -> Option<String> {
         self.used().why_not_cuda
     }
 
     /// The choice for measurements.
+    #[cfg(feature = "measure")]
     pub(super) const fn measured(&self) -> Measured {
         match self {
             Self::Cpu { .. } => Measured::Cpu,
@@ -153,22 +158,32 @@ impl Place {
     }
 
     /// As [`Self::choose`], on one thread if no number was given: a measurement.
+    #[cfg(feature = "measure")]
     pub(super) fn choose_to_measure(&self) -> Result<Chosen, Error> {
         self.threads.settle_to_measure()?;
         self.device.choose()
     }
 
+    /// Threads that are measured on: one if no number was given.
+    #[cfg(feature = "measure")]
+    pub(super) fn threads(&self) -> Result<usize, Error> {
+        Ok(self.threads.settle_to_measure()?.count())
+    }
+
     /// Whether the CPU is an answer to what was asked for.
+    #[cfg(feature = "measure")]
     pub(super) const fn may_be_cpu(&self) -> bool {
         matches!(self.device, Device::Auto | Device::Cpu)
     }
 
     /// What was asked for.
+    #[cfg(feature = "measure")]
     pub(super) fn asked(&self) -> String {
         name(self.device)
     }
 
     /// Refuses what is not there, for measurements of the CPU alone.
+    #[cfg(feature = "measure")]
     pub(super) fn check(&self) -> Result<(), Error> {
         if !self.may_be_cpu() {
             return Err(unavailable("--device", &self.asked(), "auto, cpu"));
@@ -200,11 +215,13 @@ impl Device {
 }
 
 /// The error for a flag's value.
+#[cfg(any(feature = "measure", not(all(feature = "cuda", feature = "emulated"))))]
 pub(super) fn unavailable(flag: &str, value: &str, available: &str) -> Error {
     Error::Unavailable { choice: format!("{flag} {value}"), available: available.to_owned() }
 }
 
 /// The name of a choice on the command line.
+#[cfg(any(feature = "measure", not(all(feature = "cuda", feature = "emulated"))))]
 pub(super) fn name(choice: impl ValueEnum) -> String {
     choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }

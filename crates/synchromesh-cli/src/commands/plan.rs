@@ -1,6 +1,7 @@
 //! `plan`: parameters from a description.
 
 use super::overwrite::Overwrite;
+use super::place::Cores;
 use crate::error::Error;
 use crate::output::Report;
 use crate::plot::plan::{Bar, plan_plot};
@@ -99,6 +100,8 @@ pub(super) struct Planning {
     /// everywhere, and times are predicted for this machine if `tune` was run.
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
+    #[command(flatten)]
+    threads: Cores,
     /// Say why each choice was made.
     #[arg(long)]
     explain: bool,
@@ -117,14 +120,22 @@ impl Planning {
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
         let existing = self.overwrite.permit(self.out.as_deref().into_iter().chain(self.plot.as_deref()))?;
         let description = self.description()?;
+        let threads = self.threads.settle()?.count();
+        let own = profile::load(self.profile.as_deref(), threads)?;
         let mut plan = match &self.profile {
-            Some(path) => description.plan_for(profile::load(Some(path))?.as_ref())?,
+            Some(_) => description.plan_for(own.as_ref())?,
             None => description.plan()?,
         };
         let mut map = None;
-        if let Some(own) = profile::load(self.profile.as_deref())? {
+        if let Some(own) = own {
             if self.profile.is_none() {
                 plan.predict(&own)?;
+            }
+            if own.threads != threads {
+                plan.explain.push(format!(
+                    "times: on {} of {threads} threads, as the profile was measured; `tune --threads {threads}` measures more",
+                    own.threads
+                ));
             }
             if self.explain || json || self.plot.is_some() {
                 map = index_map(&mut plan, &own, self.max_key_bytes);

@@ -14,8 +14,8 @@ use synchromesh_bench::tune::{self, Plan};
 /// Measure this machine, for plans and predictions: some minutes, in which it should be idle.
 #[derive(Args, Debug)]
 pub(super) struct Tune {
-    /// Where to write the profile [default: synchromesh/profile-ISA.json, or profile-cuda.json, in the user's data
-    /// directory].
+    /// Where to write the profile [default: synchromesh/profile-ISA.json, profile-ISA-K-threads.json for K threads, or
+    /// profile-cuda.json, in the user's data directory].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -36,6 +36,7 @@ struct Tuned {
     machine: String,
     device: String,
     isa: String,
+    threads: usize,
     date: String,
     streaming: Streaming,
     entries: usize,
@@ -52,7 +53,7 @@ impl Tune {
         let no_home = || Error::Usage { message: "the environment names no home directory: say --out FILE".to_owned() };
         let path = match &self.out {
             Some(path) => path.clone(),
-            None => profile::default_path(name).ok_or_else(no_home)?,
+            None => profile::default_path(name, self.place.threads()?).ok_or_else(no_home)?,
         };
         let existing = self.overwrite.permit([path.as_path()])?;
         let mut plan = if self.quick { Plan::quick() } else { Plan::full() };
@@ -61,12 +62,15 @@ impl Tune {
             plan.log_n.clone_from(degrees);
             plan.log_n.sort_unstable();
             plan.log_n.dedup();
-            before = if path.is_file() { profile::load(Some(&path))? } else { None };
-            if let Some(other) = before.as_ref().filter(|before| before.isa != name) {
+            before = if path.is_file() { profile::load(Some(&path), 1)? } else { None };
+            let own = (name, self.place.threads()?);
+            if let Some(other) = before.as_ref().filter(|before| (before.isa.as_str(), before.threads) != own) {
                 let message = format!(
-                    "{} was measured with {}, and {name} is in use: name another file with --out",
+                    "{} was measured with {} on {} threads, and {name} on {} is in use: name another file with --out",
                     path.display(),
-                    other.isa
+                    other.isa,
+                    other.threads,
+                    own.1
                 );
                 return Err(Error::Usage { message });
             }
@@ -89,6 +93,7 @@ impl Tune {
             machine: measured.machine,
             device: measured.device,
             isa: measured.isa,
+            threads: measured.threads,
             date: measured.date,
             streaming: measured.streaming,
             why_not_cuda: chosen.why_not_cuda(),

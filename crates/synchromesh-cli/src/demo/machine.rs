@@ -8,7 +8,7 @@ use synchromesh::plan::Plan;
 use synchromesh::rlwe::{PublicKey, Randomness, SecretKey};
 use synchromesh::scheme::{Encryptor, Operation, Values};
 use synchromesh::session::{AnySession, Erased};
-use synchromesh_bench::device::Open;
+use synchromesh_ring::backend::Open;
 
 /// BLAKE3 of keys and ciphertexts as bytes, in hexadecimal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -4,7 +4,7 @@ use super::keys::{KeyFile, evaluation_keys, plan_section, public_key, secret_key
 use crate::bundle::{Bundle, CIPHERTEXT, COLUMN, ColumnHead, Kind};
 use crate::error::Error;
 use crate::expression::{self, Graph};
-use crate::number::{Number, numbers, values};
+use crate::number::{Number, numbers};
 use crate::table::MAX_CELLS;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -18,10 +18,10 @@ use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::second_key::second_id;
 use synchromesh::rlwe::wire::{EnvelopeKey, KeyId, WireError};
 use synchromesh::rlwe::{self, Randomness};
-use synchromesh::scheme::{Binary, Encryptor, Operation, State};
+use synchromesh::scheme::{Binary, Encryptor, Operation, State, Values};
 use synchromesh::session::{AnySession, Engine, Erased};
-use synchromesh_bench::device::Open;
 use synchromesh_ring::Backend;
+use synchromesh_ring::backend::Open;
 use synchromesh_rlwe::file::{Access, Existing};
 
 /// A file to be written, and what of it may be replaced.
@@ -323,4 +323,18 @@ pub fn decrypt(
     }
     values.truncate(column.rows);
     Ok((column.name, values, summary))
+}
+
+/// Numbers as a scheme computes with them.
+///
+/// # Errors
+/// [`Error::NotInteger`] for a fraction in an exact scheme, [`Error::NotReal`] for an integer beyond binary64 in CKKS.
+fn values(scheme: SchemeName, numbers: &[Number]) -> Result<Values, Error> {
+    if scheme == SchemeName::Ckks {
+        let real = |x: &Number| x.to_f64().ok_or_else(|| Error::NotReal { value: x.to_string() });
+        return Ok(numbers.iter().map(real).collect::<Result<Vec<_>, _>>()?.into());
+    }
+    let not_integer = |x: &Number| Error::NotInteger { value: x.to_string(), scheme: scheme.name() };
+    let integer = |x: &Number| x.to_integer().ok_or_else(|| not_integer(x));
+    Ok(numbers.iter().map(integer).collect::<Result<Vec<_>, _>>()?.into())
 }

@@ -8,11 +8,16 @@ use synchromesh_bench::device::Device;
 use synchromesh_bench::tune::{Plan, measure};
 
 fn run(arguments: &[&str]) -> (Option<i32>, Value) {
+    run_in(concat!(env!("CARGO_TARGET_TMPDIR"), "/no-profile"), arguments)
+}
+
+/// With the profiles in a directory as those of this machine.
+fn run_in(data: &str, arguments: &[&str]) -> (Option<i32>, Value) {
     let output = Command::new(env!("CARGO_BIN_EXE_synchromesh"))
         .args(arguments)
         .arg("--json")
         .env_remove("SYNCHROMESH_ISA")
-        .env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-profile"))
+        .env("XDG_DATA_HOME", data)
         .output()
         .unwrap();
     (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
@@ -31,6 +36,26 @@ fn profile(directory: &Path) -> String {
     let measured = measure(&plan, Device::Cpu, |_| {}).unwrap();
     synchromesh_cli::profile::store(&path, &measured, synchromesh_rlwe::file::Existing::Keep).unwrap();
     path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn times_are_those_of_the_threads_that_a_profile_was_measured_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = synchromesh_cli::profile::load(Some(Path::new(&profile(directory.path()))), 1).unwrap().unwrap();
+    let isa = ok(&["info"])["isa"].as_str().unwrap().to_owned();
+    for (name, threads) in [(format!("profile-{isa}.json"), 1), (format!("profile-{isa}-2-threads.json"), 2)] {
+        let path = directory.path().join("synchromesh").join(name);
+        let measured = one.clone().on_threads(threads);
+        synchromesh_cli::profile::store(&path, &measured, synchromesh_rlwe::file::Existing::Keep).unwrap();
+    }
+    for (asked, predicted) in [("1", 1), ("2", 2), ("3", 1)] {
+        let plan = ["plan", "--scheme", "bgv", "--depth", "1", "--t", "65537", "--threads", asked];
+        let (code, plan) = run_in(directory.path().to_str().unwrap(), &plan);
+        assert_eq!((code, &plan["predicted_threads"]), (Some(0), &Value::from(predicted)), "{plan}");
+        assert_eq!(plan["explain"].to_string().contains("times: on 1 of 3 threads"), asked == "3", "{plan}");
+    }
+    let (code, refused) = run(&["plan", "--scheme", "bgv", "--depth", "1", "--threads", "0"]);
+    assert_eq!((code, &refused["error"]["kind"]), (Some(2), &Value::from("threads")));
 }
 
 #[test]

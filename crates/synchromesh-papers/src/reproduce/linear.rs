@@ -3,6 +3,7 @@
 
 use serde_json::json;
 use synchromesh::cost::{OneSwitch, Shape};
+use synchromesh_ring::backend::Open;
 use synchromesh_ring::ledger::Operation;
 use synchromesh_ring::{Backend, Ledger};
 use synchromesh_rlwe::Context;
@@ -12,7 +13,7 @@ use super::extended::{TABLE8, enough, request};
 use super::runner::{put_ms, row};
 use super::{Figure, Outcome, Row, Runner, Series};
 use synchromesh_bench::Error;
-use synchromesh_bench::device::{Device, Open, on_device};
+use synchromesh_bench::device::{Device, Measured, on_device};
 use synchromesh_bench::key_switch::{Chain, Method, Prepared, Request};
 
 /// Bytes of a gigabyte, as the paper counts them.
@@ -335,7 +336,7 @@ pub(super) fn figure5(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
 /// Milliseconds of each stage, each operation waited for.
 fn breakdown(device: Device, prepared: &Prepared) -> Result<[f64; 5], Error> {
     let ring = prepared.params().ring();
-    on_device!(device, B => stages(prepared, Open::waiting(<B as Open>::open(ring)?)))
+    on_device!(device, B => stages(prepared, Measured::waiting(<B as Open>::open(ring)?)))
 }
 
 fn stages<B: Backend>(prepared: &Prepared, backend: B) -> Result<[f64; 5], Error> {

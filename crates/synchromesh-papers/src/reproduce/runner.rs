@@ -7,7 +7,8 @@ use synchromesh::cost::{Op, Profile, Shape};
 
 use super::{Row, Settings};
 use synchromesh_bench::Error;
-use synchromesh_bench::device::{Device, Timed};
+use synchromesh_bench::device::Device;
+use synchromesh_bench::key_switch::Timed;
 use synchromesh_bench::key_switch::{Chain, Gadget, Method, Prepared, Request};
 use synchromesh_bench::memory;
 use synchromesh_bench::timing::interleaved_medians;
@@ -121,7 +122,7 @@ impl<'a> Runner<'a> {
             ));
             return Ok(None);
         }
-        let opened: Result<Vec<Box<dyn Timed>>, Error> = requests.iter().map(|r| self.device().open(r)).collect();
+        let opened: Result<Vec<Box<dyn Timed>>, Error> = requests.iter().map(|r| r.open(self.device())).collect();
         let mut switches = match opened {
             // The CPU's memory was asked about above.
             Err(error) if error.kind() == "memory_budget" && !self.device().is_host() => {

@@ -155,6 +155,7 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "plan_key_bytes",
         "key_budget",
         "plan_memory",
+        "plan_bounds",
         "memory",
         "threads",
     ),

@@ -39,8 +39,8 @@ impl Memory {
             return Ok(Self::Lines(lines));
         }
         let map = MmapMut::map_anon(bytes + HUGE_PAGE).map_err(|_| refused())?;
-        // Advice only: without huge pages the same memory is merely slower.
-        #[cfg(target_os = "linux")]
+        // Advice only: without huge pages the same memory is merely slower. Interpreters know none.
+        #[cfg(all(target_os = "linux", not(miri)))]
         let _ = map.advise(memmap2::Advice::HugePage);
         let offset = map.as_ptr().align_offset(HUGE_PAGE).min(HUGE_PAGE);
         Ok(Self::Map { map, offset, bytes })

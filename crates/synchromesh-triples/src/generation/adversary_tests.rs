@@ -11,7 +11,7 @@ use synchromesh_parties::tampering::{Tamper, Tampering};
 use synchromesh_parties::transport::{InProcess, Transport};
 
 use super::keys_tests::{self, plan, run as make_keys};
-use super::tests::{Conduct, dealt, journal_of, run_with_journals, unused};
+use super::tests::{Cheat, dealt, journal_of, run_with_journals, unused};
 use super::*;
 use crate::share::check_opened;
 use crate::{MatrixTriple, Result};
@@ -162,9 +162,9 @@ fn hold(results: Vec<Result<Vec<MatrixTriple>>>) {
     check_opened(setup.plan().field(), &macs, &made).unwrap();
 }
 
-fn run(journals: &Path, tamper: Option<Tamper>, conduct: Conduct) -> Vec<Result<Vec<MatrixTriple>>> {
+fn run(journals: &Path, tamper: Option<Tamper>, cheat: Cheat) -> Vec<Result<Vec<MatrixTriple>>> {
     let (setup, keys) = dealt();
-    run_with_journals(journals, (setup, &unused((setup, keys))), 1, tamper, conduct)
+    run_with_journals(journals, (setup, &unused((setup, keys))), 1, tamper, cheat)
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn every_deed_at_every_frame_ends_in_an_abort_and_never_in_a_wrong_triple() {
         let mut outcome = Outcome::default();
         for number in 0.. {
             let (done, seen) = std::sync::mpsc::channel();
-            let results = run(journals.path(), Some(deed.tamper(number, done)), Conduct::Honest);
+            let results = run(journals.path(), Some(deed.tamper(number, done)), Cheat::None);
             if seen.try_recv().is_err() {
                 assert!(number > 30, "{deed:?}: a run has {number} frames only");
                 break;
@@ -206,7 +206,7 @@ fn every_deed_at_every_frame_of_making_keys_ends_in_an_abort() {
         let mut outcome = Outcome::default();
         for number in 0..FRAMES {
             let (done, seen) = std::sync::mpsc::channel();
-            let results = make_keys(&plan, Some(deed.tamper(number, done)), keys_tests::Conduct::Honest);
+            let results = make_keys(&plan, Some(deed.tamper(number, done)), keys_tests::Cheat::None);
             assert!(seen.try_recv().is_ok(), "{deed:?}: a run has {number} frames only");
             outcome.add(&format!("{deed:?} at {number}"), &results, deed.is_harmless(number));
         }
@@ -221,21 +221,21 @@ fn every_wrong_value_ends_in_an_abort() {
     const RUNS: usize = 10;
     let journals = tempfile::tempdir().unwrap();
     let places = || (0..RUNS).map(|i| 1000 * i / (RUNS - 1));
-    let always = |conduct: Conduct| vec![conduct; RUNS];
-    let cases: [(&str, Vec<Conduct>); 8] = [
-        ("wrong encryption or proof of A and B", places().map(|at| Conduct::WrongEncryption(false, at)).collect()),
-        ("wrong encryption or proof of alpha", places().map(|at| Conduct::WrongEncryption(true, at)).collect()),
-        ("wrong share of a decryption", (0..RUNS).map(Conduct::WrongShare).collect()),
-        ("wrong share of a MAC", always(Conduct::WrongMac)),
-        ("alpha not diagonal", always(Conduct::SlantedAlpha)),
-        ("another alpha encrypted", always(Conduct::OtherAlpha)),
-        ("another A encrypted", always(Conduct::OtherA)),
-        ("another B encrypted", always(Conduct::OtherB)),
+    let always = |cheat: Cheat| vec![cheat; RUNS];
+    let cases: [(&str, Vec<Cheat>); 8] = [
+        ("wrong encryption or proof of A and B", places().map(|at| Cheat::WrongEncryption(false, at)).collect()),
+        ("wrong encryption or proof of alpha", places().map(|at| Cheat::WrongEncryption(true, at)).collect()),
+        ("wrong share of a decryption", (0..RUNS).map(Cheat::WrongShare).collect()),
+        ("wrong share of a MAC", always(Cheat::WrongMac)),
+        ("alpha not diagonal", always(Cheat::SlantedAlpha)),
+        ("another alpha encrypted", always(Cheat::OtherAlpha)),
+        ("another A encrypted", always(Cheat::OtherA)),
+        ("another B encrypted", always(Cheat::OtherB)),
     ];
-    for (name, conducts) in cases {
+    for (name, cheats) in cases {
         let mut outcome = Outcome::default();
-        for conduct in conducts {
-            outcome.add(&format!("{conduct:?}"), &run(journals.path(), None, conduct), false);
+        for cheat in cheats {
+            outcome.add(&format!("{cheat:?}"), &run(journals.path(), None, cheat), false);
         }
         outcome.record("triples, wrong values", name);
         assert_eq!(outcome.aborts, 2 * RUNS, "{name}");

@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 use super::blocks::{Remote, Workers};
 use super::check::{Candidate, check, random};
 use super::circuit::{Factors, Products, multiply};
+use super::conduct::{Conduct, Honest};
 use super::decrypt::{Pending, share_bytes};
 use super::decryptions::DecryptionJournal;
 use super::encryption::{Content, Encryptions};
@@ -38,8 +39,7 @@ pub struct Generator<'a, T> {
     blocks: u64,
     alpha: Option<Ciphertext>,
     recorder: Recorder<'a>,
-    #[cfg(test)]
-    pub(crate) conduct: super::tests::Conduct,
+    pub(crate) conduct: Box<dyn Conduct<T> + 'a>,
 }
 
 impl<'a, T: Transport> Generator<'a, T> {
@@ -75,8 +75,7 @@ impl<'a, T: Transport> Generator<'a, T> {
             blocks: 0,
             alpha: None,
             recorder,
-            #[cfg(test)]
-            conduct: super::tests::Conduct::Honest,
+            conduct: Box::new(Honest),
         })
     }
 
@@ -151,7 +150,6 @@ impl<'a, T: Transport> Generator<'a, T> {
         let (context, n) = (self.setup.context(), self.setup.plan().params().n());
         let mut coefficients = vec![Element::ZERO.0; n];
         coefficients[0] = self.key.mac().secret().0;
-        #[cfg(test)]
         self.conduct.alpha(&mut coefficients);
         let poly = PlainPoly::new(context.params().t(), Residues::Wide(coefficients))?;
         let sums = self.exchange(Content::Constant, vec![poly])?;
@@ -163,12 +161,8 @@ impl<'a, T: Transport> Generator<'a, T> {
         let (setup, session, count) = (self.setup, *self.session.id(), plaintexts.len());
         let own = self.session.party();
         let encryptions = |content| Encryptions::new(setup.plan().proofs(), setup.context(), setup.public(), content);
-        let made_as = content;
-        #[cfg(test)]
-        let made_as = self.conduct.content(made_as);
-        let message = encryptions(made_as)?.make(setup, plaintexts, own, &session)?;
-        #[cfg(test)]
-        let message = self.conduct.message(count, message);
+        let mut message = encryptions(self.conduct.content(content))?.make(setup, plaintexts, own, &session)?;
+        self.conduct.encryptions(count, &mut message);
         if content == Content::Any {
             self.enter("exchange", self.session.parties());
         }
@@ -212,7 +206,6 @@ impl<'a, T: Transport> Generator<'a, T> {
             own.push((a, b));
             self.tell(group + 1, groups);
         }
-        #[cfg(test)]
         self.conduct.inputs(&mut own, plan.field());
         let mut sums = self.exchange(Content::Any, plaintexts)?.into_iter();
         let [left, right] = [Side::Left, Side::Right].map(|side| plan.matrices().ciphertexts(side));
@@ -232,10 +225,8 @@ impl<'a, T: Transport> Generator<'a, T> {
             candidates.extend(self.decrypt(&made, a, b)?);
         }
         self.enter("check", 1);
-        #[cfg(test)]
         self.conduct.candidates(&mut candidates, plan.field());
-        #[cfg(test)]
-        self.conduct.check(&mut self.session, self.key.mac(), &candidates)?;
+        self.conduct.before_check(&mut self.session, self.key.mac(), &candidates)?;
         let triples = check(&mut self.session, self.key.mac(), candidates)?;
         self.enter("done", 1);
         Ok(triples)
@@ -297,8 +288,7 @@ impl<'a, T: Transport> Generator<'a, T> {
             message.extend_from_slice(&bytes);
             masks.push(mask);
         }
-        #[cfg(test)]
-        self.conduct.shares(&mut message, each, made);
+        self.conduct.decryptions(&mut message, each, made);
         let messages = self.session.broadcast(Kind::Decryption, &message, message.len())?;
         let mut slots = Vec::with_capacity(pending.len());
         for (at, (x, mask)) in pending.iter().zip(&masks).enumerate() {

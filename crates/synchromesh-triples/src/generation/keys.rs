@@ -22,6 +22,7 @@ use synchromesh_parties::proofs::keys::{Part, ShareProofs, ShareWitness};
 use synchromesh_parties::proofs::{Parameters, Transcript};
 use synchromesh_parties::transport::Transport;
 
+use super::conduct::{Conduct, Honest};
 use super::phases::{Observer, Phase, Recorder};
 use super::plan::{GenerationPlan, Keys};
 use super::residues::{poly_bytes, read_poly, write_poly};
@@ -71,8 +72,7 @@ pub(crate) struct KeyMaker<'a, T> {
     randomness: Randomness,
     /// Primes of all shares.
     primes: IndexSet,
-    #[cfg(test)]
-    pub(crate) conduct: super::keys_tests::Conduct,
+    pub(crate) conduct: Box<dyn Conduct<T> + 'a>,
 }
 
 /// The public seeds, from one coin.
@@ -113,16 +113,7 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
         let context = Context::new(plan.params().clone())?;
         let primes = plan.params().rlwe().keyed();
         let randomness = Randomness::from_os();
-        Ok(Self {
-            session,
-            plan,
-            context,
-            recorder,
-            randomness,
-            primes,
-            #[cfg(test)]
-            conduct: super::keys_tests::Conduct::Honest,
-        })
+        Ok(Self { session, plan, context, recorder, randomness, primes, conduct: Box::new(Honest) })
     }
 
     pub(crate) fn make(mut self) -> Result<GeneratedKeys<T>> {
@@ -131,7 +122,6 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
             self.plan.matrices().key_parts(&self.context, &self.plan.choices(), self.plan.placement().product)?;
         let seeds = Seeds::new(self.session.coin()?, sources.len());
         let secret = params.secret().sample(&self.randomness.next_seed()?, Purpose::SecretKey, 0, params.n());
-        #[cfg(test)]
         let secret = self.conduct.secret(secret);
         // Rows of the parts that are kept, on all primes: every share is part of one relation.
         let wide = |(_, part): &(Source, KeyPart)| {
@@ -187,9 +177,8 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
         let context = Arc::clone(&self.context);
         let primes = self.primes.clone();
         let proofs = ShareProofs::new(context.rlwe(), &primes, &relation, Parameters::keys())?;
-        let (share, witness) = proofs.share(secret, &mut self.randomness)?;
-        #[cfg(test)]
-        let (share, witness) = self.conduct.first_share(&proofs, (share, witness), &mut self.randomness)?;
+        let made = proofs.share(secret, &mut self.randomness)?;
+        let (share, witness) = self.conduct.first_share(&proofs, made, &mut self.randomness)?;
         let none = (0..self.plan.parties()).map(|_| Rows::new()).collect();
         let mut shares = self.exchange(&proofs, share, &witness, none, "keys, first round")?;
         let mut rows = sum(&context, &shares)?.into_iter();
@@ -206,11 +195,8 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
         let context = Arc::clone(&self.context);
         let primes = self.primes.clone();
         let proofs = ShareProofs::new(context.rlwe(), &primes, relation, Parameters::keys())?;
-        #[cfg(test)]
-        let made = self.conduct.second_share(&proofs, (witness, PUBLIC_COLUMNS), &mut self.randomness)?;
-        #[cfg(not(test))]
-        let made = proofs.share_again(witness, PUBLIC_COLUMNS, &mut self.randomness)?;
-        let (share, witness) = made;
+        let begun = (witness, PUBLIC_COLUMNS);
+        let (share, witness) = self.conduct.second_share(&proofs, begun, &mut self.randomness)?;
         let shares = self.exchange(&proofs, share, &witness, known, "keys, second round")?;
         Ok(sum(&context, &shares)?.split_off(PUBLIC_ROWS))
     }
@@ -227,18 +213,14 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
         let (context, own, session) = (Arc::clone(&self.context), self.session.party(), *self.session.id());
         let skipped = known.first().map_or(0, Vec::len);
         let transcript = Transcript::new(&session, own, purpose);
-        #[cfg(test)]
         let proof = self.conduct.proof(proofs, (&share[..], witness), &transcript, &mut self.randomness)?;
-        #[cfg(not(test))]
-        let proof = proofs.prove(&share, witness, &transcript, &mut self.randomness)?;
         let each = poly_bytes(context.rlwe(), &self.primes);
         let mut message = Vec::with_capacity(each * (share.len() - skipped) + proof.len());
         share[skipped..].iter().try_for_each(|row| write_poly(context.rlwe(), row, &mut message))?;
         let split = message.len();
         message.extend_from_slice(&proof);
         drop((share, proof));
-        #[cfg(test)]
-        self.conduct.message(purpose, split, &mut message);
+        self.conduct.proven_share(purpose, split, &mut message);
         let messages = self.session.commit_and_open(&message)?;
         self.session.agree()?;
         drop(message);

@@ -13,6 +13,7 @@ use synchromesh_parties::proofs::{ProofError, Transcript};
 use synchromesh_parties::tampering::{Tamper, Tampering};
 use synchromesh_parties::transport::{InProcess, Transport};
 
+use super::conduct::{Conduct, Made};
 use super::keys::KeyMaker;
 use super::tests::request;
 use super::*;
@@ -22,8 +23,8 @@ use crate::{MacKeyShare, MatrixTriple, Result};
 
 /// What a party does other than it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Conduct {
-    Honest,
+pub(crate) enum Cheat {
+    None,
     /// One bit of its share of this round is flipped before it commits to it.
     WrongShare(&'static str),
     /// One bit of its proof of this round.
@@ -37,34 +38,31 @@ pub(crate) enum Conduct {
     Long(usize, i64),
 }
 
-/// A share in polynomials, and what it is made from.
-type Made = (Vec<Poly<Cpu, Ntt>>, ShareWitness);
-
 const FIRST: &str = "keys, first round";
 const SECOND: &str = "keys, second round";
 
-impl Conduct {
-    pub(super) fn secret(self, honest: SmallPoly) -> SmallPoly {
+impl<T> Conduct<T> for Cheat {
+    fn secret(&self, honest: SmallPoly) -> SmallPoly {
         match self {
-            Self::Long(0, value) => SmallPoly::from_vec(vec![value; honest.len()]),
+            Self::Long(0, value) => SmallPoly::from_vec(vec![*value; honest.len()]),
             _ => honest,
         }
     }
 
-    pub(super) fn first_share(
-        self,
+    fn first_share(
+        &self,
         proofs: &ShareProofs<'_, Cpu>,
         (share, witness): Made,
         randomness: &mut Randomness,
     ) -> std::result::Result<Made, ProofError> {
         match self {
-            Self::Long(1, value) => proofs.share_again(&witness.with(1, value), 2, randomness),
+            Self::Long(1, value) => proofs.share_again(&witness.with(1, *value), 2, randomness),
             _ => Ok((share, witness)),
         }
     }
 
-    pub(super) fn proof(
-        self,
+    fn proof(
+        &self,
         proofs: &ShareProofs<'_, Cpu>,
         (share, witness): (&[Poly<Cpu, Ntt>], &ShareWitness),
         transcript: &Transcript,
@@ -76,13 +74,13 @@ impl Conduct {
         }
     }
 
-    pub(super) fn second_share(
-        self,
+    fn second_share(
+        &self,
         proofs: &ShareProofs<'_, Cpu>,
         (witness, columns): (&ShareWitness, usize),
         randomness: &mut Randomness,
     ) -> std::result::Result<Made, ProofError> {
-        if self != Self::OtherSecret {
+        if *self != Self::OtherSecret {
             return proofs.share_again(witness, columns, randomness);
         }
         let n = proofs.degree();
@@ -92,10 +90,10 @@ impl Conduct {
         )
     }
 
-    pub(super) fn message(self, purpose: &str, split: usize, message: &mut [u8]) {
+    fn proven_share(&self, purpose: &str, split: usize, message: &mut [u8]) {
         match self {
-            Self::WrongShare(round) if round == purpose => message[split / 2] ^= 1,
-            Self::WrongProof(round) if round == purpose => message[split + 100] ^= 1,
+            Self::WrongShare(round) if *round == purpose => message[split / 2] ^= 1,
+            Self::WrongProof(round) if *round == purpose => message[split + 100] ^= 1,
             Self::NoResidue if purpose == FIRST => message[..8].fill(0xff),
             _ => {}
         }
@@ -113,7 +111,7 @@ pub(super) fn plan(parties: usize, shape: &str) -> GenerationPlan {
 type Outcome = (MacKeyShare, Vec<MatrixTriple>, [u8; 32]);
 
 /// Each party makes keys, the last one in its own way, and then two triples with them.
-pub(super) fn run(plan: &GenerationPlan, tamper: Option<Tamper>, conduct: Conduct) -> Vec<Result<Outcome>> {
+pub(super) fn run(plan: &GenerationPlan, tamper: Option<Tamper>, cheat: Cheat) -> Vec<Result<Outcome>> {
     let last = plan.parties() - 1;
     let tamper = Mutex::new(tamper);
     let root = tempfile::tempdir().unwrap();
@@ -121,7 +119,7 @@ pub(super) fn run(plan: &GenerationPlan, tamper: Option<Tamper>, conduct: Conduc
         let number = inner.party();
         let tamper = if number == last { tamper.lock().unwrap().take() } else { None };
         let mut maker = KeyMaker::new(Tampering::new(inner, tamper), plan.clone(), Box::new(|_| ()))?;
-        maker.conduct = if number == last { conduct } else { Conduct::Honest };
+        maker.conduct = Box::new(if number == last { cheat } else { Cheat::None });
         let GeneratedKeys { setup, key, transport, phases } = maker.make()?;
         let names: Vec<&str> = phases.iter().map(|phase| phase.name).collect();
         assert_eq!(names, ["key_session", "key_shares", "relinearisation_key"]);
@@ -144,8 +142,8 @@ pub(super) fn run(plan: &GenerationPlan, tamper: Option<Tamper>, conduct: Conduc
 }
 
 /// Runs whose triples must hold.
-fn holds(plan: &GenerationPlan, conduct: Conduct) {
-    let made: Vec<_> = run(plan, None, conduct).into_iter().map(|made| made.unwrap()).collect();
+fn holds(plan: &GenerationPlan, cheat: Cheat) {
+    let made: Vec<_> = run(plan, None, cheat).into_iter().map(|made| made.unwrap()).collect();
     assert!(made.iter().all(|(_, _, digest)| *digest == made[0].2), "all have the same keys");
     let keys: Vec<MacKeyShare> = made.iter().map(|(key, ..)| key.clone()).collect();
     let triples: Vec<Vec<MatrixTriple>> = made.into_iter().map(|(_, triples, _)| triples).collect();
@@ -154,43 +152,42 @@ fn holds(plan: &GenerationPlan, conduct: Conduct) {
 
 #[test]
 fn keys_that_parties_make_give_triples_that_hold() {
-    holds(&plan(2, "5x7x3"), Conduct::Honest);
+    holds(&plan(2, "5x7x3"), Cheat::None);
 }
 
 /// The last of two parties is found out, by the other, in the round to which its deed belongs.
-fn found_out(conducts: &[Conduct]) {
+fn found_out(cheats: &[Cheat]) {
     let plan = plan(2, "1x1x1");
-    for &conduct in conducts {
-        let error = run(&plan, None, conduct).remove(0).err().unwrap();
+    for &cheat in cheats {
+        let error = run(&plan, None, cheat).remove(0).err().unwrap();
         let Error::Parties(synchromesh_parties::Error::Abort { blame: Blame::Party(1), deed, phase }) = &error else {
-            panic!("{conduct:?}: {error}")
+            panic!("{cheat:?}: {error}")
         };
         assert!(deed.contains("did not prove"), "{deed}");
-        let second = conduct == Conduct::OtherSecret || format!("{conduct:?}").contains(SECOND);
+        let second = cheat == Cheat::OtherSecret || format!("{cheat:?}").contains(SECOND);
         assert_eq!(phase, if second { "relinearisation_key" } else { "key_shares" });
     }
 }
 
 #[test]
 fn shares_that_are_not_proven_are_blamed_on_their_maker() {
-    found_out(&[Conduct::NoResidue, Conduct::WrongShare(SECOND), Conduct::OtherSecret, Conduct::Long(0, 1400)]);
+    found_out(&[Cheat::NoResidue, Cheat::WrongShare(SECOND), Cheat::OtherSecret, Cheat::Long(0, 1400)]);
 }
 
 #[test]
 #[ignore = "seven more runs of key making; cargo xtask verify triples runs them"]
 fn more_shares_that_are_not_proven_are_blamed_on_their_maker() {
     // Responses that can be written though they are too large, responses that cannot, and the same of an error.
-    let long =
-        [Conduct::Long(0, -2000), Conduct::Long(0, 1 << 40), Conduct::Long(1, 7000), Conduct::Long(1, -(1 << 40))];
-    let wrong = [Conduct::WrongShare(FIRST), Conduct::WrongProof(FIRST), Conduct::WrongProof(SECOND)];
+    let long = [Cheat::Long(0, -2000), Cheat::Long(0, 1 << 40), Cheat::Long(1, 7000), Cheat::Long(1, -(1 << 40))];
+    let wrong = [Cheat::WrongShare(FIRST), Cheat::WrongProof(FIRST), Cheat::WrongProof(SECOND)];
     found_out(&[&long[..], &wrong[..]].concat());
-    holds(&plan(3, "2x3x2"), Conduct::Long(1, 2500));
+    holds(&plan(3, "2x3x2"), Cheat::Long(1, 2500));
 }
 
 /// A share far from ternary that the proofs cannot tell from one: the certificates of the plan hold for it all the same.
 #[test]
 fn a_share_as_long_as_proofs_allow_gives_triples_that_hold() {
-    holds(&plan(3, "1x1x1"), Conduct::Long(0, 500));
+    holds(&plan(3, "1x1x1"), Cheat::Long(0, 500));
 }
 
 /// Frames altered on their way: of the hello and the coin, of commitments, agreements and openings of both rounds.
@@ -205,7 +202,7 @@ fn equivocation_and_silence_end_the_making_of_keys() {
             Some(frame)
         });
         let silence: Tamper = Box::new(move |n, _, frame| (n < number).then_some(frame));
-        let results = run(&plan, Some(if silent { silence } else { equivocate }), Conduct::Honest);
+        let results = run(&plan, Some(if silent { silence } else { equivocate }), Cheat::None);
         for result in &results[..2] {
             assert!(
                 matches!(result, Err(Error::Parties(synchromesh_parties::Error::Abort { .. }))),

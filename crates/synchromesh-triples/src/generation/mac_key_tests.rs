@@ -12,7 +12,7 @@ use synchromesh_parties::tls::Identity;
 use synchromesh_parties::transport::{InProcess, Transport};
 
 use super::check::Candidate;
-use super::tests::{Conduct, dealt, journal_of, run_with_journals, unused};
+use super::tests::{Cheat, dealt, journal_of, run_with_journals, unused};
 use super::*;
 use crate::error::Error;
 use crate::field::{Element, Field};
@@ -174,13 +174,13 @@ impl Parties {
     }
 
     /// A session of generation, if every honest party is willing; how it ended for these.
-    fn generate(&self, conduct: Conduct) -> Vec<End> {
+    fn generate(&self, cheat: Cheat) -> Vec<End> {
         if self.run == Run::Process {
-            return self.processes("more", 1, Kept::Plain, conduct);
+            return self.processes("more", 1, Kept::Plain, cheat);
         }
         let keys: Result<Vec<PartyKey>> = self.keys().into_iter().collect();
         let mut ends: Vec<End> = match keys {
-            Ok(keys) => run_with_journals(self.root.path(), (&dealt().0, &keys), 1, None, conduct)
+            Ok(keys) => run_with_journals(self.root.path(), (&dealt().0, &keys), 1, None, cheat)
                 .into_iter()
                 .map(End::from)
                 .collect(),
@@ -193,11 +193,11 @@ impl Parties {
     /// A session all of whose triples are kept.
     fn store(&self, kept: Kept) {
         if self.run == Run::Process {
-            let ends = self.processes("out", 2, kept, Conduct::Honest);
+            let ends = self.processes("out", 2, kept, Cheat::None);
             return assert!(ends.iter().all(|end| end.kind.is_none()), "{ends:?}");
         }
         let keys: Vec<PartyKey> = self.keys().into_iter().map(|key| key.unwrap()).collect();
-        let made = run_with_journals(self.root.path(), (&dealt().0, &keys), 2, None, Conduct::Honest);
+        let made = run_with_journals(self.root.path(), (&dealt().0, &keys), 2, None, Cheat::None);
         for (party, made) in made.into_iter().enumerate() {
             let (mac, out) = (keys[party].mac(), self.directory(party).join("out"));
             let spdz = Preprocessing::new(&out.join("Player-Data"), &field(), party, PARTIES).unwrap();
@@ -326,7 +326,7 @@ fn attack(run: Run, kept: Kept, way: Option<OnlineLie>) -> usize {
     match way {
         // In the next session of generation.
         None => {
-            for end in all.generate(Conduct::LearnAlpha) {
+            for end in all.generate(Cheat::LearnAlpha) {
                 assert_eq!(end.kind.as_deref(), Some("abort"), "{end:?}");
             }
         }
@@ -341,7 +341,7 @@ fn attack(run: Run, kept: Kept, way: Option<OnlineLie>) -> usize {
     let learnt = LEARNT.lock().unwrap().expect("the cheater has learnt something");
     assert_eq!(learnt, alpha(), "the attack is one");
     // It comes back: to generation, where honest parties do not begin,
-    for (party, end) in all.generate(Conduct::Honest).into_iter().enumerate() {
+    for (party, end) in all.generate(Cheat::None).into_iter().enumerate() {
         assert_eq!(end.kind.as_deref(), Some("mac_key_burnt"), "{end:?}");
         let party = if run == Run::Process { party } else { 0 };
         let named = |name: String| end.void.iter().any(|file| file.ends_with(&name));

@@ -15,18 +15,20 @@ use synchromesh_parties::transport::{InProcess, Transport};
 
 use super::check::Candidate;
 use super::circuit::Products;
+use super::conduct::Conduct;
 use super::encryption::Content;
 use super::*;
 use crate::error::Error;
 use crate::field::{DEFAULT_PRIME, Field};
 use crate::matrix::Matrix;
+use crate::session::Session;
 use crate::share::{MatrixTriple, Shape, check_opened};
 use crate::{MacKeyShare, Result};
 
 /// What a party does other than it should, in a way that no single frame shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Conduct {
-    Honest,
+pub(crate) enum Cheat {
+    None,
     /// Its MAC key is not the same in all slots.
     SlantedAlpha,
     /// It encrypts another share of the MAC key than it holds.
@@ -46,8 +48,8 @@ pub(crate) enum Conduct {
     LearnAlpha,
 }
 
-impl Conduct {
-    pub(super) fn alpha(self, coefficients: &mut [U256]) {
+impl<T: Transport> Conduct<T> for Cheat {
+    fn alpha(&self, coefficients: &mut [U256]) {
         match self {
             Self::SlantedAlpha => coefficients[1] = [1, 0, 0, 0],
             Self::OtherAlpha => coefficients[0] = [1, 2, 0, 0],
@@ -56,21 +58,20 @@ impl Conduct {
     }
 
     /// A MAC key that is not constant has a proof of anything for an encryption of anything.
-    pub(super) fn content(self, content: Content) -> Content {
-        if self == Self::SlantedAlpha { Content::Any } else { content }
+    fn content(&self, content: Content) -> Content {
+        if *self == Self::SlantedAlpha { Content::Any } else { content }
     }
 
-    pub(super) fn message(self, count: usize, mut message: Vec<u8>) -> Vec<u8> {
-        if let Self::WrongEncryption(constant, at) = self
+    fn encryptions(&self, count: usize, message: &mut [u8]) {
+        if let Self::WrongEncryption(constant, at) = *self
             && constant == (count == 1)
         {
             let at = (message.len() - 1) * at / 1000;
             message[at] ^= 1;
         }
-        message
     }
 
-    pub(super) fn candidates(self, made: &mut [Candidate], field: &Field) {
+    fn candidates(&self, made: &mut [Candidate], field: &Field) {
         if let (Self::WrongMac, Some(first)) = (self, made.first_mut()) {
             let mut mac = first.c.mac().clone();
             let entry = &mut mac.entries_mut()[0];
@@ -79,7 +80,7 @@ impl Conduct {
         }
     }
 
-    pub(super) fn inputs(self, own: &mut [(Vec<Matrix>, Vec<Matrix>)], field: &Field) {
+    fn inputs(&self, own: &mut [(Vec<Matrix>, Vec<Matrix>)], field: &Field) {
         let one = |m: &mut Matrix| {
             let first = &mut m.entries_mut()[0];
             *first = field.add(*first, field.small(1));
@@ -91,12 +92,7 @@ impl Conduct {
         }
     }
 
-    pub(super) fn check<T: Transport>(
-        self,
-        session: &mut crate::session::Session<T>,
-        key: &MacKeyShare,
-        candidates: &[Candidate],
-    ) -> Result<()> {
+    fn before_check(&self, session: &mut Session<T>, key: &MacKeyShare, candidates: &[Candidate]) -> Result<()> {
         match self {
             Self::LearnAlpha => mac_key_tests::learn_from_batch(session, key, candidates),
             _ => Ok(()),
@@ -104,8 +100,8 @@ impl Conduct {
     }
 
     /// Adds 1 to the first residue modulo each prime: 1 to the coefficient.
-    pub(super) fn shares(self, message: &mut [u8], each: usize, made: &Products<Cpu>) {
-        let Self::WrongShare(at) = self else { return };
+    fn decryptions(&self, message: &mut [u8], each: usize, made: &Products<Cpu>) {
+        let Self::WrongShare(at) = *self else { return };
         let at = at % made.all().count();
         let limbs = message[at * each..(at + 1) * each].chunks_mut(setup().plan().params().n() * limb_width());
         limbs.for_each(|limb| {
@@ -155,10 +151,10 @@ fn run(
     made: (&Setup, &[PartyKey]),
     count: usize,
     tamper: Option<Tamper>,
-    conduct: Conduct,
+    cheat: Cheat,
 ) -> Vec<Result<Vec<MatrixTriple>>> {
     let root = tempfile::tempdir().unwrap();
-    run_with_journals(root.path(), (made.0, &unused(made)), count, tamper, conduct)
+    run_with_journals(root.path(), (made.0, &unused(made)), count, tamper, cheat)
 }
 
 /// The same keys as if no check under them had failed.
@@ -180,7 +176,7 @@ pub(super) fn run_with_journals(
     (setup, keys): (&Setup, &[PartyKey]),
     count: usize,
     tamper: Option<Tamper>,
-    conduct: Conduct,
+    cheat: Cheat,
 ) -> Vec<Result<Vec<MatrixTriple>>> {
     let last = keys.len() - 1;
     let tamper = Mutex::new(tamper);
@@ -191,7 +187,7 @@ pub(super) fn run_with_journals(
         let journal = journal_of(&journal, &keys[number], setup.plan().most_decryptions())?;
         let transport = Tampering::new(inner, tamper);
         let mut generator = Generator::new(transport, setup, &keys[number], journal, Box::new(|_| ()))?;
-        generator.conduct = if number == last { conduct } else { Conduct::Honest };
+        generator.conduct = Box::new(if number == last { cheat } else { Cheat::None });
         generator.generate(count)
     };
     thread::scope(|scope| {
@@ -221,7 +217,7 @@ fn honest_parties_get_triples_that_hold() {
         assert!(plan.mask_bits() > 128 + security + 20 + 10);
         let (setup, keys) = deal(plan).unwrap();
         let made: Vec<Vec<MatrixTriple>> =
-            run((&setup, &keys), count, None, Conduct::Honest).into_iter().map(|made| made.unwrap()).collect();
+            run((&setup, &keys), count, None, Cheat::None).into_iter().map(|made| made.unwrap()).collect();
         assert!(made.iter().all(|list| list.len() == count && list[0].shape() == request.shape));
         check_opened(&field(), &macs(&keys), &made).unwrap();
     }
@@ -270,10 +266,10 @@ fn refused(results: &[Result<Vec<MatrixTriple>>], by: &[&str]) {
 fn wrong_shares_macs_and_inputs_end_in_an_abort() {
     let (setup, keys) = dealt();
     let count = setup.plan().matrices().ciphertexts(synchromesh::circuits::Side::Left) + 3;
-    let wrong = (0..count).map(Conduct::WrongShare);
-    let more = [Conduct::SlantedAlpha, Conduct::OtherAlpha, Conduct::OtherA, Conduct::OtherB, Conduct::WrongMac];
-    for conduct in wrong.chain(more) {
-        let results = run((setup, keys), 1, None, conduct);
+    let wrong = (0..count).map(Cheat::WrongShare);
+    let more = [Cheat::SlantedAlpha, Cheat::OtherAlpha, Cheat::OtherA, Cheat::OtherB, Cheat::WrongMac];
+    for cheat in wrong.chain(more) {
+        let results = run((setup, keys), 1, None, cheat);
         refused(&results, &["MAC does not fit", "C that is not A B", "bytes where", "announced"]);
     }
 }
@@ -281,8 +277,8 @@ fn wrong_shares_macs_and_inputs_end_in_an_abort() {
 #[test]
 fn a_bad_encryption_is_blamed_on_its_maker() {
     let (setup, keys) = dealt();
-    for conduct in [Conduct::WrongEncryption(false, 1000), Conduct::WrongEncryption(true, 1000)] {
-        for result in &run((setup, keys), 1, None, conduct)[..2] {
+    for cheat in [Cheat::WrongEncryption(false, 1000), Cheat::WrongEncryption(true, 1000)] {
+        for result in &run((setup, keys), 1, None, cheat)[..2] {
             let text = result.as_ref().unwrap_err().to_string();
             assert!(text.contains("party 2") && text.contains("bad encryption"), "{text}");
         }
@@ -306,7 +302,7 @@ fn every_frame(places: &[usize], stride: usize) -> (usize, usize) {
                 }
                 Some(frame)
             });
-            let results = run((setup, keys), 1, Some(tamper), Conduct::Honest);
+            let results = run((setup, keys), 1, Some(tamper), Cheat::None);
             sent |= seen.load(Ordering::SeqCst);
             let honest = &results[..2];
             assert!(honest.iter().all(|r| r.as_ref().err().is_none_or(|e| e.kind() == "abort")));
@@ -355,7 +351,7 @@ fn silence_truncation_excess_and_replays_are_blamed() {
     // In the exchange of MAC keys, and in decryption.
     for (tamper, deed) in &cases {
         for at in [6, 18] {
-            let results = run((setup, keys), 1, Some(tamper(at)), Conduct::Honest);
+            let results = run((setup, keys), 1, Some(tamper(at)), Cheat::None);
             // A replay of a longer message shows by its length.
             let more = if deed.contains("session") { "announced" } else { deed };
             refused(&results, &[deed, more]);
@@ -377,7 +373,7 @@ fn equivocation_is_found_before_anything_is_decrypted() {
             }
             Some(frame)
         });
-        let results = run((setup, keys), 1, Some(tamper), Conduct::Honest);
+        let results = run((setup, keys), 1, Some(tamper), Cheat::None);
         refused(&results, &["different things", "other than it committed"]);
     }
 }

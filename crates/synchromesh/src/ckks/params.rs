@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::noise::{FailureLimit, Norm};
 use synchromesh_rlwe::params::ErrorChoice;
-use synchromesh_rlwe::ring::prime::{MAX_PRIME_BITS, MIN_PRIME_BITS, is_prime, ntt_primes_excluding};
+use synchromesh_rlwe::ring::prime::{MAX_PRIME_BITS, MIN_PRIME_BITS, PrimeError, is_prime, ntt_primes_excluding};
 use synchromesh_rlwe::{LevelPlans, Schedule, Security, SwitchPlan};
 
 use super::scale::Scale;
@@ -318,7 +318,7 @@ fn check_primes(literal: &ParamsLiteral, primes: &Primes) -> Result<()> {
         if widths.len() != list.len() {
             return Err(Error::params(format!("{name}_bits names {} primes, {} are given", widths.len(), list.len())));
         }
-        let off = |&(&w, &q): &(&u32, &u64)| ((q as f64).log2() - f64::from(w)).abs() > 1.0;
+        let off = |&(&w, &q): &(&u32, &u64)| !is_of(w, q);
         if let Some((w, q)) = widths.iter().zip(list).find(off) {
             return Err(Error::params(format!("prime {q} of {name} is not of the {w} bits named")));
         }
@@ -335,7 +335,7 @@ fn choose(literal: &ParamsLiteral, sets: &[Vec<usize>]) -> Result<Primes> {
     for level in (1..sets.len()).rev() {
         let (leaving, coming) = step(sets, level);
         let mut take = |q: &mut Vec<u64>, i: usize, target: u64| -> Result<()> {
-            q[i] = nearest_prime(target, literal.log_n, &used)?;
+            q[i] = nearest_prime(target, literal.q_bits[i], literal.log_n, &used)?;
             used.push(q[i]);
             Ok(())
         };
@@ -369,23 +369,29 @@ fn choose(literal: &ParamsLiteral, sets: &[Vec<usize>]) -> Result<Primes> {
     Ok(Primes { q, p })
 }
 
-/// The unused prime 1 mod 2N nearest to `target`, within a factor of 2 of it.
-fn nearest_prime(target: u64, log_n: u32, used: &[u64]) -> Result<u64> {
+/// Whether a prime is of a width, to a bit.
+fn is_of(width: u32, q: u64) -> bool {
+    ((q as f64).log2() - f64::from(width)).abs() <= 1.0
+}
+
+/// The unused prime 1 mod 2N nearest to `target`, of this width.
+fn nearest_prime(target: u64, width: u32, log_n: u32, used: &[u64]) -> Result<u64> {
     let step = 2u64 << log_n;
     let fits = |q: u64| {
         let in_range = q > 1 << (MIN_PRIME_BITS - 1) && q < 1 << MAX_PRIME_BITS;
-        in_range && q > target / 2 && q / 2 < target && !used.contains(&q) && is_prime(q)
+        in_range && is_of(width, q) && !used.contains(&q) && is_prime(q)
     };
     let below = target.saturating_sub(1) / step * step + 1;
-    for k in 0..=target / step {
+    for k in 0..=(2u64 << width) / step {
         let [down, up] = [below.saturating_sub(k * step), below.saturating_add((k + 1) * step)];
         let order = if target.abs_diff(down) <= target.abs_diff(up) { [down, up] } else { [up, down] };
         if let Some(q) = order.into_iter().find(|&q| fits(q)) {
             return Ok(q);
         }
     }
-    let wanted = (target as f64).log2();
-    Err(Error::params(format!("no unused prime that is 1 mod {step} is near 2^{wanted:.2}; use other widths")))
+    let have = used.iter().filter(|&&q| is_of(width, q)).count();
+    let nearest = (width + 1..=MAX_PRIME_BITS).find(|&w| ntt_primes_excluding(w, log_n, have + 1, &[]).is_ok());
+    Err(PrimeError::NotEnoughPrimes { width, have, need: have + 1, congruence: step, nearest }.into())
 }
 
 fn levels(literal: &ParamsLiteral, sets: &[Vec<usize>], q: &[u64]) -> Result<Vec<Level>> {

@@ -58,6 +58,9 @@ pub struct Profile {
     pub device: String,
     /// The instruction set.
     pub isa: String,
+    /// Threads that it was measured on.
+    #[serde(default = "one")]
+    pub threads: usize,
     /// Day of the measurement, year-month-day.
     pub date: String,
     /// Plain passes over memory.
@@ -66,12 +69,23 @@ pub struct Profile {
     pub entries: Vec<Entry>,
 }
 
+/// What profiles were measured on before they said so.
+const fn one() -> usize {
+    1
+}
+
 impl Profile {
-    /// A profile of these measurements.
+    /// A profile of these measurements, on one thread.
     #[must_use]
     pub fn new(machine: String, device: String, isa: String, date: String, streaming: Streaming) -> Self {
         let (format, entries) = (FORMAT.to_owned(), Vec::new());
-        Self { format, version: VERSION, machine, device, isa, date, streaming, entries }
+        Self { format, version: VERSION, machine, device, isa, threads: one(), date, streaming, entries }
+    }
+
+    /// The same, measured on so many threads.
+    #[must_use]
+    pub fn on_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
     }
 
     /// The profile as JSON.

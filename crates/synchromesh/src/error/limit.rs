@@ -16,6 +16,8 @@ pub enum Limit {
     KeyBytes,
     /// [`Description::max_memory_bytes`](crate::plan::Description::max_memory_bytes).
     Memory,
+    /// How large values of a CKKS circuit may become, by the bounds of its inputs.
+    Bounds,
 }
 
 impl Limit {
@@ -28,6 +30,7 @@ impl Limit {
             Self::Slots => "plan_slots",
             Self::KeyBytes => "plan_key_bytes",
             Self::Memory => "plan_memory",
+            Self::Bounds => "plan_bounds",
         }
     }
 }
@@ -40,6 +43,7 @@ impl fmt::Display for Limit {
             Self::Slots => "the number of slots",
             Self::KeyBytes => "the budget of key bytes",
             Self::Memory => "the budget of memory",
+            Self::Bounds => "how large its values may become",
         })
     }
 }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use synchromesh_rlwe::Randomness;
 
+use super::limit::MOST_PRECISION;
 use super::trace::{Trace, Traced};
-use super::{Description, Limit, MOST_NODES, Nearest, Plan, SchemeName, too_small};
+use super::{Description, Limit, MOST_NODES, Nearest, PRECISION, Plan, SchemeName, too_small};
 use crate::circuits::Arithmetic;
 use crate::ckks;
 use crate::cost::{DryLedger, recorder};
@@ -26,8 +27,8 @@ enum Outcome {
     Missing(Rotations),
     /// Another multiplication deep.
     Deeper,
-    /// More bits of precision.
-    Finer(u32),
+    /// More bits of precision, for results of this bound.
+    Finer(u32, f64),
 }
 
 impl Description {
@@ -88,7 +89,7 @@ impl Description {
         if self.scheme != SchemeName::Ckks {
             return Err(Error::request(format!("the description is for {}, not for ckks", self.scheme.name())));
         }
-        let wanted = f64::from(self.precision.unwrap_or(20));
+        let wanted = f64::from(self.precision.unwrap_or(PRECISION));
         self.search_for(|plan, steps| {
             let params = plan.ckks()?;
             let device = recorder(params.rlwe());
@@ -106,11 +107,18 @@ impl Description {
             let result = fresh.collect::<Result<Vec<_>>>().and_then(|fresh| circuit(&evaluator, &fresh));
             let results = match result {
                 Ok(results) => results,
+                Err(Error::Rlwe(synchromesh_rlwe::Error::UnknownNoise { .. })) => {
+                    let done = trace.take().nodes.len();
+                    return Err(too_large(format!(
+                        "after {done} operations a value may be larger than any number, by the bounds of the inputs"
+                    )));
+                }
                 Err(error) => return Outcome::of(error),
             };
             let worst = results.iter().map(|x| context.error_bound(x)).fold(0.0, f64::max);
             let lacking = (wanted + worst.log2()).ceil();
-            Ok(if lacking > 0.0 { Outcome::Finer(lacking as u32) } else { Outcome::Runs(trace.take()) })
+            let bound = results.iter().map(|x| evaluator.bound(x)).fold(0.0, f64::max);
+            Ok(if lacking > 0.0 { Outcome::Finer(lacking as u32, bound) } else { Outcome::Runs(trace.take()) })
         })
     }
 
@@ -133,14 +141,28 @@ impl Description {
                     description.depth += 1;
                     plan = description.plan()?;
                 }
-                Outcome::Finer(bits) => {
-                    description.precision = Some(description.precision.unwrap_or(20) + bits);
+                Outcome::Finer(bits, bound) => {
+                    let finer = description.precision.unwrap_or(PRECISION).saturating_add(bits);
+                    if finer > MOST_PRECISION {
+                        let wanted = self.precision.unwrap_or(PRECISION);
+                        return Err(too_large(format!(
+                            "results may reach 2^{:.0} by the bounds of the inputs, which leaves too little of any scale for \
+                             {wanted} bits after the point",
+                            bound.log2()
+                        )));
+                    }
+                    description.precision = Some(finer);
                     plan = description.plan()?;
                 }
             }
         }
         Err(Error::request(format!("no parameters were found in {MOST_RUNS} runs of the circuit")))
     }
+}
+
+/// Bounds of values that no parameters hold.
+fn too_large(reason: String) -> Error {
+    Error::NoPlan { limit: Limit::Bounds, reason, nearest: None }
 }
 
 /// The rotations that keys are made for: those of the plan, and those it does not know of.

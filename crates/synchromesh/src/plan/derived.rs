@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use synchromesh_rlwe::noise::DEFAULT_LOG2_FAILURE;
 use synchromesh_rlwe::ring::IndexSet;
+use synchromesh_rlwe::ring::threads::MOST_THREADS;
 use synchromesh_rlwe::{LevelPlans, Params, SwitchPlan};
 
 use super::key_bytes::key_bytes;
@@ -177,6 +178,8 @@ impl Plan {
         for ms in [self.predicted_ms, self.circuit_ms].into_iter().chain(switches) {
             demand("predicted_ms", ms, good(ms), "a time")?;
         }
+        let threads = self.predicted_threads.is_none_or(|threads| (1..=MOST_THREADS).contains(&threads));
+        demand("predicted_threads", self.predicted_threads, threads, "a number of threads")?;
         demand("nodes", self.nodes.len(), self.nodes.len() <= MOST_NODES, &format!("at most {MOST_NODES}"))?;
         let node = self.nodes.iter().find(|node| {
             let inside = node.level <= params.top_level() && (2..=3).contains(&node.components);

@@ -4,6 +4,9 @@ use super::search::Refusal;
 use super::{Description, PRECISION, SchemeName, smallest_near};
 use crate::error::{Error, Limit, Nearest, Result};
 
+/// Most bits after the point that a description may ask for.
+pub(super) const MOST_PRECISION: u32 = 80;
+
 /// Least bytes over all candidates that a budget refused.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Least {
@@ -36,6 +39,7 @@ impl Description {
                 budgets.find(fits).map(Nearest::KeyBytes)
             }),
             Limit::Memory => least.memory_bytes.map(Nearest::MemoryBytes),
+            Limit::Bounds => None,
             // About as many bits a level as here.
             Limit::Security => {
                 let limit = self.security.max_log_qp(*super::search::DEGREES.end()) as usize;
@@ -105,8 +109,8 @@ impl Description {
             return Err(Error::request(format!("a rotation by {step}: plans are made for steps of at most {most}")));
         }
         let precision = self.precision.unwrap_or(PRECISION);
-        if self.scheme == SchemeName::Ckks && !(1..=80).contains(&precision) {
-            return Err(Error::request(format!("a precision of {precision} bits is outside 1 to 80")));
+        if self.scheme == SchemeName::Ckks && !(1..=MOST_PRECISION).contains(&precision) {
+            return Err(Error::request(format!("a precision of {precision} bits is outside 1 to {MOST_PRECISION}")));
         }
         Ok(())
     }

@@ -91,6 +91,7 @@ impl Plan {
     /// [`Error::Format`] when the profile lacks an operation.
     pub fn predict(&mut self, profile: &Profile) -> Result<()> {
         self.predicted_ms = self.multiplication(profile)?.map(|s| 1e3 * s);
+        self.predicted_threads = Some(profile.threads);
         let (params, plans) = self.params.plans()?;
         let plans = self.level_plans(&params, &plans)?.unwrap_or(plans);
         let shape = self.shape();

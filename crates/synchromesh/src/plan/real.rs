@@ -58,7 +58,8 @@ impl<'a> Real<'a> {
         let p_bits = chain.shape.special(omega);
         match Params::new(self.literal(log_n, chain, omega, &p_bits, Security::Insecure)) {
             Ok(params) => self.kept(&params, switches),
-            Err(Error::Primes(_)) => Ok(None),
+            // Primes that there are not enough of, or scales that drift.
+            Err(Error::Primes(_) | Error::Params { .. }) => Ok(None),
             Err(e) if too_small(&e) => Ok(None),
             Err(e) => Err(e),
         }

@@ -247,3 +247,29 @@ fn a_run_without_data_finds_levels_precision_and_rotations() {
     let mismatched = Description::new(SchemeName::Bfv, 1).plan_ckks(&[], |_, _| Ok(vec![]));
     assert_eq!(mismatched.err().map(|e| e.kind()), Some("request"));
 }
+
+/// 3.5 x (1 - x), whose values stay in \[0, 1\]; bounds of them, which know no more than |x| <= 1, square at each step.
+fn logistic(steps: usize, declared: bool) -> Result<synchromesh::plan::Plan, synchromesh::Error> {
+    let mut description = Description::new(SchemeName::Ckks, 0);
+    (description.security, description.precision) = (Security::Insecure, Some(20));
+    description.plan_ckks(&[1.0], |e, x| {
+        let mut x = x[0].duplicate(e.context())?;
+        for _ in 0..steps {
+            let rest = e.add_scalar(&e.neg(&x)?, 1.0)?;
+            x = e.mul_scalar(&e.mul(&x, &rest)?, 3.5)?;
+            if declared {
+                x = e.declare_bound(x, 1.0)?;
+            }
+        }
+        Ok(vec![x])
+    })
+}
+
+#[test]
+fn bounds_that_grow_beyond_all_parameters_are_named_with_what_to_do() {
+    let refused = logistic(5, false).unwrap_err();
+    assert_eq!(refused.kind(), "plan_bounds", "{refused}");
+    assert!(refused.to_string().contains("results may reach 2^"), "{refused}");
+    assert!(refused.remedy().contains("declare_bound"), "{}", refused.remedy());
+    assert!(logistic(5, true).unwrap().depth >= 10);
+}

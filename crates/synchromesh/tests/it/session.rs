@@ -8,6 +8,7 @@ use synchromesh::ckks::{Ckks, Complex64, Release};
 use synchromesh::plan::{Description, Plan, SchemeName};
 use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::ring::Cpu;
+use synchromesh::rlwe::ring::backend::Open;
 use synchromesh::rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey, Security};
 use synchromesh::rotations::Rotations;
 use synchromesh::scheme::{Binary, Encryptor, Entries, Operation, Scheme, Values};
@@ -327,7 +328,7 @@ fn composed_rotations_come_with_the_plan() {
         description.max_key_bytes = Some(whole * 2 / 3);
         let plan = description.plan().unwrap();
         assert!(plan.routes.is_some());
-        let session = plan.open_any_on(|ring| synchromesh::Result::Ok(Cpu::open(Arc::clone(ring))?)).unwrap();
+        let session = plan.open_any_on(<Cpu as Open>::open).unwrap();
         let mut randomness = Randomness::insecure_from_number(4);
         let (secret, public) = session.generate_keys(&mut randomness).unwrap();
         let size = |keys: &EvaluationKeys| keys.to_bytes(session.rlwe(), None).unwrap().len() as u64;

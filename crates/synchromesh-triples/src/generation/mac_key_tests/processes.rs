@@ -12,7 +12,7 @@ use super::*;
 impl Parties {
     /// A session of the command line whose `count` triples go to `out`, and how it ended for the honest parties. The
     /// last party is a process like the others while it behaves.
-    pub(super) fn processes(&self, out: &str, count: usize, kept: Kept, conduct: Conduct) -> Vec<End> {
+    pub(super) fn processes(&self, out: &str, count: usize, kept: Kept, cheat: Cheat) -> Vec<End> {
         // Built beside this test: target/<profile>/deps/<test> and target/<profile>/synchromesh.
         let test = std::env::current_exe().unwrap();
         let command = test.parent().and_then(Path::parent).unwrap().join("synchromesh");
@@ -47,7 +47,7 @@ impl Parties {
         let honest: Vec<_> = (0..PARTIES - 1).map(spawn).collect();
         let last = PARTIES - 1;
         let mut behaving = None;
-        if conduct == Conduct::Honest {
+        if cheat == Cheat::None {
             drop(listener);
             behaving = Some(spawn(last));
         } else {
@@ -57,7 +57,7 @@ impl Parties {
             let journal = self.root.path().join("cheater.journal");
             let journal = journal_of(&journal, &key, setup.plan().most_decryptions()).unwrap();
             let mut generator = Generator::new(transport, setup, &key, journal, Box::new(|_| ())).unwrap();
-            generator.conduct = conduct;
+            generator.conduct = Box::new(cheat);
             crate::party::keep_step(&mut generator, key.mac(), last).unwrap();
             assert!(generator.generate(count).is_err());
         }

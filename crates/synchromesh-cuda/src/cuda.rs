@@ -1,0 +1,147 @@
+//! [`Cuda`]: a device with a ring's constants on it, and how it is to be used.
+
+use std::sync::Arc;
+
+use synchromesh_ring::backend::Open;
+use synchromesh_ring::{BackendError, Ring};
+
+use crate::device::{Device, DeviceError, First, Properties};
+use crate::memory::Pool;
+use crate::tables::Tables;
+
+/// log2 of the largest degree that one block of threads transforms; its points take 64 KiB of shared memory.
+pub(crate) const ONE_BLOCK_LOG_N: u32 = 13;
+
+/// How the stages of a key switch become launches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stages {
+    /// A launch for each primitive, all limbs at once: what fused stages are measured against.
+    Primitive,
+    /// Neighbouring primitives in one launch, where there is a kernel for them.
+    #[default]
+    Fused,
+}
+
+/// How a transform becomes launches where one block of threads does not hold its points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transforms {
+    /// In two, each a pass over memory.
+    TwoPasses,
+    /// In one, by a cluster of blocks that put points into each other's shared memory, 2^log_points points a block: where
+    /// the device has clusters of 2 to 8 blocks that hold a polynomial so, else as by `TwoPasses`.
+    Clusters {
+        /// log2 of the points of a block, 6 to 13.
+        log_points: u32,
+    },
+}
+
+impl Default for Transforms {
+    /// Clusters of the fewest blocks.
+    fn default() -> Self {
+        Self::Clusters { log_points: ONE_BLOCK_LOG_N }
+    }
+}
+
+/// A device that computes on the RNS polynomials of one ring.
+///
+/// Work is queued in order; [`Backend::download`] waits. Buffers come from a pool within a budget of bytes.
+pub struct Cuda<D: Device> {
+    pub(crate) ring: Arc<Ring>,
+    tables: Arc<Tables<D>>,
+    stages: Stages,
+    transforms: Transforms,
+    waits: bool,
+    pool: Arc<Pool<D>>,
+}
+
+impl<D: Device> Cuda<D> {
+    /// The ring's constants on `device`, whose buffers may hold `budget` bytes in all; without a budget, nine tenths of
+    /// its memory.
+    ///
+    /// # Errors
+    /// [`BackendError::Memory`] where the constants alone exceed the budget, [`BackendError::Unavailable`] when the
+    /// device fails.
+    pub fn new(ring: Arc<Ring>, device: D, budget: Option<u64>) -> Result<Self, BackendError> {
+        let budget = budget.unwrap_or(device.properties().memory_bytes / 10 * 9);
+        let pool = Pool::new(device, budget);
+        let tables = Arc::new(Tables::new(&pool, &ring)?);
+        let (stages, transforms) = (Stages::default(), Transforms::default());
+        Ok(Self { tables, ring, stages, transforms, waits: false, pool })
+    }
+
+    /// The same, by `stages`; results do not depend on it.
+    #[must_use]
+    pub fn with_stages(mut self, stages: Stages) -> Self {
+        self.stages = stages;
+        self
+    }
+
+    /// The same, with transforms in other launches; results do not depend on it.
+    #[must_use]
+    pub fn with_transforms(mut self, transforms: Transforms) -> Self {
+        self.transforms = transforms;
+        self
+    }
+
+    /// The same, waiting after each launch: for whoever times operations one by one.
+    #[must_use]
+    pub fn waiting(mut self) -> Self {
+        self.waits = true;
+        self
+    }
+
+    /// How a transform becomes launches.
+    pub(crate) const fn transforms(&self) -> Transforms {
+        self.transforms
+    }
+
+    /// How the stages of a key switch become launches.
+    pub(crate) const fn stages(&self) -> Stages {
+        self.stages
+    }
+
+    /// Whether every launch is waited for.
+    pub(crate) const fn waits(&self) -> bool {
+        self.waits
+    }
+
+    /// What is known of the device.
+    #[must_use]
+    pub fn properties(&self) -> &Properties {
+        self.pool.device().properties()
+    }
+
+    /// Most bytes that buffers may hold.
+    #[must_use]
+    pub fn memory_budget(&self) -> u64 {
+        self.pool.budget()
+    }
+
+    /// Bytes that buffers hold, the ring's constants among them.
+    #[must_use]
+    pub fn memory_in_use(&self) -> u64 {
+        self.pool.used_bytes()
+    }
+
+    /// Waits for all queued work.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    pub fn synchronize(&self) -> Result<(), DeviceError> {
+        self.pool.device().synchronize()
+    }
+
+    pub(crate) const fn pool(&self) -> &Arc<Pool<D>> {
+        &self.pool
+    }
+
+    pub(crate) const fn ring_tables(&self) -> &Arc<Tables<D>> {
+        &self.tables
+    }
+}
+
+impl<D: First> Open for Cuda<D> {
+    fn open(ring: &Arc<Ring>) -> Result<Self, BackendError> {
+        Self::new(Arc::clone(ring), D::first()?, None)
+    }
+}

@@ -1,0 +1,92 @@
+//! What a party makes of what the protocol has it compute and send: nothing else, if it is honest. Cheaters of tests do.
+
+use synchromesh::plain_modulus::U256;
+use synchromesh::rlwe::Randomness;
+use synchromesh::rlwe::ring::sampler::SmallPoly;
+use synchromesh::rlwe::ring::{Cpu, Ntt, Poly};
+use synchromesh_parties::proofs::keys::{ShareProofs, ShareWitness};
+use synchromesh_parties::proofs::{ProofError, Transcript};
+
+use super::check::Candidate;
+use super::circuit::Products;
+use super::encryption::Content;
+use crate::error::Result;
+use crate::field::Field;
+use crate::mac::MacKeyShare;
+use crate::matrix::Matrix;
+use crate::session::Session;
+
+/// A share of keys, and what it is made from.
+pub(crate) type Made = (Vec<Poly<Cpu, Ntt>>, ShareWitness);
+
+/// What is returned, or left where it is, is what goes on; the conduct of [`Honest`] is what each method does by itself.
+pub(crate) trait Conduct<T> {
+    /// The secret of keys that parties make.
+    fn secret(&self, honest: SmallPoly) -> SmallPoly {
+        honest
+    }
+
+    /// The share of the first round.
+    fn first_share(
+        &self,
+        _proofs: &ShareProofs<'_, Cpu>,
+        made: Made,
+        _randomness: &mut Randomness,
+    ) -> std::result::Result<Made, ProofError> {
+        Ok(made)
+    }
+
+    /// The share of the second round, which begins with so many polynomials of the first.
+    fn second_share(
+        &self,
+        proofs: &ShareProofs<'_, Cpu>,
+        (witness, columns): (&ShareWitness, usize),
+        randomness: &mut Randomness,
+    ) -> std::result::Result<Made, ProofError> {
+        proofs.share_again(witness, columns, randomness)
+    }
+
+    /// The proof of a share.
+    fn proof(
+        &self,
+        proofs: &ShareProofs<'_, Cpu>,
+        (share, witness): (&[Poly<Cpu, Ntt>], &ShareWitness),
+        transcript: &Transcript,
+        randomness: &mut Randomness,
+    ) -> std::result::Result<Vec<u8>, ProofError> {
+        proofs.prove(share, witness, transcript, randomness)
+    }
+
+    /// The share of a round and, from byte `split` on, its proof.
+    fn proven_share(&self, _round: &str, _split: usize, _message: &mut [u8]) {}
+
+    /// The coefficients in which the share of the MAC key is encrypted.
+    fn alpha(&self, _coefficients: &mut [U256]) {}
+
+    /// What encryptions are proven to be of.
+    fn content(&self, honest: Content) -> Content {
+        honest
+    }
+
+    /// So many encryptions with their proofs.
+    fn encryptions(&self, _count: usize, _message: &mut [u8]) {}
+
+    /// The shares of A and B that are kept.
+    fn inputs(&self, _own: &mut [(Vec<Matrix>, Vec<Matrix>)], _field: &Field) {}
+
+    /// Shares of decryptions, of so many bytes each.
+    fn decryptions(&self, _message: &mut [u8], _each: usize, _of: &Products<Cpu>) {}
+
+    /// Triples that are about to be checked.
+    fn candidates(&self, _made: &mut [Candidate], _field: &Field) {}
+
+    /// What it does before the check.
+    fn before_check(&self, _session: &mut Session<T>, _key: &MacKeyShare, _candidates: &[Candidate]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Does what the protocol says.
+pub(crate) struct Honest;
+
+impl<T> Conduct<T> for Honest {}
