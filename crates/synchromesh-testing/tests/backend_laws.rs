@@ -63,9 +63,3 @@ fn smallest() -> Cpu {
 fn every_primitive_and_stage_interpreted() {
     assert!(laws::perform(&smallest(), 3) > 20);
 }
-
-/// Most of its time in the interpreter is the oracle's.
-#[test]
-fn all_laws_interpreted_at_length() {
-    laws::all(&smallest(), 1);
-}

@@ -96,7 +96,8 @@ pub(super) const PARTS: &[Part] = &[
     },
     Part {
         name: "miri",
-        shows: "the ring's scalar path does nothing undefined",
+        shows: "the ring's scalar path does nothing undefined: words, primes and memory; in the full run every primitive and every \
+                stage as well",
         built: Built::Apart,
         quick: Work::Check(memory::miri),
         full: Work::Check(memory::miri),
