@@ -239,8 +239,8 @@ pub fn same_stages<A: Backend, B: Backend>(a: &A, b: &B) -> usize {
     agree(a, b, stages::transcript(a), stages::transcript(b))
 }
 
-/// Every primitive and every stage once, without a judge: how many results there are. For tools that watch how they come
-/// about.
+/// Every stage, and what the laws leave a choice in, without a judge: how many results there are. For tools that watch how
+/// they come about.
 ///
 /// # Panics
 /// When the backend fails.

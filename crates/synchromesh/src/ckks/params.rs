@@ -517,8 +517,8 @@ mod tests {
             assert_eq!(error.kind(), *kind, "case {i}: {error}");
             assert!(!error.remedy().is_empty());
         }
-        // 20-bit scales at N = 2^17: one prime exists, the drift is refused.
+        // 20-bit scales at N = 2^17: there are too few primes of about that width.
         let narrow = ParamsLiteral { log_n: 17, log_scale: 20, q_bits: vec![40, 20, 20, 20], ..literal() };
-        assert_eq!(Params::new(narrow).unwrap_err().kind(), "params");
+        assert_eq!(Params::new(narrow).unwrap_err().kind(), "primes");
     }
 }
