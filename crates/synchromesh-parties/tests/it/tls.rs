@@ -71,3 +71,17 @@ fn an_impostor_is_not_connected() {
     });
     assert_eq!(Tls::connect(1, &impostor, &listeners[1], &peers, short).unwrap_err().kind(), "tls");
 }
+
+#[test]
+fn a_list_in_which_two_parties_are_one_connects_nobody() {
+    let (identities, listeners) = setting(3);
+    let (list, short) = (peers(&identities, &listeners), Duration::from_millis(100));
+    let one = list[1].clone();
+    for second in
+        [Peer { fingerprint: one.fingerprint, ..list[2].clone() }, Peer { address: one.address, ..list[2].clone() }]
+    {
+        let twice = [&list[..2], &[second]].concat();
+        let refused = Tls::connect(0, &identities[0], &listeners[0], &twice, short).unwrap_err();
+        assert_eq!(refused.kind(), "same_party", "{refused}");
+    }
+}
