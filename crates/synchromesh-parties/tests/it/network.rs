@@ -11,6 +11,7 @@ use crate::common::run;
 use crate::tls::{peers, setting};
 use synchromesh_parties::session::{Kind, Session};
 use synchromesh_parties::tls::{Identity, Tls};
+use synchromesh_parties::transport::Transport;
 use synchromesh_parties::{Blame, Error, Result};
 
 /// Patience of the parties: far more than an honest connection takes, far less than a test may.
@@ -249,5 +250,18 @@ fn an_equivocator_does_not_turn_honest_parties_against_each_other() {
             };
             assert!(!honest(blame), "round {round}: party {party} blames {blame}");
         }
+    }
+}
+
+/// Either of two may have been given the wrong plan.
+#[test]
+fn parties_about_different_things_blame_neither() {
+    let results = run(2, None, |transport| {
+        let about = if transport.party() == 0 { "one thing" } else { "another" };
+        Session::new(transport, about).map(drop)
+    });
+    for result in results {
+        let Err(Error::Abort { blame, .. }) = &result else { panic!("{result:?}") };
+        assert_eq!(*blame, Blame::Somebody);
     }
 }
