@@ -119,17 +119,30 @@ fn what_is_no_file_is_not_waited_for_and_not_read_without_end() {
 fn memory_that_cannot_be_had_is_a_typed_error() {
     let shell = Shell::small();
     shell.succeed(&split("plan --scheme ckks --depth 6 --out large.json"));
+    let within = |kib: u64, command: &str| shell.after(&format!("ulimit -v {kib}"), &split(command));
     let mut refusals = 0;
+    let mut typed = |kib: u64, command: &str| {
+        let output = within(kib, command);
+        match output.status.code() {
+            Some(0) => {}
+            // The system could not even load the program.
+            Some(127) => {}
+            _ => refusals += usize::from(!refused(&output, "").is_empty()),
+        }
+    };
     for kib in [40_000, 60_000, 80_000, 120_000] {
         for command in ["keygen --plan large.json --out large", "plan --scheme bfv --depth 8", "matmul x.csv x.csv"] {
-            let output = shell.after(&format!("ulimit -v {kib}"), &split(command));
-            match output.status.code() {
-                Some(0) => {}
-                // The system could not even load the program.
-                Some(127) => {}
-                _ => refusals += usize::from(!refused(&output, "").is_empty()),
-            }
+            typed(kib, command);
         }
+    }
+    // With hardly more than the program starts with, whatever is allocated first is what fails.
+    let (mut little, mut least) = (10_000, 400_000);
+    while least - little > 100 {
+        let middle = (least + little) / 2;
+        if within(middle, "info").status.code() == Some(0) { least = middle } else { little = middle }
+    }
+    for kib in (least..least + 1500).step_by(100) {
+        typed(kib, &format!("encrypt --keys keys --in x.csv --insecure --out {kib}.ct"));
     }
     assert!(refusals > 0);
 }

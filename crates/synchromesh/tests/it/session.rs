@@ -348,3 +348,32 @@ fn composed_rotations_come_with_the_plan() {
         }
     }
 }
+
+/// Below the leading levels ciphertexts are under a second secret key, and go on there.
+#[test]
+fn what_is_under_the_second_secret_key_is_computed_on_and_decrypted() {
+    for scheme in [SchemeName::Bgv, SchemeName::Ckks] {
+        let description = Description {
+            leading_levels: 1,
+            precision: (scheme == SchemeName::Ckks).then_some(8),
+            security: Security::Insecure,
+            ..Description::new(scheme, 3)
+        };
+        let session = description.plan().unwrap().open_any().unwrap();
+        let mut randomness = Randomness::insecure_from_number(6);
+        let (secret, public) = session.generate_keys(&mut randomness).unwrap();
+        let keys = session.generate_keys_for(&secret, session.rotations(), &mut randomness).unwrap();
+        session.add_keys(&Arc::new(keys));
+        let by = Encryptor::Public(&public);
+        let one = numbers(scheme.name(), &[1, -1]);
+        let mut x = session.encrypt(&by, &one, 1.0, session.top_level(), &mut randomness).unwrap();
+        for level in (0..session.top_level()).rev() {
+            x = session.apply(&Operation::AtLevel(level), &[&x]).unwrap();
+            if level > 0 {
+                x = session.apply(&Operation::Square, &[&x]).unwrap();
+            }
+            let found = session.decrypt(&secret, &x).unwrap().reals();
+            assert_eq!(found[0].round(), 1.0, "{} at level {level}", scheme.name());
+        }
+    }
+}
