@@ -165,7 +165,8 @@ fn a_result_that_nobody_gets_is_an_error() {
     };
     assert_eq!(shell.command(&["info"]).stdout(gone()).status().unwrap().code(), Some(2));
     assert_eq!(shell.command(&["info"]).stdout(Stdio::null()).stderr(gone()).status().unwrap().code(), Some(0));
-    let refused = shell.command(&["inspect", "nothing"]).stderr(gone()).output().unwrap();
+    let mut unheard = std::process::Command::new(env!("CARGO_BIN_EXE_synchromesh"));
+    let refused = unheard.args(["inspect", "nothing"]).stderr(gone()).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
 }
 
