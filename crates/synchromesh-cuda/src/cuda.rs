@@ -44,7 +44,7 @@ impl Default for Transforms {
 
 /// A device that computes on the RNS polynomials of one ring.
 ///
-/// Work is queued in order; [`Backend::download`] waits. Buffers come from a pool within a budget of bytes.
+/// Work is queued in order; [`Backend::download`](synchromesh_ring::Backend::download) waits. Buffers come from a pool within a budget of bytes.
 pub struct Cuda<D: Device> {
     pub(crate) ring: Arc<Ring>,
     tables: Arc<Tables<D>>,
