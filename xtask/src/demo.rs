@@ -10,7 +10,7 @@ use crate::{python, workspace};
 /// The package and binary of the command line.
 pub(crate) const CLI_PACKAGE: &str = "synchromesh-cli";
 
-/// Features of the command line that the demo takes: what measures is a third of the time that compiling takes.
+/// Features of the command line that the demo takes: all but what measures.
 pub(crate) const DEMO_FEATURES: &str = "--no-default-features --features cuda,emulated";
 
 /// Builds, then runs `synchromesh demo` (with `--python` first, the quickstart of the Python package) with `args`; standard output is the demo's alone, so that `--json` stays clean.
