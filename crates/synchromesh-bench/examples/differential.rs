@@ -202,6 +202,7 @@ fn run_ckks(batch: &Batch) -> Outcome<()> {
         level_limbs: vec![],
         schedule: Default::default(),
         omega: 3,
+        log_scales: vec![],
         mode: ckks::Mode::Auto,
         security: Security::Insecure,
         primes: None,

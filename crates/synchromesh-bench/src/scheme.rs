@@ -336,6 +336,7 @@ fn ckks_params(request: &Request) -> Result<(ckks::Params, usize), Error> {
         level_limbs: vec![],
         schedule: Default::default(),
         omega,
+        log_scales: vec![],
         mode: ckks::Mode::Manual,
         security: Security::Insecure,
         primes: None,

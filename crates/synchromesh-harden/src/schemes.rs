@@ -113,6 +113,7 @@ fn ckks_literal(size: Size) -> ckks::ParamsLiteral {
         level_limbs: vec![],
         schedule: Default::default(),
         omega,
+        log_scales: vec![],
         mode: ckks::Mode::Auto,
         security: Security::Insecure,
         primes: None,

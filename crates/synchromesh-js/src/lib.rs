@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use synchromesh::bundle::{Bundle, CIPHERTEXT, ColumnHead, KEY, Kind, PLAN};
 use synchromesh::plan::{Description, Plan, SchemeName};
-use synchromesh::rlwe::second_key::second_id;
+use synchromesh::rlwe::derived_key::second_id;
 use synchromesh::rlwe::{self, KeyId, Randomness, wire};
 use synchromesh::scheme::Encryptor;
 use synchromesh::session::AnySession;

@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 use synchromesh::bundle::{Bundle, CIPHERTEXT, COLUMN, ColumnHead, KEY, Kind, PLAN, Unproven};
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::codec::Trust;
-use synchromesh::rlwe::second_key::second_id;
+use synchromesh::rlwe::derived_key::second_id;
 use synchromesh::rlwe::wire;
 use synchromesh::rlwe::{KeyId, Randomness};
 use synchromesh::rotations::Rotations;

@@ -22,19 +22,32 @@ pub struct EvaluationKeys<B: Backend = Cpu> {
     /// Those under both secret keys.
     prepared: Arc<PreparedKeys<B>>,
     second: Option<Box<Self>>,
+    sparse: Option<Box<Self>>,
 }
 
 impl<B: Backend> EvaluationKeys<B> {
     /// No keys yet.
     #[must_use]
     pub fn new(target: KeyId) -> Self {
-        Self { target, keys: BTreeMap::new(), prepared: Arc::default(), second: None }
+        Self { target, keys: BTreeMap::new(), prepared: Arc::default(), second: None, sparse: None }
     }
 
     /// Adds the keys under the second secret key; their prepared forms share the budget of these.
     pub fn set_second(&mut self, mut keys: Self) {
         keys.prepared = Arc::clone(&self.prepared);
         self.second = Some(Box::new(keys));
+    }
+
+    /// Adds the keys under the sparse secret key; their prepared forms share the budget of these.
+    pub fn set_sparse(&mut self, mut keys: Self) {
+        keys.prepared = Arc::clone(&self.prepared);
+        self.sparse = Some(Box::new(keys));
+    }
+
+    /// The keys under the sparse secret key.
+    #[must_use]
+    pub fn sparse(&self) -> Option<&Self> {
+        self.sparse.as_deref()
     }
 
     /// The keys under the second secret key.
@@ -79,6 +92,31 @@ impl<B: Backend> EvaluationKeys<B> {
             keys.set_second(under);
         }
         Ok(keys)
+    }
+
+    /// Adds the keys that raising takes: from the secret key to the sparse one, at the primes of level 0, and back by `plan`.
+    ///
+    /// # Errors
+    /// [`Error::MissingKey`] where the parameters have no sparse key, or as [`SwitchKey::generate`].
+    pub fn add_raising(
+        &mut self,
+        context: &Context<B>,
+        secret: &SecretKey<B>,
+        plan: &SwitchPlan,
+        randomness: &mut Randomness,
+    ) -> Result<(), Error> {
+        let there = SwitchPlan::sparse(context.params())?;
+        let Some((sparse, there)) = secret.sparse().zip(there) else {
+            let have = "parameters without a sparse key".to_owned();
+            return Err(Error::MissingKey { source_name: "the sparse secret key".to_owned(), have });
+        };
+        let back = Source::Key(sparse.id());
+        self.insert(SwitchKey::generate(context, secret, back, Some(sparse), plan, randomness)?)?;
+        let mut under = Self::new(sparse.id());
+        let source = Source::Key(secret.id());
+        under.insert(SwitchKey::generate(context, sparse, source, Some(secret), &there, randomness)?)?;
+        self.set_sparse(under);
+        Ok(())
     }
 
     /// The part of each key that is named beside it, made side by side on the device's threads.
@@ -190,6 +228,9 @@ impl<B: Backend> EvaluationKeys<B> {
         }
         if let Some(second) = self.second() {
             trimmed.set_second(Self { keys: second.keys.clone(), ..Self::new(second.target) });
+        }
+        if let Some(sparse) = self.sparse() {
+            trimmed.set_sparse(Self { keys: sparse.keys.clone(), ..Self::new(sparse.target) });
         }
         Ok(trimmed)
     }

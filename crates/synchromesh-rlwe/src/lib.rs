@@ -7,6 +7,7 @@
 
 pub mod ciphertext;
 pub mod codec;
+pub mod derived_key;
 pub mod context;
 pub mod domain;
 pub mod entropy;
@@ -27,10 +28,10 @@ pub mod params;
 pub mod prepared_key;
 pub mod product;
 pub mod public_key;
+pub mod raise;
 pub mod randomness;
 pub mod rotation_sum;
 pub mod schedule;
-pub mod second_key;
 pub mod secret_key;
 pub mod security;
 pub mod spectrum;
@@ -55,7 +56,7 @@ pub use prepared_key::PreparedKey;
 pub use public_key::PublicKey;
 pub use randomness::Randomness;
 pub use rotation_sum::{Giant, RotationSum};
-pub use schedule::{PrimeSwitching, Schedule, SecondKey, SwitchedChain};
+pub use schedule::{PrimeSwitching, Schedule, SecondKey, SparseKey, SwitchedChain};
 pub use secret_key::{KeyId, SecretKey};
 pub use switch_key::{Source, SwitchKey, UniformHalves};
 pub use switch_plan::{AuxBound, DigitSizes, ExtendedRing, Folding, Gadget, KeyShape, ProductRing, SwitchPlan};

@@ -7,7 +7,7 @@ mod key_bound;
 mod limit;
 mod source;
 
-pub use certificate::{Certificate, DEGREES, LARGEST_AT_ROOT, Origins, root_tail, tail};
+pub use certificate::{Certificate, DEGREES, LARGEST_AT_ROOT, LinearBound, Origins, root_tail, tail};
 pub use estimates::{Average, Estimates, Estimating, Model, Reference};
 pub use key_bound::KeyBound;
 pub use limit::FailureLimit;
@@ -150,6 +150,12 @@ impl Noise {
         self.with(&other, self.certificate.either(other.certificate), Estimates::plus)
     }
 
+    /// The same error, of which `other` is known too, see [`Certificate`].
+    #[must_use]
+    pub fn sharpened(self, other: Self) -> Self {
+        Self { certificate: self.certificate.sharpened(other.certificate), ..self }
+    }
+
     /// What either error keeps to, see [`Certificate::worse`]; with the estimates of the first.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
@@ -167,6 +173,14 @@ impl Noise {
     pub fn times(self, log2_factor: f64) -> Self {
         let estimates = self.estimates.map(|estimates| estimates.times(log2_factor));
         Self { certificate: self.certificate.times(log2_factor), estimates }
+    }
+
+    /// The image under a public linear map of the values at the roots, see [`Certificate::through`]; estimates grow by the
+    /// map's norm.
+    #[must_use]
+    pub fn through(self, map: &LinearBound, log_n: u32) -> Self {
+        let estimates = self.estimates.map(|estimates| estimates.times(map.norm));
+        Self { certificate: self.certificate.through(map, log_n), estimates }
     }
 
     /// The product with another error, of one with itself if `same`; see [`Certificate::product`].

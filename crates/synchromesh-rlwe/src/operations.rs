@@ -218,10 +218,43 @@ impl<B: Backend> KeySwitching<B> {
         context: &Context<B>,
         ct: &Ciphertext<B, D>,
     ) -> Result<Ciphertext<B, D>, Error> {
-        ct.require_components(2)?;
         context.params().require_digest(ct.params_digest())?;
         let own = (&*self.keys, self.plan(ct.level()));
         let (keys, plan) = self.lower().filter(|_| self.keys.target() == ct.key()).unwrap_or(own);
+        Self::switched(context, ct, keys, plan)
+    }
+
+    /// The ciphertext of m + Q I at the highest level, for one of level 0 and its modulus Q: brought under the sparse secret
+    /// key, raised, and brought back; see [`crate::raise`].
+    ///
+    /// # Errors
+    /// [`Error::MissingKey`] without the keys for it, [`Error::Level`] unless the ciphertext is at level 0, or when the device
+    /// fails.
+    pub fn raise<D: SwitchDomain>(
+        &self,
+        context: &Context<B>,
+        ct: &Ciphertext<B, D>,
+    ) -> Result<Ciphertext<B, D>, Error> {
+        let params = context.params();
+        params.require_digest(ct.params_digest())?;
+        if ct.level() > 0 {
+            return Err(Error::Level { needed: 0, have: ct.level(), top: params.top_level() });
+        }
+        let missing = || Error::MissingKey { source_name: "the sparse secret key".to_owned(), have: "none".to_owned() };
+        let keys = self.keys.sparse().ok_or_else(missing)?;
+        let plan = SwitchPlan::sparse(params)?.ok_or_else(missing)?;
+        let ct = Self::switched(context, ct, keys, &plan)?.raise_to(context, params.top_level())?;
+        Self::switched(context, &ct, &self.keys, self.plan(ct.level()))
+    }
+
+    /// The ciphertext under the secret key of `keys`.
+    fn switched<D: SwitchDomain>(
+        context: &Context<B>,
+        ct: &Ciphertext<B, D>,
+        keys: &EvaluationKeys<B>,
+        plan: &SwitchPlan,
+    ) -> Result<Ciphertext<B, D>, Error> {
+        ct.require_components(2)?;
         let switcher = Self::switcher(context, plan, ct.level(), ct.level())?;
         let key = keys.prepared(context, Source::Key(ct.key()), plan)?;
         let parts = switcher.switch(context, &ct.parts()[1], &key, [Some(&ct.parts()[0]), None], 1)?;

@@ -13,7 +13,7 @@ use synchromesh_ring::{IndexSet, Ring};
 
 use crate::error::Error;
 use crate::noise::{FailureLimit, KeyBound, Norm};
-use crate::schedule::{Schedule, SecondSet};
+use crate::schedule::{Schedule, SecondSet, SparseSet};
 use crate::security::{self, CostModel, SecurityError, SecurityLevel};
 
 /// How much security the parameters must have; less than 128 bits only by the word `insecure`.
@@ -78,6 +78,19 @@ impl Security {
     pub fn check(self, log_n: u32, log_qp: u32) -> Result<(), SecurityError> {
         self.level().map_or(Ok(()), |level| security::check_for(log_n, log_qp, level, self.model()))
     }
+
+    /// Accepts a modulus of `log_qp` bits at N = 2^`log_n` under a sparse secret of this weight.
+    ///
+    /// # Errors
+    /// [`SecurityError::SparseSecret`] above the limit, or where none is known.
+    pub fn check_sparse(self, log_n: u32, weight: usize, log_qp: u32) -> Result<(), SecurityError> {
+        let Some(level) = self.level() else { return Ok(()) };
+        let limit = security::max_log_qp_sparse(log_n, weight, level, self.model());
+        if limit.is_some_and(|limit| log_qp <= limit) {
+            return Ok(());
+        }
+        Err(SecurityError::SparseSecret { log_n, weight, log_qp, limit, level })
+    }
 }
 
 /// Error distribution of a literal.
@@ -132,6 +145,7 @@ struct Inner {
     aux: IndexSet,
     levels: Vec<IndexSet>,
     second: Option<SecondSet>,
+    sparse: Option<SparseSet>,
     error_multiple: BigUint,
     log_qp: u32,
     digest: [u8; 32],
@@ -177,6 +191,11 @@ impl Params {
         let bits = |set: IndexSet| security::log_qp_bits(&set.iter().map(|i| table[i]).collect::<Vec<u64>>());
         let log_qp = moduli.map(bits).max().unwrap_or(0);
         literal.security.check(literal.log_n, log_qp)?;
+        let p = (l..l + k).collect();
+        let sparse = literal.schedule.sparse_set(&levels, &p, [table.len(), ring.n()])?;
+        if let Some(sparse) = &sparse {
+            literal.security.check_sparse(literal.log_n, sparse.weight, bits(sparse.keyed()))?;
+        }
         let canonical = serde_json::to_vec(&literal).map_err(|e| Error::params(e.to_string()))?;
         let digest =
             *blake3::Hasher::new_derive_key("synchromesh v1 params digest").update(&canonical).finalize().as_bytes();
@@ -184,10 +203,11 @@ impl Params {
             checked: Arc::new(Inner {
                 ring: Arc::new(ring),
                 q: (0..l).collect(),
-                p: (l..l + k).collect(),
+                p,
                 aux: (l + k..table.len()).collect(),
                 levels,
                 second,
+                sparse,
                 error_multiple,
                 log_qp,
                 digest,
@@ -246,13 +266,26 @@ impl Params {
     /// # Errors
     /// [`Error::Security`], and [`Error::Ring`] for an index outside the prime table.
     pub fn require_secure(&self, primes: &IndexSet) -> Result<(), Error> {
+        Ok(self.checked.literal.security.check(self.checked.ring.log_n(), self.bits(primes)?)?)
+    }
+
+    /// Fails when a key over `primes` under a sparse secret of this weight would be less secure than these parameters
+    /// demand.
+    ///
+    /// # Errors
+    /// As [`Self::require_secure`].
+    pub fn require_secure_sparse(&self, weight: usize, primes: &IndexSet) -> Result<(), Error> {
+        Ok(self.checked.literal.security.check_sparse(self.checked.ring.log_n(), weight, self.bits(primes)?)?)
+    }
+
+    /// Bit length of the product of these primes.
+    fn bits(&self, primes: &IndexSet) -> Result<u32, Error> {
         let table = self.checked.ring.moduli();
         let value = |i: usize| {
             let missing = || synchromesh_ring::Error::NoSuchPrime { index: i, have: (0..table.len()).collect() };
             table.get(i).map(|q| q.value()).ok_or_else(missing)
         };
-        let values = primes.iter().map(value).collect::<Result<Vec<u64>, _>>()?;
-        Ok(self.checked.literal.security.check(self.checked.ring.log_n(), security::log_qp_bits(&values))?)
+        Ok(security::log_qp_bits(&primes.iter().map(value).collect::<Result<Vec<u64>, _>>()?))
     }
 
     /// Level of a fresh ciphertext: how many rescales or modulus switches it has.
@@ -277,6 +310,12 @@ impl Params {
     #[must_use]
     pub fn second(&self) -> Option<&SecondSet> {
         self.checked.second.as_ref()
+    }
+
+    /// The sparse secret key's weight and primes, if there is one.
+    #[must_use]
+    pub fn sparse(&self) -> Option<&SparseSet> {
+        self.checked.sparse.as_ref()
     }
 
     /// The error multiple t.
@@ -349,10 +388,17 @@ impl Params {
         self.checked.log_qp
     }
 
-    /// Estimated bits of security of the least secure key: the one of the largest modulus, [`Self::log_qp`].
+    /// Estimated bits of security of the least secure key: the one of the largest modulus, [`Self::log_qp`], or the sparse
+    /// one, of which it is known only that it has 128 bits or (0 then) that nobody says so.
     #[must_use]
     pub fn security_bits(&self) -> f64 {
-        security::estimate_bits(self.checked.ring.log_n(), self.checked.log_qp)
+        let log_n = self.checked.ring.log_n();
+        let uniform = security::estimate_bits(log_n, self.checked.log_qp);
+        let known = |sparse: &SparseSet| {
+            let bits = self.bits(&sparse.keyed()).unwrap_or(u32::MAX);
+            Security::Bits128.check_sparse(log_n, sparse.weight, bits).map_or(0.0, |()| 128.0)
+        };
+        self.sparse().map_or(uniform, |sparse| uniform.min(known(sparse)))
     }
 
     /// Digest that binds objects to these parameters.

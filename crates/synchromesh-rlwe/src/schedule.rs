@@ -28,6 +28,42 @@ pub struct Schedule {
     /// A second secret key for the lower levels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second: Option<SecondKey>,
+    /// A sparse secret key for level 0, under which ciphertexts are raised (bootstrapping).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sparse: Option<SparseKey>,
+}
+
+/// A sparse secret key for ciphertexts of level 0 (sparse-secret encapsulation, ePrint 2022/024): a ciphertext goes under
+/// it just before its modulus is raised, so that few multiples of the old modulus enter its phase, and comes back to the
+/// first key after that. No key under it knows a larger modulus than that of level 0 and one special prime.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SparseKey {
+    /// Coefficients that are -1 or 1; all others are 0.
+    pub weight: usize,
+    /// Positions of its special primes in the table q, P, aux; empty: the first of P.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub special: Vec<usize>,
+}
+
+/// A sparse secret key with its sets worked out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SparseSet {
+    /// Coefficients that are not 0.
+    pub weight: usize,
+    /// The primes of level 0.
+    pub q: IndexSet,
+    /// Its special primes.
+    pub special: IndexSet,
+}
+
+impl SparseSet {
+    /// The primes of every key under the sparse secret key.
+    #[must_use]
+    pub fn keyed(&self) -> IndexSet {
+        self.q.union(&self.special)
+    }
 }
 
 /// A second secret key s' (ePrint 2023/1642, section 3.6): the leading levels are under s with the special primes P,
@@ -69,7 +105,7 @@ impl Schedule {
     /// Levels with these active primes, under one secret key.
     #[must_use]
     pub const fn of(levels: Vec<Vec<usize>>) -> Self {
-        Self { levels, second: None }
+        Self { levels, second: None, sparse: None }
     }
 
     /// The same levels with a second secret key below the leading ones, P' being P and the primes freed.
@@ -79,10 +115,17 @@ impl Schedule {
         self
     }
 
+    /// The same levels with a sparse secret key of this weight, its special prime being the first of P.
+    #[must_use]
+    pub fn with_sparse_key(mut self, weight: usize) -> Self {
+        self.sparse = Some(SparseKey { weight, special: Vec::new() });
+        self
+    }
+
     /// Whether `level_limbs` says all there is.
     #[must_use]
     pub const fn is_simple(&self) -> bool {
-        self.levels.is_empty() && self.second.is_none()
+        self.levels.is_empty() && self.second.is_none() && self.sparse.is_none()
     }
 
     /// The positions active at each level, lowest first, for l ciphertext primes and the simple form `level_limbs`.
@@ -174,6 +217,31 @@ impl Schedule {
             )));
         }
         Ok(Some(SecondSet { top_level, q, special }))
+    }
+
+    /// What the sparse key covers, for special primes `p` in a table of `table` primes and ring degree n.
+    pub(crate) fn sparse_set(
+        &self,
+        levels: &[IndexSet],
+        p: &IndexSet,
+        [table, n]: [usize; 2],
+    ) -> Result<Option<SparseSet>, Error> {
+        let (Some(sparse), Some(q)) = (&self.sparse, levels.first()) else { return Ok(None) };
+        let weight = sparse.weight;
+        if weight == 0 || weight > n / 2 {
+            return Err(Error::params(format!("a sparse secret of weight {weight}: it must be 1 to N/2 = {}", n / 2)));
+        }
+        let given = sparse.special.iter().copied();
+        let special: IndexSet = if sparse.special.is_empty() { p.iter().take(1).collect() } else { given.collect() };
+        let outside = special.iter().any(|i| i >= table || q.contains(i));
+        let repeated = (1..special.len()).any(|r| special.as_slice()[..r].contains(&special.as_slice()[r]));
+        if special.is_empty() || outside || repeated {
+            return Err(Error::params(format!(
+                "special primes {special:?} of the sparse key: there must be one or more, different, below {table}, and \
+                 not active at level 0"
+            )));
+        }
+        Ok(Some(SparseSet { weight, q: q.clone(), special }))
     }
 }
 

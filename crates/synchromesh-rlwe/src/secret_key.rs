@@ -1,6 +1,6 @@
 //! The secret key: a ternary polynomial, and its slots on the device.
 
-use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly};
+use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly, sparse_ternary};
 use synchromesh_ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly, View, ViewMut, secrecy};
 use zeroize::Zeroize;
 
@@ -10,7 +10,7 @@ use crate::domain::SwitchDomain;
 use crate::error::Error;
 use crate::params::{Params, hex};
 use crate::randomness::Randomness;
-use crate::second_key::{second_id, second_seed};
+use crate::derived_key::Derived;
 use crate::spectrum;
 pub use crate::wire::KeyId;
 
@@ -78,7 +78,10 @@ pub struct SecretKey<B: Backend = Cpu> {
     params_digest: [u8; 32],
     small: SmallPoly,
     slots: SecretPoly<B>,
+    /// Coefficients that are not 0, where that is known to all: of a sparse key.
+    weight: Option<usize>,
     second: Option<Box<Self>>,
+    sparse: Option<Box<Self>>,
 }
 
 impl<B: Backend> SecretKey<B> {
@@ -116,27 +119,40 @@ impl<B: Backend> SecretKey<B> {
             return Err(Error::argument("a secret key's coefficients must be -1, 0 or 1"));
         }
         let params = context.params();
-        let mut key = Self::on(context, id, small, &params.keyed())?;
+        let mut key = Self::on(context, id, small, &params.keyed(), None)?;
         if let Some(second) = params.second() {
-            let seed = second_seed(key.small.as_slice());
+            let seed = Derived::Second.seed(key.small.as_slice());
             let again = |attempt| if attempt == 0 { seed.clone() } else { seed.derive("secret", attempt) };
             let small = Self::even(context, again)?;
-            key.second = Some(Box::new(Self::on(context, second_id(id), small, &second.keyed())?));
+            let second = Self::on(context, Derived::Second.id(id), small, &second.keyed(), None)?;
+            key.second = Some(Box::new(second));
+        }
+        if let Some(sparse) = params.sparse() {
+            let seed = Derived::Sparse.seed(key.small.as_slice());
+            let small = sparse_ternary(&seed, Purpose::SecretKey, 0, params.n(), sparse.weight);
+            let sparse = Self::on(context, Derived::Sparse.id(id), small, &sparse.keyed(), Some(sparse.weight))?;
+            key.sparse = Some(Box::new(sparse));
         }
         Ok(key)
     }
 
     /// A ternary secret on the primes of its keys.
-    fn on(context: &Context<B>, id: KeyId, small: SmallPoly, keyed: &IndexSet) -> Result<Self, Error> {
+    fn on(
+        context: &Context<B>,
+        id: KeyId,
+        small: SmallPoly,
+        keyed: &IndexSet,
+        weight: Option<usize>,
+    ) -> Result<Self, Error> {
         let params = context.params();
-        params.require_secure(keyed)?;
+        require_secure(params, weight, keyed)?;
         let poly = Poly::from_signed(context.backend(), keyed, small.as_slice())?.into_ntt(context.backend())?;
         let slots = SecretPoly::new(poly);
         // Certificates under a bound on the key's norm ask for nothing else.
         if params.key_bound().is_none() && !spectrum::is_even(params.ring().log_n(), small.as_slice()) {
             return Err(Error::Uneven { what: "the secret key is not" });
         }
-        Ok(Self { id, params_digest: *params.digest(), small, slots, second: None })
+        Ok(Self { id, params_digest: *params.digest(), small, slots, weight, second: None, sparse: None })
     }
 
     /// The second secret key, derived from this one, where the parameters have one.
@@ -145,15 +161,27 @@ impl<B: Backend> SecretKey<B> {
         self.second.as_deref()
     }
 
-    /// The secret key of this name: this one, or the second one.
+    /// The sparse secret key, derived from this one, where the parameters have one.
+    #[must_use]
+    pub fn sparse(&self) -> Option<&Self> {
+        self.sparse.as_deref()
+    }
+
+    /// The secret key of this name: this one, or one derived from it.
     ///
     /// # Errors
     /// [`Error::KeysDiffer`] for any other.
     pub fn named(&self, id: KeyId) -> Result<&Self, Error> {
-        match self.second() {
-            Some(second) if second.id == id => Ok(second),
-            _ => self.id.require(id).map(|()| self),
-        }
+        let derived = [self.second(), self.sparse()].into_iter().flatten().find(|key| key.id == id);
+        derived.map_or_else(|| self.id.require(id).map(|()| self), Ok)
+    }
+
+    /// Fails when a key under this one over `primes` would be less secure than the parameters demand.
+    ///
+    /// # Errors
+    /// [`Error::Security`], and [`Error::Ring`] for an index outside the prime table.
+    pub(crate) fn require_secure(&self, params: &Params, primes: &IndexSet) -> Result<(), Error> {
+        require_secure(params, self.weight, primes)
     }
 
     /// Fails unless the key was made for these parameters: its slots mean nothing modulo other primes.
@@ -251,6 +279,13 @@ impl<B: Backend> SecretKey<B> {
             sum.zeroize();
         }
         Ok(product)
+    }
+}
+
+fn require_secure(params: &Params, weight: Option<usize>, primes: &IndexSet) -> Result<(), Error> {
+    match weight {
+        Some(weight) => params.require_secure_sparse(weight, primes),
+        None => params.require_secure(primes),
     }
 }
 

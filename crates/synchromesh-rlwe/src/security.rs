@@ -114,6 +114,34 @@ impl CostModel {
     }
 }
 
+/// Largest log2 of the modulus of a secret with so many coefficients in {-1, 1} and all others 0, for 128 bits, classical,
+/// at N = 2^14, 2^15 and 2^16 (ePrint 2026/279, lattice-estimator with hybrid attacks).
+const SPARSE: [(usize, [u32; 3]); 7] = [
+    (32, [77, 164, 349]),
+    (64, [229, 468, 961]),
+    (128, [333, 669, 1351]),
+    (192, [370, 739, 1481]),
+    (256, [388, 774, 1553]),
+    (512, [416, 829, 1659]),
+    (1024, [426, 854, 1714]),
+];
+
+/// Of the limits of [`SPARSE`], in percent: those runs do not know the attack of ePrint 2026/366.
+const SPARSE_PERCENT: u32 = 90;
+
+/// Largest bit length of the modulus of a key under a sparse secret of this weight; `None` where nothing is known, as for
+/// less than 32 coefficients that are not 0, N below 2^14, more than 128 bits, or quantum computers. At N = 2^17 the limit
+/// of 2^16 stands.
+#[must_use]
+pub fn max_log_qp_sparse(log_n: u32, weight: usize, level: SecurityLevel, model: CostModel) -> Option<u32> {
+    if (level, model) != (SecurityLevel::Bits128, CostModel::ClassicalMatzov) || !LOG_N.contains(&log_n) {
+        return None;
+    }
+    let (_, row) = SPARSE.iter().rev().find(|(known, _)| *known <= weight)?;
+    let column = (log_n.checked_sub(14)? as usize).min(row.len() - 1);
+    Some(row[column] * SPARSE_PERCENT / 100)
+}
+
 /// Parameters the table does not cover, or does not allow.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -151,6 +179,23 @@ pub enum SecurityError {
         /// log2 of the smallest ring degree that allows `log_qp`, if any does.
         smallest_log_n: Option<u32>,
     },
+    /// The modulus of keys under a sparse secret is above the limit, or no limit is known.
+    #[error(
+        "a sparse secret of weight {weight} with a modulus of {log_qp} bits at N = 2^{log_n}: {}",
+        limit.map_or_else(|| format!("nothing is known to reach {level}"), |limit| format!("the limit for {level} is {limit}"))
+    )]
+    SparseSecret {
+        /// log2 of the ring degree.
+        log_n: u32,
+        /// Coefficients that are not 0.
+        weight: usize,
+        /// Bit length of the modulus.
+        log_qp: u32,
+        /// Largest bit length allowed, if any is.
+        limit: Option<u32>,
+        /// The level asked for.
+        level: SecurityLevel,
+    },
 }
 
 impl SecurityError {
@@ -160,21 +205,28 @@ impl SecurityError {
         match self {
             Self::ModulusTooLarge { .. } => "insecure_modulus",
             Self::NoEntry { .. } => "insecure_degree",
+            Self::SparseSecret { .. } => "insecure_sparse_secret",
         }
     }
 
     /// What to do about it.
     #[must_use]
     pub fn remedy(&self) -> String {
-        let (Self::ModulusTooLarge { smallest_log_n, log_qp, .. } | Self::NoEntry { smallest_log_n, log_qp, .. }) =
-            self;
-        let degree = match smallest_log_n {
+        let degree = |smallest_log_n: &Option<u32>, log_qp: &u32| match smallest_log_n {
             Some(log_n) => format!("use N = 2^{log_n}"),
             None => format!("no ring degree in the table allows {log_qp} bits"),
         };
         match self {
-            Self::ModulusTooLarge { limit, .. } => format!("{degree}, or keep QP at or below {limit} bits"),
-            Self::NoEntry { .. } => degree,
+            Self::ModulusTooLarge { limit, smallest_log_n, log_qp, .. } => {
+                format!("{}, or keep QP at or below {limit} bits", degree(smallest_log_n, log_qp))
+            }
+            Self::NoEntry { smallest_log_n, log_qp, .. } => degree(smallest_log_n, log_qp),
+            Self::SparseSecret { limit: Some(limit), .. } => {
+                format!("keep the primes of level 0 and the special ones at or below {limit} bits, or raise the weight")
+            }
+            Self::SparseSecret { limit: None, .. } => {
+                "use a weight of 32 or more and N = 2^14 or more, at 128 bits of classical security".to_owned()
+            }
         }
     }
 }

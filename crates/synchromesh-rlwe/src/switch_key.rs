@@ -116,11 +116,14 @@ impl<B: Backend> SwitchKey<B> {
             }
             Source::Key(id) => {
                 let other = other.filter(|k| k.id() == id).ok_or_else(missing)?;
-                (slots.duplicate(backend)?, other.slots().poly().duplicate(backend)?)
+                // On all primes of the part, of which keys under the other secret may know fewer.
+                let own = part.primes().intersection(&part.shape().q);
+                let from = Poly::from_signed(backend, &own, other.small().as_slice())?.into_ntt(backend)?;
+                (slots.duplicate(backend)?, from)
             }
         };
         let (under, from) = (SecretPoly::new(under), SecretPoly::new(from));
-        context.params().require_secure(part.primes())?;
+        secret.require_secure(context.params(), part.primes())?;
         let seed = root.derive("switch key uniform", 0).published();
         let errors = root.derive("switch key error", 0);
         let rows = part.shape().rows(context.params());

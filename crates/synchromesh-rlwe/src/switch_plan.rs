@@ -5,7 +5,7 @@ mod coalesce;
 mod key_rows;
 mod product_ring;
 mod search;
-mod second;
+mod derived;
 
 use std::hash::{Hash, Hasher};
 

@@ -89,6 +89,7 @@ fn ckks_literal() -> ckks::ParamsLiteral {
         level_limbs: vec![],
         schedule: Default::default(),
         omega: 2,
+        log_scales: vec![],
         mode: ckks::Mode::Auto,
         security: Security::Insecure,
         primes: None,

@@ -130,6 +130,17 @@ pub struct SizedSum<B: Backend, Size> {
     pub(crate) sum: RotationSum<B>,
     /// For each giant step and each of its terms, the input and the size of its factor; none: 1.
     pub(crate) terms: Vec<Vec<(usize, Option<Size>)>>,
+    /// What the map does to the slots.
+    pub(crate) size: MapSize,
+}
+
+/// How large a linear map of the slots makes them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct MapSize {
     /// The largest sum of absolute values of the factors at one slot.
     pub(crate) gain: f64,
+    /// A bound on |A x|_2 for |x|_2 = 1.
+    pub(crate) norm: f64,
+    /// The sum over the factors of the largest absolute value of each.
+    pub(crate) total: f64,
 }

@@ -75,6 +75,14 @@ pub enum Error {
         /// log2 of the other.
         right: f64,
     },
+    /// A message may be larger than bootstrapping was planned for.
+    #[error("a slot of the message may reach {have}, and bootstrapping is planned for messages of at most {most}")]
+    MessageBound {
+        /// The declared bound.
+        have: f64,
+        /// The largest that is refreshed.
+        most: f64,
+    },
     /// A parameter literal of a scheme breaks a rule.
     #[error("parameters: {rule}")]
     Params {
@@ -280,6 +288,7 @@ impl Error {
             Self::Degree { .. } => "plaintext_degree",
             Self::SharedFactor { .. } => "shared_factor",
             Self::ScaleMismatch { .. } => "scale_mismatch",
+            Self::MessageBound { .. } => "message_bound",
             Self::Params { .. } => "params",
             Self::Request { .. } => "request",
             Self::Format { .. } => "format",
@@ -321,6 +330,9 @@ impl Error {
             }
             Self::ScaleMismatch { .. } => {
                 "rescale or switch one operand to the other's scale, or let scales be managed automatically".to_owned()
+            }
+            Self::MessageBound { most, .. } => {
+                format!("divide the message, declare a bound of at most {most}, or plan for larger messages")
             }
             Self::Params { .. } => "correct the literal, or let a plan choose the parameters".to_owned(),
             Self::Request { .. } => "change the request: the numbers in it say what can be planned for".to_owned(),

@@ -83,6 +83,7 @@ impl Approximate {
             level_limbs: Vec::new(),
             schedule: Default::default(),
             omega: 2,
+            log_scales: vec![],
             mode: Mode::Auto,
             security: synchromesh_rlwe::Security::Insecure,
             primes: None,

@@ -15,7 +15,7 @@ use synchromesh::bundle::Unproven;
 use synchromesh::ckks::{Published, Release};
 use synchromesh::plan::{Plan, SchemeName};
 use synchromesh::rlwe::codec::Trust;
-use synchromesh::rlwe::second_key::second_id;
+use synchromesh::rlwe::derived_key::second_id;
 use synchromesh::rlwe::wire::{EnvelopeKey, KeyId, WireError};
 use synchromesh::rlwe::{self, Randomness};
 use synchromesh::scheme::{Binary, Encryptor, Operation, State, Values};

@@ -30,6 +30,7 @@ fn literal(log_n: u32) -> ParamsLiteral {
         level_limbs: (2..PRIMES).collect(),
         schedule: Default::default(),
         omega: PRIMES,
+        log_scales: vec![],
         mode: Mode::Auto,
         security: Security::Insecure,
         primes: None,

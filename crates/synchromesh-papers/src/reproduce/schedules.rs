@@ -140,8 +140,19 @@ fn literal(
     let widest = sizes.0.iter().map(|&size| widths.by_ref().take(size).sum::<u32>()).max().unwrap_or(0) + 1;
     let count = widest.div_ceil(width as u32);
     let p_bits = vec![widest.div_ceil(count); count as usize];
-    let (level_limbs, security, mode) = (Vec::new(), Security::Bits128, Mode::Auto);
-    Ok(ParamsLiteral { log_n, log_scale, q_bits, p_bits, level_limbs, schedule, omega, mode, security, primes: None })
+    Ok(ParamsLiteral {
+        log_n,
+        log_scale,
+        q_bits,
+        p_bits,
+        level_limbs: Vec::new(),
+        schedule,
+        omega,
+        log_scales: Vec::new(),
+        mode: Mode::Auto,
+        security: Security::Bits128,
+        primes: None,
+    })
 }
 
 /// Depth 12 at 128 bits with small primes only and with mostly large ones (ePrint 2023/1642, sections 3.7 and 5.3).

@@ -5,6 +5,7 @@
 
 use super::gaussian::{GAUSSIAN_BOUND, GaussianTable};
 use super::{Purpose, Seed, Stream};
+use crate::secrecy;
 use std::fmt;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -153,6 +154,40 @@ pub fn cbd21_into(seed: &Seed, purpose: Purpose, index: u32, out: &mut [i64]) {
     map_words(seed, purpose, index, out, |x| {
         i64::from((x & BITS).count_ones()) - i64::from((x >> 21 & BITS).count_ones())
     });
+}
+
+/// Polynomial number `index` of `purpose` with `weight` coefficients that are -1 or 1, uniform among all of those, and 0
+/// elsewhere; n is a power of two and at least `weight`.
+///
+/// A position that is taken already is drawn again: that this happened is all that the running time tells.
+#[must_use]
+pub fn sparse_ternary(seed: &Seed, purpose: Purpose, index: u32, n: usize, weight: usize) -> SmallPoly {
+    let mut stream = Stream::new(seed, purpose, index, 0);
+    let positions = n as u64 - 1;
+    let mut drawn = Zeroizing::new(Vec::with_capacity(weight));
+    let mut next = 0;
+    while drawn.len() < weight.min(n) {
+        let mut word = Zeroizing::new([0u64]);
+        stream.fill_words(next, &mut *word);
+        next += 1;
+        let taken = drawn.iter().fold(0, |taken, &other: &u64| taken | is_zero((other ^ word[0]) & positions));
+        if !secrecy::reveal(taken != 0) {
+            drawn.push(word[0]);
+        }
+    }
+    SmallPoly::draw(n, |out| {
+        for (j, value) in out.iter_mut().enumerate() {
+            // The sign is the highest bit of the word.
+            *value = drawn.iter().fold(0, |value, &word| {
+                value + is_zero((word ^ j as u64) & positions) as i64 * (1 - 2 * (word >> 63) as i64)
+            });
+        }
+    })
+}
+
+/// 1 for 0, otherwise 0; without a branch.
+const fn is_zero(x: u64) -> u64 {
+    ((x | x.wrapping_neg()) >> 63) ^ 1
 }
 
 /// Coefficients from the discrete Gaussian with probability proportional to `exp(-k^2 / (2 * 3.19^2))`.

@@ -209,3 +209,23 @@ fn debug_forms_show_no_content() {
     assert_eq!(format!("{:?}", seed(9)), "Seed(..)");
     assert_eq!(format!("{:?}", SmallPoly::from_vec(vec![7, 8])), "SmallPoly(2 coefficients)");
 }
+
+#[test]
+fn sparse_secrets_have_their_weight_in_uniform_places() {
+    let (n, weight) = (1 << 8, 32);
+    let (mut places, mut sum) = (vec![0u32; n], 0i64);
+    for index in 0..512 {
+        let poly = sparse_ternary(&seed(5), Purpose::SecretKey, index, n, weight);
+        assert_eq!(poly.as_slice().iter().filter(|x| x.abs() == 1).count(), weight);
+        assert_eq!(poly.as_slice().iter().filter(|&&x| x == 0).count(), n - weight);
+        for (place, x) in places.iter_mut().zip(poly.as_slice()) {
+            *place += u32::from(*x != 0);
+            sum += x;
+        }
+    }
+    // 512 / 8 = 64 each, with a standard deviation of 7.5; 16384 signs, of 128.
+    assert!(places.iter().all(|&count| (20..=108).contains(&count)), "{places:?}");
+    assert!(sum.abs() < 700, "{sum}");
+    // All places at the largest weight.
+    assert!(sparse_ternary(&seed(6), Purpose::SecretKey, 0, n, n).as_slice().iter().all(|x| x.abs() == 1));
+}

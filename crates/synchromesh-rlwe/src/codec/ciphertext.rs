@@ -13,7 +13,7 @@ use crate::domain::SwitchDomain;
 use crate::error::Error;
 use crate::noise::Certificate;
 use crate::params::Params;
-use crate::second_key::second_id;
+use crate::derived_key::second_id;
 use crate::secret_key::uniform;
 use crate::wire::{EnvelopeKey, Header, KeyId, ObjectType, Reader, WireError, Writer, peek};
 

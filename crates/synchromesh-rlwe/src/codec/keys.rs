@@ -11,7 +11,7 @@ use crate::evaluation_keys::EvaluationKeys;
 use crate::key_part::KeyPart;
 use crate::params::Params;
 use crate::public_key::PublicKey;
-use crate::second_key::second_id;
+use crate::derived_key::{second_id, sparse_id};
 use crate::secret_key::SecretKey;
 use crate::switch_key::{Source, SwitchKey, UniformHalves};
 use crate::switch_plan::{DigitSizes, KeyShape};
@@ -62,7 +62,8 @@ pub(super) fn largest_key_set_bytes(params: &Params) -> u64 {
     };
     let first = largest([params.q(), params.p()], params.keyed());
     let second = params.second().map_or(0, |second| largest([&second.q, &second.special], second.keyed()));
-    first.saturating_add(second)
+    let sparse = params.sparse().map_or(0, |sparse| largest([&sparse.q, &sparse.special], sparse.keyed()));
+    first.saturating_add(second).saturating_add(sparse)
 }
 
 /// Bytes of one switch key inside its container, with its seed, exact; saturates.
@@ -157,7 +158,8 @@ impl<B: Backend> EvaluationKeys<B> {
     /// Bytes of [`Self::to_bytes`], exact; saturates.
     #[must_use]
     pub fn wire_bytes(&self, params: &Params) -> u64 {
-        let keys = self.iter().chain(self.second().into_iter().flat_map(Self::iter));
+        let further = [self.second(), self.sparse()].into_iter().flatten();
+        let keys = self.iter().chain(further.flat_map(Self::iter));
         let keys = keys.map(|key| {
             let seeded = switch_key_bytes(params, key.source(), key.part());
             let halves = (poly_bytes(params, key.part().primes()) as u64).saturating_mul(key.b().len() as u64);
@@ -166,7 +168,7 @@ impl<B: Backend> EvaluationKeys<B> {
                 UniformHalves::Given(_) => (seeded - SEED_BYTES as u64).saturating_add(halves),
             }
         });
-        let counts = 4 + 4 * usize::from(params.second().is_some());
+        let counts = 4 + 4 * usize::from(params.second().is_some()) + 4 * usize::from(params.sparse().is_some());
         keys.fold((HEADER_BYTES + TRAILER_BYTES + counts) as u64, u64::saturating_add)
     }
 
@@ -193,6 +195,12 @@ impl<B: Backend> EvaluationKeys<B> {
             }
             write_set(&mut writer, context, self.second(), [&primes.q, &primes.special])?;
         }
+        if let Some(primes) = params.sparse() {
+            if let Some(sparse) = self.sparse() {
+                sparse.target().require(sparse_id(self.target()))?;
+            }
+            write_set(&mut writer, context, self.sparse(), [&primes.q, &primes.special])?;
+        }
         Ok(writer.finish(envelope))
     }
 
@@ -216,6 +224,13 @@ impl<B: Backend> EvaluationKeys<B> {
             let second = read_set(&mut reader, context, second_id(target), [&primes.q, &primes.special])?;
             if second.iter().len() > 0 {
                 keys.set_second(second);
+            }
+        }
+        if let Some(primes) = params.sparse() {
+            let sparse = read_set(&mut reader, context, sparse_id(target), [&primes.q, &primes.special])?;
+            if sparse.iter().len() > 0 {
+                sparse.iter().try_for_each(|key| params.require_secure_sparse(primes.weight, key.part().primes()))?;
+                keys.set_sparse(sparse);
             }
         }
         reader.finish()?;

@@ -16,11 +16,14 @@
 //! What is assumed, and listed in SECURITY.md: rounding errors and digits of a ciphertext behave as uniform and
 //! independent of the keys, and the secret is the one the parameters name, drawn by this library.
 
+mod linear;
 mod origins;
 mod product;
 mod tails;
 mod weighted;
 
+pub use linear::LinearBound;
+use linear::JOINT;
 pub use origins::Origins;
 pub use tails::{DEGREES, root_tail, tail};
 pub use weighted::LARGEST_AT_ROOT;
@@ -42,6 +45,8 @@ pub struct Certificate {
     products: [f64; DEGREES - 1],
     /// Bound on |r|_2 / sqrt(N); at most `remainder`.
     norm: f64,
+    /// Parameter of g at all roots together, see [`LinearBound`].
+    joint: f64,
     /// The encryptions that g and the products descend from.
     origins: Origins,
     /// Whether it is independent of the ciphertext's components, taken to be uniform; see [`Certificate::plus_switching`].
@@ -58,6 +63,7 @@ impl Certificate {
         weighted: [f64::NEG_INFINITY; DEGREES],
         products: [f64::NEG_INFINITY; DEGREES - 1],
         norm: f64::NEG_INFINITY,
+        joint: f64::NEG_INFINITY,
         origins: Origins::NONE,
         detached: true,
         on_word: false,
@@ -72,6 +78,7 @@ impl Certificate {
         weighted: [f64::INFINITY; DEGREES],
         products: [f64::INFINITY; DEGREES - 1],
         norm: f64::INFINITY,
+        joint: f64::INFINITY,
         origins: Origins::ANY,
         detached: false,
         on_word: false,
@@ -87,7 +94,7 @@ impl Certificate {
     /// A sub-Gaussian error with standard deviation 2^`log2`.
     #[must_use]
     pub const fn gaussian(log2: f64) -> Self {
-        Self { sigma: log2, ..Self::ZERO }
+        Self { sigma: log2, joint: log2 + JOINT, ..Self::ZERO }
     }
 
     /// An error of which only a bound of 2^`log2` is known.
@@ -102,7 +109,7 @@ impl Certificate {
         if sigma == f64::INFINITY || remainder == f64::INFINITY {
             return Self::UNKNOWN;
         }
-        let both = Self { sigma, detached: false, ..Self::ZERO };
+        let both = Self { sigma, joint: f64::INFINITY, detached: false, ..Self::ZERO };
         both.plus(Self::at_most(remainder)).with_origins(Origins::ANY)
     }
 
@@ -160,6 +167,7 @@ impl Certificate {
             weighted: std::array::from_fn(|i| log2_add(self.weighted[i], other.weighted[i])),
             products: std::array::from_fn(|i| log2_add(self.products[i], other.products[i])),
             norm: log2_add(self.norm, other.norm),
+            joint: log2_add(self.joint, other.joint),
             origins: self.origins.union(&other.origins),
             detached: self.detached && other.detached && !self.shares(&other),
             on_word: self.on_word || other.on_word,
@@ -195,7 +203,7 @@ impl Certificate {
         let products = std::array::from_fn(|i| root(&|x| x.products[i]));
         let mut weighted = self.weighted;
         weighted[0] = root(&|x| x.weighted[0]);
-        Self { sigma: root(&|x| x.sigma), weighted, products, ..self }
+        Self { sigma: root(&|x| x.sigma), joint: root(&|x| x.joint), weighted, products, ..self }
     }
 
     /// The sum with what switching this ciphertext leaves: the rounding of a division, the digits of a key switch times the
@@ -229,7 +237,8 @@ impl Certificate {
     #[must_use]
     pub fn either(self, other: Self) -> Self {
         let remainder = self.remainder.max(other.remainder);
-        Self { sigma: self.sigma.max(other.sigma) + 0.5, remainder, norm: remainder, ..self.plus(other) }
+        let [sigma, joint] = [self.sigma.max(other.sigma), self.joint.max(other.joint)].map(|x| x + 0.5);
+        Self { sigma, joint, remainder, norm: remainder, ..self.plus(other) }
     }
 
     /// What either error keeps to: one error in the place of several, which is not independent of any ciphertext's
@@ -243,6 +252,7 @@ impl Certificate {
             weighted: std::array::from_fn(|i| larger(&|x| x.weighted[i])),
             products: std::array::from_fn(|i| larger(&|x| x.products[i])),
             norm: larger(&|x| x.norm),
+            joint: larger(&|x| x.joint),
             origins: self.origins.union(&other.origins),
             detached: false,
             on_word: self.on_word || other.on_word,
@@ -267,6 +277,7 @@ impl Certificate {
             weighted: self.weighted.map(|x| x + log2_factor),
             products: self.products.map(|x| x + log2_factor),
             norm: self.norm + log2_factor,
+            joint: if log2_factor == f64::NEG_INFINITY { log2_factor } else { self.joint + log2_factor },
             origins: self.origins,
             detached: self.detached,
             on_word: self.on_word,

@@ -8,6 +8,7 @@ mod level_choice;
 mod prime_switch;
 mod refused_plans;
 mod second_key;
+mod sparse_key;
 mod switch_counts;
 mod switch_extended;
 mod switch_product;

@@ -4,7 +4,7 @@
 use crate::common::{self, Counted, Fixture, automorphism, error_bits, fixture, literal, message};
 use synchromesh_ring::{Coeff, Ntt};
 use synchromesh_rlwe::operations::KeySwitching;
-use synchromesh_rlwe::second_key::second_id;
+use synchromesh_rlwe::derived_key::second_id;
 use synchromesh_rlwe::security::estimate_bits;
 use synchromesh_rlwe::{
     Ciphertext, EvaluationKeys, Params, ParamsLiteral, PrimeSwitching, Schedule, SecondKey, SecretKey, Security,
@@ -91,7 +91,7 @@ fn ciphertexts_go_under_the_second_key_with_fewer_digits() {
 fn the_second_key_is_checked_like_the_first() {
     let base = literal(10, &[50, 40, 40], &[50], "1");
     let with = |second: SecondKey| {
-        let schedule = Schedule { levels: Vec::new(), second: Some(second) };
+        let schedule = Schedule { second: Some(second), ..Schedule::default() };
         Params::new(ParamsLiteral { schedule, ..base.clone() })
     };
     let second =

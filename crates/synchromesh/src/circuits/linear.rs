@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use synchromesh_rlwe::{Giant, RotationSum};
 
 use super::slots::SlotShape;
-use super::{Arithmetic, Number, SizedSum};
+use super::{Arithmetic, MapSize, Number, SizedSum};
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 
@@ -19,13 +19,15 @@ pub struct LinearTransform<T> {
     shape: SlotShape,
     /// Whether it meets the swapped (conjugated) argument, and the rotation; with the diagonal's entry at every slot.
     diagonals: BTreeMap<(bool, usize), Vec<T>>,
+    /// A bound on |A x|_2 for |x|_2 = 1 that whoever made the map knows.
+    norm: Option<f64>,
 }
 
 impl<T: Number> LinearTransform<T> {
     /// The map to 0 on slots of this shape.
     #[must_use]
     pub const fn zero(shape: SlotShape) -> Self {
-        Self { shape, diagonals: BTreeMap::new() }
+        Self { shape, diagonals: BTreeMap::new(), norm: None }
     }
 
     /// The map x -> sum_k d_k * rot_k(x) for each (k, d_k) of a list; entries beyond a vector are 0.
@@ -51,6 +53,7 @@ impl<T: Number> LinearTransform<T> {
             return Err(Error::shape(format!("a diagonal of {given} entries for {slots} slots")));
         }
         let step = k.rem_euclid(self.shape.row as i64) as usize;
+        self.norm = None;
         let sum = self.diagonals.entry((swap, step)).or_insert_with(|| vec![T::integer(0); slots]);
         for (sum, value) in sum.iter_mut().zip(values) {
             *sum = sum.minus(&T::integer(0).minus(&value));
@@ -115,6 +118,13 @@ impl<T: Number> LinearTransform<T> {
     fn set(&mut self, swap: bool, step: usize, slot: usize, value: T) {
         let slots = self.shape.count();
         self.diagonals.entry((swap, step)).or_insert_with(|| vec![T::integer(0); slots])[slot] = value;
+    }
+
+    /// The same map, of which it is known that |A x|_2 is at most `norm` for |x|_2 = 1: certificates rest on it.
+    #[must_use]
+    pub(crate) const fn with_norm(mut self, norm: f64) -> Self {
+        self.norm = Some(norm);
+        self
     }
 
     /// Diagonals that are not 0.
@@ -202,7 +212,7 @@ impl<T: Number> LinearTransform<T> {
             return Err(Error::shape("the map to 0 has no diagonals; multiply by 0 instead"));
         }
         let sum = RotationSum::new(context, level, extended, steps, compiled)?;
-        Ok(PreparedTransform { sum: SizedSum { sum, terms, gain: self.gain() }, rotations })
+        Ok(PreparedTransform { sum: SizedSum { sum, terms, size: self.size() }, rotations })
     }
 
     /// A diagonal before the giant step brings it to its place: rotated to the right.
@@ -212,15 +222,21 @@ impl<T: Number> LinearTransform<T> {
         (0..values.len()).map(|j| values[from(j)].clone()).collect()
     }
 
-    /// The largest sum of absolute values of a row of the matrix.
-    fn gain(&self) -> f64 {
-        let mut sums = vec![0.0; self.shape.count()];
+    /// How large it makes slots.
+    fn size(&self) -> MapSize {
+        let (mut sums, mut total) = (vec![0.0; self.shape.count()], 0.0);
         for values in self.diagonals.values() {
+            let mut largest = 0.0;
             for (sum, value) in sums.iter_mut().zip(values) {
-                *sum += value.modulus();
+                let modulus = value.modulus();
+                *sum += modulus;
+                largest = f64::max(largest, modulus);
             }
+            total += largest;
         }
-        sums.into_iter().fold(0.0, f64::max) * (1.0 + 1e-9)
+        let above = 1.0 + 1e-9;
+        let (gain, total) = (sums.into_iter().fold(0.0, f64::max) * above, total * above);
+        MapSize { gain, norm: self.norm.map_or(total, |norm| norm.min(total)), total }
     }
 }
 

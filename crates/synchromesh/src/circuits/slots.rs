@@ -2,7 +2,7 @@
 
 use synchromesh_rlwe::{Giant, RotationSum};
 
-use super::{Arithmetic, Coefficient, Combination, Number, SizedSum};
+use super::{Arithmetic, Coefficient, Combination, MapSize, Number, SizedSum};
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 
@@ -162,8 +162,8 @@ impl SlotSum {
         let giant = Giant { galois: 1, terms: (0..count).map(|i| (i, None)).collect() };
         let (context, extended) = arithmetic.extended(level)?;
         let sum = RotationSum::new(context, level, extended, babies, vec![giant])?;
-        let terms = vec![vec![(0, None); count]];
-        arithmetic.rotation_sum(&[x], &SizedSum { sum, terms, gain: count as f64 })
+        let (terms, all) = (vec![vec![(0, None); count]], count as f64);
+        arithmetic.rotation_sum(&[x], &SizedSum { sum, terms, size: MapSize { gain: all, norm: all, total: all } })
     }
 }
 

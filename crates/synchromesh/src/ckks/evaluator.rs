@@ -272,7 +272,8 @@ impl<B: Backend> Evaluator<B> {
         self.automorphism(x, self.context.conjugation_element(), "conjugation")
     }
 
-    fn automorphism(&self, x: &Ciphertext<B>, g: usize, operation: &'static str) -> Result<Ciphertext<B>> {
+    /// X -> X^g.
+    pub(crate) fn automorphism(&self, x: &Ciphertext<B>, g: usize, operation: &'static str) -> Result<Ciphertext<B>> {
         if g == 1 {
             self.require_own(x)?;
             return x.duplicate(&self.context);

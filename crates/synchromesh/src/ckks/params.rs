@@ -5,6 +5,9 @@
 //! unused product nearest to S_l^2 / 2^log_scale, so that a level corrects the deviation of the one above it instead
 //! of doubling it. Where a schedule brings primes in, D_l is the quotient of those that leave by those that come in,
 //! exactly; small primes that return are what they were, and the large ones that leave for them correct the scale.
+//!
+//! Levels may have scales of their own sizes (`log_scales`), as bootstrapping wants them: D_l is then near the square of
+//! the scale of level l over that of the level below.
 
 use std::sync::Arc;
 
@@ -57,8 +60,9 @@ pub struct ParamsLiteral {
     pub log_n: u32,
     /// log2 of the scale of a fresh message, 15 to 110.
     pub log_scale: u32,
-    /// Widths of the ciphertext primes, lowest level first. Those a level adds make up `log_scale` bits together; they
-    /// lie on either side of a power of two, so a 50-bit one may exceed 2^50.
+    /// Widths of the ciphertext primes, lowest level first. Those a level adds make up `log_scale` bits together (twice its
+    /// own less that of the level below, where levels have scales of their own); they lie on either side of a power of
+    /// two, so a 50-bit one may exceed 2^50.
     pub q_bits: Vec<u32>,
     /// Widths of the special primes; empty where key switches borrow ciphertext primes.
     pub p_bits: Vec<u32>,
@@ -73,6 +77,10 @@ pub struct ParamsLiteral {
     /// Digits of a key switch, 1 to the number of ciphertext primes; without special primes, of a stored key: one for
     /// each prime, see [`LevelPlans::of`].
     pub omega: usize,
+    /// log2 of the scale of level 0, 1, .., where they are not all `log_scale`, which messages are encrypted at; in automatic
+    /// mode.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log_scales: Vec<u32>,
     /// Who looks after scales and levels.
     #[serde(default)]
     pub mode: Mode,
@@ -136,8 +144,9 @@ impl Params {
         let simple = literal.schedule.levels.is_empty();
         let level_limbs = if simple { sets.iter().map(Vec::len).collect() } else { Vec::new() };
         let manual = if literal.mode == Mode::Manual { " manual" } else { "" };
+        let own = if literal.log_scales.is_empty() { String::new() } else { format!(" {:?}", literal.log_scales) };
         let rlwe = rlwe::Params::new(rlwe::ParamsLiteral {
-            tag: format!("ckks log_scale={}{manual}", literal.log_scale),
+            tag: format!("ckks log_scale={}{own}{manual}", literal.log_scale),
             log_n: literal.log_n,
             q: primes.q.clone(),
             p: primes.p.clone(),
@@ -279,13 +288,24 @@ fn quotient(q: &[u64], leaving: &[usize], coming: &[usize]) -> Result<Scale> {
     Scale::product(leaving.iter().map(|&i| q[i]))?.over(&Scale::product(coming.iter().map(|&i| q[i]))?)
 }
 
+/// log2 of the scale that a level should have.
+fn log_scale(literal: &ParamsLiteral, level: usize) -> u32 {
+    literal.log_scales.get(level).copied().unwrap_or(literal.log_scale)
+}
+
 fn check_widths(literal: &ParamsLiteral, sets: &[Vec<usize>]) -> Result<()> {
-    let log_scale = literal.log_scale;
     if !(10..=18).contains(&literal.log_n) {
         return Err(Error::params(format!("log_n = {}: the ring degree must be 2^10 to 2^18", literal.log_n)));
     }
-    if !(15..=MAX_LOG_SCALE).contains(&log_scale) {
-        return Err(Error::params(format!("log_scale = {log_scale} is outside 15 to {MAX_LOG_SCALE}")));
+    for &log_scale in literal.log_scales.iter().chain([&literal.log_scale]) {
+        if !(15..=MAX_LOG_SCALE).contains(&log_scale) {
+            return Err(Error::params(format!("log_scale = {log_scale} is outside 15 to {MAX_LOG_SCALE}")));
+        }
+    }
+    let given = literal.log_scales.len();
+    if given > 0 && (given != sets.len() || literal.mode == Mode::Manual) {
+        let levels = sets.len();
+        return Err(Error::params(format!("log_scales has {given} entries; there are {levels} levels, in automatic mode")));
     }
     let allowed = MIN_PRIME_BITS..=MAX_PRIME_BITS;
     if let Some(w) = literal.q_bits.iter().chain(&literal.p_bits).find(|w| !allowed.contains(w)) {
@@ -295,13 +315,16 @@ fn check_widths(literal: &ParamsLiteral, sets: &[Vec<usize>]) -> Result<()> {
     for level in 1..sets.len() {
         let (leaving, coming) = step(sets, level);
         let sum = bits(&leaving) - bits(&coming);
-        if sum != i64::from(log_scale) {
+        let [own, below] = [level, level - 1].map(|level| i64::from(log_scale(literal, level)));
+        if sum != 2 * own - below {
+            let wanted = if own == below { "log_scale" } else { "2 log_scales[level] - log_scales[level - 1]" };
             return Err(Error::params(format!(
-                "the primes of level {level} have {sum} bits together, they must have log_scale = {log_scale}"
+                "the primes of level {level} have {sum} bits together, they must have {wanted} = {}",
+                2 * own - below
             )));
         }
     }
-    let lowest = bits(&sets[0]);
+    let (lowest, log_scale) = (bits(&sets[0]), log_scale(literal, 0));
     if lowest < i64::from(log_scale) + 2 {
         return Err(Error::params(format!(
             "level 0 has {lowest} bits; a message of absolute value 1 at scale 2^{log_scale} needs {}",
@@ -330,8 +353,8 @@ fn check_primes(literal: &ParamsLiteral, primes: &Primes) -> Result<()> {
 fn choose(literal: &ParamsLiteral, sets: &[Vec<usize>]) -> Result<Primes> {
     let mut q = vec![0; literal.q_bits.len()];
     let mut used = Vec::new();
-    let base = Scale::power_of_two(literal.log_scale);
-    let mut scale = base.clone();
+    let base = |level| Scale::power_of_two(log_scale(literal, level));
+    let mut scale = base(sets.len() - 1);
     for level in (1..sets.len()).rev() {
         let (leaving, coming) = step(sets, level);
         let mut take = |q: &mut Vec<u64>, i: usize, target: u64| -> Result<()> {
@@ -345,7 +368,7 @@ fn choose(literal: &ParamsLiteral, sets: &[Vec<usize>]) -> Result<Primes> {
         }
         let (open, chosen): (Vec<usize>, Vec<usize>) = leaving.iter().partition(|&&i| q[i] == 0);
         let square = scale.times(&scale)?;
-        let mut left = square.over(&base)?.over(&quotient(&q, &chosen, &coming)?)?.to_integer()?;
+        let mut left = square.over(&base(level - 1))?.over(&quotient(&q, &chosen, &coming)?)?.to_integer()?;
         for &i in &open {
             let target =
                 if Some(&i) == open.last() { left.to_u64().unwrap_or(u64::MAX) } else { 1 << literal.q_bits[i] };
@@ -395,7 +418,7 @@ fn nearest_prime(target: u64, width: u32, log_n: u32, used: &[u64]) -> Result<u6
 }
 
 fn levels(literal: &ParamsLiteral, sets: &[Vec<usize>], q: &[u64]) -> Result<Vec<Level>> {
-    let mut scale = Scale::power_of_two(literal.log_scale);
+    let mut scale = Scale::power_of_two(log_scale(literal, sets.len() - 1));
     let mut levels = Vec::with_capacity(sets.len());
     for level in (0..sets.len()).rev() {
         let (leaving, coming) = if level == 0 { Default::default() } else { step(sets, level) };
@@ -405,9 +428,8 @@ fn levels(literal: &ParamsLiteral, sets: &[Vec<usize>], q: &[u64]) -> Result<Vec
             Mode::Auto => square.over(&dropped)?,
             Mode::Manual => scale.clone(),
         };
-        let log2 = scale.log2();
-        if (log2 - f64::from(literal.log_scale)).abs() > 0.5 {
-            let wanted = literal.log_scale;
+        let (log2, wanted) = (scale.log2(), log_scale(literal, level));
+        if (log2 - f64::from(wanted)).abs() > 0.5 {
             return Err(Error::params(format!(
                 "the scale drifts to 2^{log2:.2} at level {level}, log_scale is {wanted}; use wider primes or fewer levels"
             )));
@@ -434,6 +456,7 @@ mod tests {
             level_limbs: vec![],
             schedule: Schedule::default(),
             omega: 2,
+            log_scales: vec![],
             mode: Mode::Auto,
             security: Security::Insecure,
             primes: None,
@@ -467,6 +490,38 @@ mod tests {
             assert_eq!(above.square.over(&above.dropped).unwrap(), *params.scale(level).unwrap());
         }
         assert_eq!(params.scale(4).unwrap_err().kind(), "level");
+    }
+
+    #[test]
+    fn levels_may_have_scales_of_their_own() {
+        // 40 for use, 58 and 55 above it: 2 * 58 - 40 = 76, 2 * 58 - 58, 2 * 55 - 58 = 52.
+        let own = ParamsLiteral {
+            q_bits: vec![60, 40, 38, 38, 58, 52],
+            level_limbs: vec![1, 2, 4, 5, 6],
+            log_scales: vec![40, 40, 58, 58, 55],
+            ..literal()
+        };
+        let params = Params::new(own.clone()).unwrap();
+        for (level, wanted) in [40.0, 40.0, 58.0, 58.0, 55.0].into_iter().enumerate() {
+            assert!((params.at(level).unwrap().log2 - wanted).abs() < 1e-2, "level {level}");
+        }
+        for level in 0..4 {
+            let above = params.at(level + 1).unwrap();
+            assert_eq!(above.square.over(&above.dropped).unwrap(), *params.scale(level).unwrap());
+        }
+        let text = serde_json::to_string(params.literal()).unwrap();
+        assert_eq!(Params::new(serde_json::from_str(&text).unwrap()).unwrap(), params);
+        let changes: [Change; 4] = [
+            Box::new(|l| l.log_scales[4] = 56),
+            Box::new(|l| l.log_scales.truncate(3)),
+            Box::new(|l| l.log_scales[0] = 14),
+            Box::new(|l| l.mode = Mode::Manual),
+        ];
+        for change in changes {
+            let mut literal = own.clone();
+            change(&mut literal);
+            assert_eq!(Params::new(literal).unwrap_err().kind(), "params");
+        }
     }
 
     #[test]

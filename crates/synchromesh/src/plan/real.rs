@@ -38,6 +38,7 @@ impl<'a> Real<'a> {
             level_limbs: chain.shape.level_limbs.clone(),
             schedule: chain.shape.schedule.clone(),
             omega,
+            log_scales: vec![],
             mode: Mode::Auto,
             security,
             primes: None,

@@ -42,6 +42,7 @@ fn ckks_literal(mode: Mode) -> ckks::ParamsLiteral {
         level_limbs: vec![],
         schedule: Default::default(),
         omega: 2,
+        log_scales: vec![],
         mode,
         security: Security::Insecure,
         primes: None,

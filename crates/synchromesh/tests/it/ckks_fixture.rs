@@ -27,6 +27,7 @@ pub(crate) fn literal(log_n: u32, log_scale: u32, q: &[u32], p: &[u32]) -> Param
         level_limbs: vec![],
         schedule: Default::default(),
         omega: 2,
+        log_scales: vec![],
         mode: Mode::Auto,
         security: Security::Insecure,
         primes: None,

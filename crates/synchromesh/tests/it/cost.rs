@@ -119,6 +119,7 @@ fn a_circuit_is_priced_with_all_its_levels_and_keys() {
         p_bits: vec![60, 60, 60],
         level_limbs: vec![],
         omega: 2,
+        log_scales: vec![],
         mode: ckks::Mode::Auto,
         security: Security::Insecure,
         primes: None,

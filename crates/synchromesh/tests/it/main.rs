@@ -6,6 +6,7 @@ mod bfv;
 mod bfv_variants;
 mod bgv;
 mod bgv_variants;
+mod bootstrap;
 mod bridge;
 mod circuits;
 mod circuits_ckks;

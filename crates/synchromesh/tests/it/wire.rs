@@ -73,6 +73,7 @@ fn ckks_ciphertexts_come_back_with_scale_and_bound() {
             level_limbs: vec![],
             schedule: Default::default(),
             omega: 2,
+            log_scales: vec![],
             mode,
             security: Security::Insecure,
             primes: None,

@@ -54,6 +54,7 @@ fn approximate<B: Backend>(open: impl FnOnce(&Arc<Ring>) -> B) -> (Vec<u8>, Vec<
         level_limbs: vec![],
         schedule: Default::default(),
         omega: 2,
+        log_scales: vec![],
         mode: ckks::Mode::Auto,
         security: Security::Insecure,
         primes: None,

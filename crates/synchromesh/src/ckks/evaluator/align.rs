@@ -148,7 +148,7 @@ impl<B: Backend> Evaluator<B> {
     }
 
     /// Every component times a constant given by its residues.
-    pub(super) fn times_residues(
+    pub(crate) fn times_residues(
         &self,
         ct: rlwe::Ciphertext<B, Ntt>,
         residues: &[u64],

@@ -1,13 +1,13 @@
 //! Sums of rotations times public vectors in one pass, with their certificate; rotation keys that are missing.
 
 use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::noise::{Estimates, log2_add};
+use synchromesh_rlwe::noise::{Estimates, LinearBound, log2_add};
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 use synchromesh_rlwe::{Noise, Operation, Source};
 
 use super::combine::largest;
 use super::{Evaluator, Held};
-use crate::circuits::SizedSum;
+use crate::circuits::{MapSize, SizedSum};
 use crate::ckks::ciphertext::Ciphertext;
 use crate::ckks::noise;
 use crate::embedding::Complex64;
@@ -71,7 +71,8 @@ impl<B: Backend> Evaluator<B> {
         let key = first.inner().key();
         let added = switching.noise_under(context, key, level, level)?;
         let worst = |a: Noise, x: &Held<'_, B>| a.worse(x.inner().noise());
-        let rotated = inputs.iter().fold(first.inner().noise(), worst).moved().plus_switching(added);
+        let given = inputs.iter().fold(first.inner().noise(), worst).moved();
+        let rotated = given.plus_switching(added);
         let bound = inputs.iter().map(|x| x.bound()).fold(0.0, f64::max);
         let giants = added.times((sum.terms.len() as f64).log2());
         let inner: Vec<_> = inputs.iter().map(|x| x.inner()).collect();
@@ -90,18 +91,24 @@ impl<B: Backend> Evaluator<B> {
         let sizes = sum.terms.iter().flatten().map(|(_, size)| size.as_ref().map_or(f64::NEG_INFINITY, rounding));
         let errors = sizes.fold(f64::NEG_INFINITY, log2_add);
         let message = own.log2 + bound.log2();
+        let MapSize { gain, norm, total } = sum.size;
+        let log_n = params.log_n();
+        // What comes with the inputs goes through the whole map, what each rotation adds through a part of it.
+        let bounds = |norm: f64| LinearBound { gain: gain.log2(), norm: norm.log2() }.times(own.log2).plus(errors);
+        let apart = given.through(&bounds(norm), log_n).plus(added.through(&bounds(total), log_n));
         let noise = rotated
-            .times(log2_add(own.log2 + sum.gain.log2(), errors))
+            .times(log2_add(own.log2 + gain.log2(), errors))
+            .sharpened(apart)
             .plus(Noise::at_most(message + errors))
             .plus(giants);
-        noise::check(params, level, message + own.log2 + sum.gain.log2(), noise)?;
+        noise::check(params, level, message + own.log2 + gain.log2(), noise)?;
         let noise = noise.times(-own.dropped.log2()).plus_switching(switching.noise_under(context, key, level, to)?);
         self.settled(self.finish(
             Operation::Rotation,
             made(noise)?,
             noise,
             own.square.over(&own.dropped)?,
-            bound * sum.gain,
+            bound * gain,
         )?)
     }
 }

@@ -1,8 +1,9 @@
-//! How keys are switched under the second secret key.
+//! How keys are switched under the derived secret keys: the second and the sparse one.
 
 use super::{DigitSizes, SwitchPlan};
 use crate::error::Error;
 use crate::params::Params;
+use crate::schedule::SparseSet;
 
 /// Bits that P' has beyond the widest digit, where the number of digits is left open: a digit's error is then below
 /// the rounding error.
@@ -27,5 +28,14 @@ impl SwitchPlan {
             }
         }
         Err(Error::switch_plan("a second secret key switches keys with one digit or more"))
+    }
+
+    /// How keys are switched to the sparse secret key, at level 0 in one digit; none where there is no such key.
+    ///
+    /// # Errors
+    /// As [`Self::over`].
+    pub fn sparse(params: &Params) -> Result<Option<Self>, Error> {
+        let plan = |sparse: &SparseSet| Self::over(&sparse.q, &sparse.special, &DigitSizes(vec![sparse.q.len()]));
+        params.sparse().map(plan).transpose()
     }
 }

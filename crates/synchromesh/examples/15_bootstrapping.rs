@@ -1,0 +1,101 @@
+//! Bootstrapping in CKKS: `15_bootstrapping [LOG_N]` encrypts, computes until no level is left, refreshes and goes on.
+//!
+//! N = 2^12 is quick and insecure; from 2^15 on the parameters have 128 bits.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain};
+use synchromesh::ckks::{Ciphertext, Context, Params, Rotations};
+use synchromesh::rlwe::{Randomness, Security};
+
+#[expect(clippy::print_stdout, reason = "an example")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let log_n: u32 = std::env::args().nth(1).map_or(Ok(12), |text| text.parse())?;
+    let choices = BootstrapLiteral {
+        slots_to_coeffs: 2,
+        coeffs_to_slots: 2,
+        degree: 30,
+        doublings: 3,
+        message_bound: 1.0,
+        ratio_bits: 8,
+    };
+    let small = Chain {
+        log_n,
+        log_scale: 40,
+        usable: 3,
+        base_bits: 60,
+        log_scale_down: 40,
+        log_scale_up: 56,
+        omega: 4,
+        weight: 32,
+        security: Security::Insecure,
+    };
+    let chain = match log_n {
+        ..15 => small,
+        15 => Chain {
+            log_scale: 32,
+            base_bits: 52,
+            log_scale_down: 32,
+            log_scale_up: 46,
+            omega: 6,
+            security: Security::Bits128,
+            ..small
+        },
+        _ => Chain { usable: 11, omega: 5, security: Security::Bits128, ..small },
+    };
+    let choices = if log_n < 16 {
+        choices
+    } else {
+        BootstrapLiteral { slots_to_coeffs: 3, coeffs_to_slots: 3, doublings: 4, ratio_bits: 9, ..choices }
+    };
+    let params = Params::new(chain.literal(&choices)?)?;
+    let bootstrap = Bootstrap::new(&params, choices)?;
+    println!(
+        "N = 2^{log_n}, log QP = {}, {:.1} bits of security; levels {} to {} are the user's",
+        params.rlwe().log_qp(),
+        params.rlwe().security_bits(),
+        bootstrap.input_level(),
+        bootstrap.output_level()
+    );
+    let context = Context::new(params)?;
+    let mut randomness = Randomness::from_os();
+    let (secret, public) = context.generate_keys(&mut randomness)?;
+    let start = Instant::now();
+    let keys = bootstrap.generate_keys(&context, &secret, &Rotations::by([]), &mut randomness)?;
+    println!("{} keys of {} MB in {:.1} s", keys.iter().len(), keys.wire_bytes(context.params().rlwe()) >> 20, start.elapsed().as_secs_f64());
+    let start = Instant::now();
+    let bootstrapper = Bootstrapper::new(&context, bootstrap, Arc::new(keys))?;
+    println!("public vectors of {} MB in {:.1} s", bootstrapper.bytes() >> 20, start.elapsed().as_secs_f64());
+    let slots = context.params().slots();
+    let mut expected: Vec<f64> = (0..slots).map(|i| 2.0 * i as f64 / slots as f64 - 1.0).collect();
+    let level = bootstrapper.bootstrap().output_level();
+    let mut x = context.encrypt_at(&public, &context.encode(&expected)?, level, &mut randomness)?;
+    let evaluator = bootstrapper.evaluator();
+    let report = |what: &str, x: &Ciphertext, expected: &[f64]| -> Result<(), Box<dyn std::error::Error>> {
+        let found = context.decode(&context.decrypt(&secret, x)?)?;
+        let error = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        println!(
+            "{what}: level {}, error 2^{:.1}, certificate 2^{:.1}",
+            x.level(),
+            error.log2(),
+            context.error_bound(x).log2()
+        );
+        Ok(())
+    };
+    report("fresh", &x, &expected)?;
+    for _ in 0..2 {
+        while x.level() > bootstrapper.bootstrap().input_level() {
+            // 1 - x^2 stays between 0 and 1, which the evaluator cannot know.
+            x = evaluator.add_scalar(&evaluator.neg(&evaluator.square(&x)?)?, 1.0)?;
+            x = evaluator.declare_bound(x, 1.0)?;
+            expected.iter_mut().for_each(|x| *x = 1.0 - *x * *x);
+        }
+        report("computed", &x, &expected)?;
+        let start = Instant::now();
+        x = bootstrapper.refresh(&x)?;
+        println!("refreshed in {:.2} s", start.elapsed().as_secs_f64());
+        report("refreshed", &x, &expected)?;
+    }
+    Ok(())
+}

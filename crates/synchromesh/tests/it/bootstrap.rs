@@ -1,0 +1,196 @@
+//! Bootstrapping judged by decryption: messages come back within their certificates, at more levels.
+
+use std::sync::Arc;
+
+use crate::ckks_fixture::{Slots, minus, times, values, zip};
+use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain};
+use synchromesh::ckks::{Ciphertext, Complex64, Context, Params, ParamsLiteral, Rotations};
+use synchromesh::rlwe::ring::{Cpu, Threads};
+use synchromesh::rlwe::{PublicKey, Randomness, SecretKey, Security};
+
+struct Fixture {
+    context: Arc<Context>,
+    secret: SecretKey,
+    public: PublicKey,
+    bootstrapper: Bootstrapper,
+    randomness: Randomness,
+}
+
+fn literal() -> BootstrapLiteral {
+    BootstrapLiteral {
+        slots_to_coeffs: 2,
+        coeffs_to_slots: 2,
+        degree: 30,
+        doublings: 4,
+        message_bound: 1.0,
+        ratio_bits: 12,
+    }
+}
+
+fn chain(log_n: u32) -> Chain {
+    Chain {
+        log_n,
+        log_scale: 40,
+        usable: 2,
+        base_bits: 60,
+        log_scale_down: 45,
+        log_scale_up: 58,
+        omega: 4,
+        weight: 32,
+        security: Security::Insecure,
+    }
+}
+
+fn fixture(chain: Chain, literal: BootstrapLiteral, seed: u64) -> Fixture {
+    let params = Params::new(chain.literal(&literal).unwrap()).unwrap();
+    made(Context::new(params).unwrap(), literal, seed)
+}
+
+fn made(context: Arc<Context>, literal: BootstrapLiteral, seed: u64) -> Fixture {
+    let bootstrap = Bootstrap::new(context.params(), literal).unwrap();
+    let mut randomness = Randomness::insecure_from_number(seed);
+    let (secret, public) = context.generate_keys(&mut randomness).unwrap();
+    let keys = bootstrap.generate_keys(&context, &secret, &Rotations::default(), &mut randomness).unwrap();
+    let bootstrapper = Bootstrapper::new(&context, bootstrap, Arc::new(keys)).unwrap();
+    Fixture { context, secret, public, bootstrapper, randomness }
+}
+
+impl Fixture {
+    fn encrypt(&mut self, x: &Slots, level: usize) -> Ciphertext {
+        let plain = self.context.encode_complex(x, 1.0).unwrap();
+        self.context.encrypt_at(&self.public, &plain, level, &mut self.randomness).unwrap()
+    }
+
+    /// The largest error, which must be within the certificate, and the certificate.
+    fn error(&self, ct: &Ciphertext, expected: &Slots) -> [f64; 2] {
+        let slots = self.context.decode_complex(&self.context.decrypt(&self.secret, ct).unwrap()).unwrap();
+        let error = zip(&slots, expected, minus).iter().map(|z| z.re.hypot(z.im)).fold(0.0, f64::max);
+        let bound = self.context.error_bound(ct);
+        println!("error 2^{:.1}, certificate 2^{:.1}", error.log2(), bound.log2()); // DEBUG
+        assert!(error <= bound, "error {error:e} above its certificate {bound:e}");
+        [error, bound]
+    }
+}
+
+#[test]
+fn a_refreshed_message_is_the_same_at_more_levels() {
+    let other = BootstrapLiteral { slots_to_coeffs: 3, coeffs_to_slots: 1, degree: 62, doublings: 3, ..literal() };
+    let wide = Chain { base_bits: 62, log_scale: 35, log_scale_down: 46, omega: 3, ..chain(11) };
+    let heavier = Chain { weight: 64, usable: 1, ..chain(10) };
+    let cases = [
+        (chain(10), literal(), 2, [19, 11]),
+        (wide, other, 3, [19, 9]),
+        (heavier, BootstrapLiteral { degree: 62, ..literal() }, 2, [19, 10]),
+    ];
+    for (i, (chain, literal, level, [measured, certified])) in cases.into_iter().enumerate() {
+        let mut f = fixture(chain, literal, 500 + i as u64);
+        let x = values(1 << (chain.log_n - 1), 1.0, 501);
+        let ct = f.encrypt(&x, level);
+        let refreshed = f.bootstrapper.refresh(&ct).unwrap();
+        assert_eq!(refreshed.level(), level + chain.usable);
+        let [error, bound] = f.error(&refreshed, &x);
+        assert!(error < 2f64.powi(-measured), "case {i}: error 2^{:.1}", error.log2());
+        assert!(bound < 2f64.powi(-certified), "case {i}: certificate 2^{:.1}", bound.log2());
+    }
+}
+
+#[test]
+fn products_go_on_without_end() {
+    let mut f = fixture(chain(10), literal(), 510);
+    let mut expected = values(1 << 9, 1.0, 511);
+    let mut x = f.encrypt(&expected, 4);
+    let evaluator = f.bootstrapper.evaluator().clone();
+    for round in 0..6 {
+        for _ in 0..2 {
+            x = evaluator.square(&x).unwrap();
+            expected = zip(&expected, &expected, times);
+        }
+        f.error(&x, &expected);
+        x = f.bootstrapper.refresh(&x).unwrap();
+        assert_eq!(x.level(), 4, "round {round}");
+        f.error(&x, &expected);
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_the_number_of_threads() {
+    let params = Params::new(chain(10).literal(&literal()).unwrap()).unwrap();
+    let mut results = Vec::new();
+    for threads in [1, 2, 7] {
+        let threads = Threads::new(threads).unwrap().with_grain(0);
+        let backend = Cpu::open(Arc::clone(params.rlwe().ring())).unwrap().with_threads(threads);
+        let context = Context::with_backend(params.clone(), backend).unwrap();
+        let mut f = made(context, literal(), 520);
+        let ct = f.encrypt(&values(1 << 9, 1.0, 521), 3);
+        let refreshed = f.bootstrapper.refresh(&ct).unwrap();
+        let words = |i: usize| refreshed.inner().parts()[i].to_words(f.context.rlwe().backend()).unwrap();
+        results.push((words(0), words(1)));
+    }
+    assert!(results[0] == results[1] && results[0] == results[2]);
+}
+
+#[test]
+fn what_cannot_be_refreshed_is_refused() {
+    let mut f = fixture(chain(10), literal(), 530);
+    let x = values(1 << 9, 1.0, 531);
+    let too_low = f.encrypt(&x, 1);
+    assert_eq!(f.bootstrapper.refresh(&too_low).err().map(|e| e.kind()), Some("level"));
+    let large = f.context.encode_complex(&x, 1.5).unwrap();
+    let large = f.context.encrypt_at(&f.public, &large, 2, &mut f.randomness).unwrap();
+    let error = f.bootstrapper.refresh(&large).err().unwrap();
+    assert_eq!(error.kind(), "message_bound");
+    assert!(error.remedy().contains('1'), "{}", error.remedy());
+    // Keys for rotations alone, and keys for raising alone.
+    let (context, bootstrap) = (Arc::clone(&f.context), f.bootstrapper.bootstrap().clone());
+    let plain = context.generate_evaluation_keys(&f.secret, &Rotations::by([1]), &mut f.randomness).unwrap();
+    let refused = Bootstrapper::new(&context, bootstrap.clone(), Arc::new(plain));
+    assert_eq!(refused.err().map(|e| e.kind()), Some("missing_key"));
+    let params = |change: &dyn Fn(&mut Chain, &mut BootstrapLiteral)| {
+        let (mut chain, mut choices) = (chain(10), literal());
+        change(&mut chain, &mut choices);
+        let params = Params::new(chain.literal(&choices)?)?;
+        Bootstrap::new(&params, choices)
+    };
+    type Change = dyn Fn(&mut Chain, &mut BootstrapLiteral);
+    let changes: [(&str, &Change); 7] = [
+        ("params", &|_, choices| choices.degree = 31),
+        ("params", &|_, choices| choices.degree = 0),
+        ("params", &|_, choices| choices.doublings = 9),
+        ("params", &|_, choices| choices.message_bound = f64::NAN),
+        ("params", &|_, choices| choices.ratio_bits = 16),
+        ("params", &|_, choices| choices.coeffs_to_slots = 0),
+        ("params", &|chain, _| chain.weight = 0),
+    ];
+    for (i, (kind, change)) in changes.into_iter().enumerate() {
+        let error = params(change).err().unwrap();
+        assert_eq!(error.kind(), kind, "case {i}: {error}");
+    }
+    let none = Params::new(ParamsLiteral { schedule: Default::default(), ..chain(10).literal(&literal()).unwrap() });
+    assert_eq!(Bootstrap::new(&none.unwrap(), literal()).err().map(|e| e.kind()), Some("params"));
+    // At real parameters the sparse key is checked as well: 60 + 60 bits at N = 2^15 and weight 32 are secure, more are not.
+    let secure = |base_bits| {
+        let small = Chain { log_n: 15, log_scale: 30, log_scale_down: 30, log_scale_up: 40, usable: 1, ..chain(15) };
+        let literal = Chain { base_bits, omega: 8, security: Security::Bits128, ..small }.literal(&literal()).unwrap();
+        Params::new(literal).map(|params| params.rlwe().security_bits())
+    };
+    assert_eq!(secure(60).unwrap(), 128.0);
+    assert_eq!(secure(100).err().map(|e| e.kind()), Some("insecure_sparse_secret"));
+}
+
+#[test]
+fn certificates_hold_for_messages_at_their_bound() {
+    let mut f = fixture(chain(10), literal(), 540);
+    let n = 1 << 9;
+    let tone = |k: usize| -> Slots {
+        let turn = |j: usize| std::f64::consts::TAU * (j * k) as f64 / n as f64;
+        (0..n).map(|j| Complex64::new(turn(j).cos(), turn(j).sin())).collect()
+    };
+    let single = |k: usize| -> Slots { (0..n).map(|j| f64::from(u8::from(j == k)).into()).collect() };
+    let ones: Slots = vec![1.0.into(); n];
+    let messages = [tone(0), tone(1), tone(n / 2), single(0), single(n - 1), ones, vec![Complex64::default(); n]];
+    for x in messages {
+        let ct = f.encrypt(&x, 2);
+        let refreshed = f.bootstrapper.refresh(&ct).unwrap();
+        f.error(&refreshed, &x);
+    }
+}
