@@ -20,8 +20,8 @@ mod tests;
 
 pub use gaussian::GAUSSIAN_BOUND;
 pub use small::{
-    ErrorDistribution, SecretDistribution, SmallPoly, cbd21, cbd21_into, gaussian, gaussian_into, sparse_ternary, ternary,
-    ternary_into,
+    ErrorDistribution, SecretDistribution, SmallPoly, cbd21, cbd21_into, gaussian, gaussian_into, sparse_ternary,
+    ternary, ternary_into,
 };
 pub use stream::{Stream, stream_key};
 

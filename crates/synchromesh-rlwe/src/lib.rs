@@ -7,8 +7,8 @@
 
 pub mod ciphertext;
 pub mod codec;
-pub mod derived_key;
 pub mod context;
+pub mod derived_key;
 pub mod domain;
 pub mod entropy;
 pub mod error;

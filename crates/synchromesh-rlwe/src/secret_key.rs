@@ -6,11 +6,11 @@ use zeroize::Zeroize;
 
 use crate::ciphertext::Ciphertext;
 use crate::context::Context;
+use crate::derived_key::Derived;
 use crate::domain::SwitchDomain;
 use crate::error::Error;
 use crate::params::{Params, hex};
 use crate::randomness::Randomness;
-use crate::derived_key::Derived;
 use crate::spectrum;
 pub use crate::wire::KeyId;
 

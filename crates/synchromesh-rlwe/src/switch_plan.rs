@@ -2,10 +2,10 @@
 //! product, folding, overflow correction.
 
 mod coalesce;
+mod derived;
 mod key_rows;
 mod product_ring;
 mod search;
-mod derived;
 
 use std::hash::{Hash, Hasher};
 

@@ -63,7 +63,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (secret, public) = context.generate_keys(&mut randomness)?;
     let start = Instant::now();
     let keys = bootstrap.generate_keys(&context, &secret, &Rotations::by([]), &mut randomness)?;
-    println!("{} keys of {} MB in {:.1} s", keys.iter().len(), keys.wire_bytes(context.params().rlwe()) >> 20, start.elapsed().as_secs_f64());
+    println!(
+        "{} keys of {} MB in {:.1} s",
+        keys.iter().len(),
+        keys.wire_bytes(context.params().rlwe()) >> 20,
+        start.elapsed().as_secs_f64()
+    );
     let start = Instant::now();
     let bootstrapper = Bootstrapper::new(&context, bootstrap, Arc::new(keys))?;
     println!("public vectors of {} MB in {:.1} s", bootstrapper.bytes() >> 20, start.elapsed().as_secs_f64());

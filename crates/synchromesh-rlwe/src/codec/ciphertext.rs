@@ -9,11 +9,11 @@ use super::{
 };
 use crate::ciphertext::Ciphertext;
 use crate::context::Context;
+use crate::derived_key::second_id;
 use crate::domain::SwitchDomain;
 use crate::error::Error;
 use crate::noise::Certificate;
 use crate::params::Params;
-use crate::derived_key::second_id;
 use crate::secret_key::uniform;
 use crate::wire::{EnvelopeKey, Header, KeyId, ObjectType, Reader, WireError, Writer, peek};
 

@@ -6,12 +6,12 @@ use zeroize::Zeroizing;
 
 use super::{SEED_BYTES, digest, open, poly_bytes, read_poly, require_named, require_seeded, write_poly, write_u16};
 use crate::context::Context;
+use crate::derived_key::{second_id, sparse_id};
 use crate::error::Error;
 use crate::evaluation_keys::EvaluationKeys;
 use crate::key_part::KeyPart;
 use crate::params::Params;
 use crate::public_key::PublicKey;
-use crate::derived_key::{second_id, sparse_id};
 use crate::secret_key::SecretKey;
 use crate::switch_key::{Source, SwitchKey, UniformHalves};
 use crate::switch_plan::{DigitSizes, KeyShape};

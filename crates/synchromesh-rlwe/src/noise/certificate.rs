@@ -22,8 +22,8 @@ mod product;
 mod tails;
 mod weighted;
 
-pub use linear::LinearBound;
 use linear::JOINT;
+pub use linear::LinearBound;
 pub use origins::Origins;
 pub use tails::{DEGREES, root_tail, tail};
 pub use weighted::LARGEST_AT_ROOT;

@@ -3,8 +3,8 @@
 
 use crate::common::{self, Counted, Fixture, automorphism, error_bits, fixture, literal, message};
 use synchromesh_ring::{Coeff, Ntt};
-use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::derived_key::second_id;
+use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::security::estimate_bits;
 use synchromesh_rlwe::{
     Ciphertext, EvaluationKeys, Params, ParamsLiteral, PrimeSwitching, Schedule, SecondKey, SecretKey, Security,

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use num_traits::ToPrimitive;
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::{EvaluationKeys, Noise};
 use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
+use synchromesh_rlwe::{EvaluationKeys, Noise};
 
 pub use keys::Chain;
 
@@ -86,7 +86,8 @@ impl Bootstrap {
             return refuse("bootstrapping and a second secret key for lower levels do not go together".to_owned());
         }
         let bound = literal.message_bound;
-        if !(bound.is_finite() && bound > 0.0) || literal.degree < 2 || literal.degree % 2 == 1 || literal.doublings > 8 {
+        if !(bound.is_finite() && bound > 0.0) || literal.degree < 2 || literal.degree % 2 == 1 || literal.doublings > 8
+        {
             return refuse(format!(
                 "a message bound of {bound}, degree {} and {} doublings: a positive number, an even degree from 2 on and \
                  at most 8 doublings are needed",

@@ -305,7 +305,9 @@ fn check_widths(literal: &ParamsLiteral, sets: &[Vec<usize>]) -> Result<()> {
     let given = literal.log_scales.len();
     if given > 0 && (given != sets.len() || literal.mode == Mode::Manual) {
         let levels = sets.len();
-        return Err(Error::params(format!("log_scales has {given} entries; there are {levels} levels, in automatic mode")));
+        return Err(Error::params(format!(
+            "log_scales has {given} entries; there are {levels} levels, in automatic mode"
+        )));
     }
     let allowed = MIN_PRIME_BITS..=MAX_PRIME_BITS;
     if let Some(w) = literal.q_bits.iter().chain(&literal.p_bits).find(|w| !allowed.contains(w)) {

@@ -95,7 +95,8 @@ impl Chain {
             q_bits.extend(split(bits.ok_or_else(|| Error::params(format!("scales of {pair:?} bits do not follow")))?));
             level_limbs.push(q_bits.len());
         }
-        let digit = q_bits.chunks(q_bits.len().div_ceil(self.omega.max(1))).map(|digit| digit.iter().sum::<u32>()).max();
+        let digit =
+            q_bits.chunks(q_bits.len().div_ceil(self.omega.max(1))).map(|digit| digit.iter().sum::<u32>()).max();
         let special = digit.unwrap_or(0).div_ceil(WIDEST) as usize;
         Ok(ParamsLiteral {
             log_n: self.log_n,

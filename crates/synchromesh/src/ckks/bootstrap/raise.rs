@@ -20,11 +20,7 @@ pub(super) struct Raise {
 
 impl Raise {
     /// A ciphertext of level 0 whose coefficients, not its slots, are the message.
-    pub(super) fn run<B: Backend>(
-        &self,
-        evaluator: &Evaluator<B>,
-        x: &Ciphertext<B>,
-    ) -> Result<Ciphertext<B>> {
+    pub(super) fn run<B: Backend>(&self, evaluator: &Evaluator<B>, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
         let (context, params) = (evaluator.context(), evaluator.context().params());
         let rlwe = context.rlwe();
         let residues = params.rlwe().ring().residues(params.rlwe().level(0)?, &self.multiple.into());

@@ -14,8 +14,8 @@
 
 use std::f64::consts::{PI, TAU};
 
-use synchromesh_rlwe::ring::Backend;
 use synchromesh_rlwe::noise::require_room;
+use synchromesh_rlwe::ring::Backend;
 use synchromesh_rlwe::{Noise, Operation};
 
 use crate::circuits::{Arithmetic, Coefficient, Combination, Polynomial, chebyshev_coefficients};

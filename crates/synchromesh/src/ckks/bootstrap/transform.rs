@@ -154,8 +154,11 @@ mod tests {
             let given: Vec<Complex64> = (0..half).map(point).collect();
             let there = apply(&whole(half, Direction::SlotsToCoeffs), &given);
             // As the embedding sees it: conjugated in odd places.
-            let slots: Vec<Complex64> =
-                there.iter().enumerate().map(|(k, z)| Complex64::new(z.re, if k % 2 == 0 { z.im } else { -z.im })).collect();
+            let slots: Vec<Complex64> = there
+                .iter()
+                .enumerate()
+                .map(|(k, z)| Complex64::new(z.re, if k % 2 == 0 { z.im } else { -z.im }))
+                .collect();
             let scale = Scale::power_of_two(40).unwrap();
             let bound = slots.iter().map(|z| z.re.hypot(z.im)).fold(0.0, f64::max) * 1.001;
             let coefficients = Embedding::new(log_n).unwrap().encode(&slots, scale, bound).unwrap();
@@ -177,7 +180,8 @@ mod tests {
             assert!(maps.iter().all(|map| map.diagonals() <= 15), "three layers each");
             // |A x| on a random vector is that of a multiple of a unitary map.
             let map = product(&layer(512, 8, direction), &layer(512, 4, direction));
-            let x: Vec<Complex64> = (0..512).map(|i| Complex64::new((i as f64).sin(), (3.0 * i as f64).cos())).collect();
+            let x: Vec<Complex64> =
+                (0..512).map(|i| Complex64::new((i as f64).sin(), (3.0 * i as f64).cos())).collect();
             let norm = |x: &[Complex64]| x.iter().map(|z| z.re * z.re + z.im * z.im).sum::<f64>().sqrt();
             let grows = norm(&apply(&map, &x)) / norm(&x);
             assert!((grows - (2.0 * sign).exp2()).abs() < 1e-9, "{grows}");
