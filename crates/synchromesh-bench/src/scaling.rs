@@ -6,7 +6,7 @@ use std::time::Duration;
 use num_bigint::BigInt;
 use serde::Serialize;
 use synchromesh::circuits::{
-    Arithmetic, LinearTransform, MatrixArithmetic, MatrixChoices, MatrixPacking, MatrixPlan, Side, SlotShape,
+    Arithmetic, LinearTransform, MatrixChoices, MatrixPacking, MatrixPlan, Side, SlotShape,
 };
 use synchromesh::{bfv, bgv, ckks, exact};
 use synchromesh_ring::isa::Isa;
