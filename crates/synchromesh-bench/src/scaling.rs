@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use num_bigint::BigInt;
 use serde::Serialize;
-use synchromesh::circuits::{
-    Arithmetic, LinearTransform, MatrixChoices, MatrixPacking, MatrixPlan, Side, SlotShape,
-};
+use synchromesh::circuits::{Arithmetic, LinearTransform, MatrixChoices, MatrixPacking, MatrixPlan, Side, SlotShape};
 use synchromesh::{bfv, bgv, ckks, exact};
 use synchromesh_ring::isa::Isa;
 use synchromesh_ring::{Cpu, Ring, Threads};
@@ -108,10 +106,8 @@ struct Ckks {
 }
 
 fn ckks(log_n: u32, depth: usize, steps: ckks::Rotations, threads: &Threads) -> Result<Ckks, Error> {
-    let params = ckks::Params::new(ckks::ParamsLiteral {
-        mode: ckks::Mode::Auto,
-        ..scheme::ckks_literal(log_n, depth, 2)
-    })?;
+    let params =
+        ckks::Params::new(ckks::ParamsLiteral { mode: ckks::Mode::Auto, ..scheme::ckks_literal(log_n, depth, 2) })?;
     let backend = cpu(params.rlwe().ring(), threads)?;
     let context = ckks::Context::with_backend(params, backend)?;
     let mut randomness = Randomness::insecure_from_number(1);

@@ -197,11 +197,8 @@ impl<B: Backend> Evaluator<B> {
         x.inner().require_components(2)?;
         y.inner().require_components(2)?;
         let backend = self.context.rlwe().backend();
-        let [x0, x1] = [&x.inner().parts()[0], &x.inner().parts()[1]];
-        let [y0, y1] = [&y.inner().parts()[0], &y.inner().parts()[1]];
-        let mut cross = x0.mul(backend, y1)?;
-        cross.mul_acc(backend, x1, y0)?;
-        self.product(&x, &y, [x0.mul(backend, y0)?, cross, x1.mul(backend, y1)?])
+        let [a, b] = [&*x, &*y].map(|z| [0, 1].map(|i| &z.inner().parts()[i]));
+        self.product(&x, &y, Poly::tensor(backend, a, b)?)
     }
 
     /// x^2 with three components, at the square of the scale.
@@ -213,11 +210,8 @@ impl<B: Backend> Evaluator<B> {
         let x = self.settle(x)?;
         x.inner().require_components(2)?;
         let backend = self.context.rlwe().backend();
-        let [x0, x1] = [&x.inner().parts()[0], &x.inner().parts()[1]];
-        let mut cross = x0.mul(backend, x1)?;
-        let twos = vec![2; cross.primes().len()];
-        cross.mul_scalar_assign(backend, &twos)?;
-        self.product(&x, &x, [x0.mul(backend, x0)?, cross, x1.mul(backend, x1)?])
+        let parts = [0, 1].map(|i| &x.inner().parts()[i]);
+        self.product(&x, &x, Poly::tensor(backend, parts, parts)?)
     }
 
     fn product(&self, x: &Ciphertext<B>, y: &Ciphertext<B>, parts: [Poly<B, Ntt>; 3]) -> Result<Ciphertext<B>> {
