@@ -10,15 +10,19 @@ from numpy.typing import NDArray
 
 from . import _numbers
 from ._layout import FREE, SAME, canonical
+from ._ranges import Range
 from .errors import DecodeError
 
 class Head:
     """What a file says of a tensor, checked."""
 
-    def __init__(self, at: NDArray[np.int64], dtype: np.dtype[Any], rest: int) -> None:
+    def __init__(
+        self, at: NDArray[np.int64], dtype: np.dtype[Any], rest: int, held: Range | None = None
+    ) -> None:
         self.at = at
         self.dtype = dtype
         self.rest = rest
+        self.range = held
 
     @classmethod
     def read(cls, data: bytes | None, rows: int, parts: int, slots: int, exact: bool) -> Head:
@@ -32,6 +36,7 @@ class Head:
             dtype = np.dtype(str(head["dtype"]))
             listed = head.get("slots")
             rest = _numbers.whole(head["rest"], "rest", FREE, SAME)
+            held = None if head.get("range") is None else Range.declared(tuple(head["range"]), exact, "range")
             size = int(np.prod(shape, dtype=object)) if shape else 1
             if size > rows or dtype not in _DTYPES:
                 raise _unreadable(f"shape {shape} of {dtype} in {rows} rows")
@@ -40,7 +45,7 @@ class Head:
             raise _unreadable(str(error)) from None
         if at.min() < 0 or at.max() >= parts * slots or len(np.unique(at)) != at.size:
             raise _unreadable("slots that there are not, or twice")
-        return cls(at, dtype, rest)
+        return cls(at, dtype, rest, held)
 
 
 _DTYPES = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128))

@@ -3,6 +3,10 @@
 An element lies in a global slot: slot ``s % slots`` of ciphertext ``s // slots``. A tensor keeps the slots of its
 elements as an integer array of its own shape, so that slicing, transposing and reshaping move nothing. Slots that no
 element lies in may hold anything (``FREE``), zeros (``ZERO``), or the tensor's one number (``SAME``).
+
+Beside it a tensor keeps a range that holds its elements, and whatever lies in other slots unless those are zeros; none if
+nothing is known. Integers that may have left what t holds are not decrypted, and an approximation on an interval is refused
+where arguments may lie outside.
 """
 
 from __future__ import annotations
@@ -10,14 +14,15 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _layout, _native, _numbers
+from . import _chebyshev, _layout, _native, _numbers, _numpy
 from ._layout import FREE, SAME, ZERO, canonical
 from ._native import Operation
+from ._ranges import Bound, Range, shown
 from ._wire import Head
 from .errors import DTypeError, InputError, MismatchError, ShapeError
 
@@ -27,13 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["Tensor", "concatenate"]
 
 Slots = NDArray[np.int64]
+Axes = Union[int, "tuple[int, ...]", None]
 
 
 class Tensor:
     """An encrypted array. Operations return new tensors; levels and scales are managed for you."""
 
-    __slots__ = ("__weakref__", "_at", "_rest", "_parts", "context", "dtype")
-    __array_ufunc__ = None
+    __slots__ = ("__weakref__", "_at", "_range", "_rest", "_parts", "context", "dtype")
     __hash__ = None  # type: ignore[assignment]
 
     context: Context
@@ -41,6 +46,7 @@ class Tensor:
     _parts: list[_native.Ciphertext]
     _at: Slots
     _rest: int
+    _range: Range | None
 
     def __init__(self) -> None:
         raise DTypeError("tensors are made by encryption", kind="dtype", remedy="call Context.encrypt")
@@ -54,6 +60,7 @@ class Tensor:
         at: Slots,
         dtype: np.dtype[Any],
         rest: int = FREE,
+        held: Range | None = None,
     ) -> Tensor:
         self = cls.__new__(cls)
         self.context = context
@@ -61,6 +68,7 @@ class Tensor:
         self._at = at
         self.dtype = dtype
         self._rest = rest
+        self._range = None if held is None or dtype.kind == "c" else held
         if what and context._trace is not None:
             level, _, _, budget, error, bound = parts[0].state()
             context._trace.append((what, level, budget if context.exact else _precision(bound, error)))
@@ -71,8 +79,19 @@ class Tensor:
         operands = [list(parts) for parts in zip(self._parts, *others)]
         return _native.each([operation] * len(operands), operands)
 
-    def _with(self, what: str, parts: list[_native.Ciphertext], rest: int = FREE) -> Tensor:
-        return Tensor._made(self.context, what, parts, self._at, self.dtype, rest)
+    def _with(
+        self, what: str, parts: list[_native.Ciphertext], rest: int = FREE, held: Range | None = None
+    ) -> Tensor:
+        return Tensor._made(self.context, what, parts, self._at, self.dtype, rest, held)
+
+    def _knowing(self, held: Range | None) -> Tensor:
+        """The same tensor with another range."""
+        return self._with("", self._parts, self._rest, held)
+
+    def _full(self) -> Range | None:
+        """What every slot lies in, those included in which no element does."""
+        padded = self._rest == ZERO and self.size < len(self._parts) * self.context.slots
+        return self._range.and_zero() if padded and self._range is not None else self._range
 
     # What is known without the key.
 
@@ -118,7 +137,12 @@ class Tensor:
 
     @property
     def bound(self) -> float:
-        """CKKS: no element exceeds it, by declaration; infinite in BFV and BGV."""
+        """No element exceeds it, by what was declared and, in BFV and BGV, by what was encrypted in this process.
+
+        Infinite where nothing is known, in BFV and BGV.
+        """
+        if self.context.exact:
+            return float("inf") if self._range is None else float(self._range.reach)
         return max(part.state()[5] for part in self._parts)
 
     @property
@@ -143,6 +167,24 @@ class Tensor:
     def __bool__(self) -> bool:
         raise DTypeError("the truth of an encrypted value is unknown", kind="dtype", remedy="decrypt it first")
 
+    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+        raise DTypeError("an encrypted tensor is no array", kind="dtype", remedy="decrypt it: secret.decrypt(x)")
+
+    def _compared(self, other: object) -> bool:
+        raise DTypeError(
+            "whether encrypted numbers are equal or less is unknown",
+            kind="dtype",
+            remedy="decrypt them first, or multiply by encrypted zeros and ones to select; for objects use `is`",
+        )
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _compared  # type: ignore[assignment]
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _numpy.of_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+        return _numpy.of_function(function, args, kwargs)
+
     # Shape: nothing moves.
 
     def __getitem__(self, key: Any) -> Tensor:
@@ -151,6 +193,10 @@ class Tensor:
             at = np.asarray(self._at[key])
         except IndexError as error:
             raise ShapeError(f"{error}", kind="shape", remedy=f"index within shape {self.shape}") from None
+        return self._taken(at)
+
+    def _taken(self, at: Slots) -> Tensor:
+        """The elements at these slots, which are some of its own, each as often as it is named."""
         if at.size == 0:
             raise ShapeError("no elements are left", kind="shape", remedy="keep at least one")
         if len(np.unique(at)) != at.size:
@@ -166,7 +212,8 @@ class Tensor:
         if len(used) < len(parts):
             at = np.searchsorted(used, at // slots) * slots + at % slots
             parts = [parts[i] for i in used]
-        return Tensor._made(self.context, "", parts, at, self.dtype, rest)
+        held = self._range if rest == self._rest else self._full()
+        return Tensor._made(self.context, "", parts, at, self.dtype, rest, held)
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape."""
@@ -175,12 +222,12 @@ class Tensor:
             at = self._at.reshape(tuple(wanted))
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{error}", kind="shape", remedy=f"keep {self.size} elements") from None
-        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest)
+        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest, self._range)
 
     @property
     def T(self) -> Tensor:
         """The axes in reverse order."""
-        return Tensor._made(self.context, "", self._parts, self._at.T, self.dtype, self._rest)
+        return Tensor._made(self.context, "", self._parts, self._at.T, self.dtype, self._rest, self._range)
 
     def transpose(self, *axes: int) -> Tensor:
         """The axes in another order, by default reversed."""
@@ -188,12 +235,13 @@ class Tensor:
             at = self._at.transpose(*axes)
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{error}", kind="shape", remedy=f"permute {self.ndim} axes") from None
-        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest)
+        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest, self._range)
 
     # Sums and products element by element.
 
     def __neg__(self) -> Tensor:
-        return self._with("neg", self._each(Operation.neg()), self._rest)
+        held = None if self._range is None else self._range.neg()
+        return self._with("neg", self._each(Operation.neg()), self._rest, held)
 
     def __pos__(self) -> Tensor:
         return self
@@ -216,8 +264,7 @@ class Tensor:
 
     def __truediv__(self, other: Any) -> Tensor:
         if isinstance(other, Tensor) or self.context.exact:
-            remedy = "multiply by a polynomial that approximates the inverse, in ckks"
-            raise DTypeError("division by or of encrypted integers", kind="dtype", remedy=remedy)
+            raise _division(self.context.exact)
         divisor = _numbers.as_array(other)
         if divisor.dtype.kind == "O" or not np.all(divisor):
             raise InputError("division by zero", kind="not_finite", remedy="divide by numbers other than 0")
@@ -225,8 +272,13 @@ class Tensor:
             inverse = 1.0 / divisor
         return self._binary("mul", inverse)
 
+    def __rtruediv__(self, other: Any) -> Tensor:
+        raise _division(self.context.exact)
+
     def __pow__(self, exponent: Any) -> Tensor:
-        k = _numbers.whole(exponent, "exponent", 1, 1 << 12)
+        k = _numbers.whole(exponent, "exponent", 0, 1 << 12)
+        if k == 0:
+            return (self - self + 1)._knowing(Range(1, 1) if self.context.exact else Range(1.0, 1.0))
         power, square = None, self
         while True:
             if k & 1:
@@ -238,26 +290,41 @@ class Tensor:
 
     def square(self) -> Tensor:
         """Every element squared."""
-        return self._with("square", self._each(Operation.square()), self._rest)
+        held = None if self._range is None else self._range.square()
+        return self._with("square", self._each(Operation.square()), self._rest, held)
 
     def _binary(self, op: str, other: Any) -> Tensor:
         if isinstance(other, Tensor):
             x, y = self._aligned(other)
             parts = x._each(Operation.binary(op), y._parts)
             rest = x._rest if x._rest == y._rest else ZERO if op == "mul" and ZERO in (x._rest, y._rest) else FREE
-            return Tensor._made(x.context, op, parts, x._at, np.result_type(x.dtype, y.dtype), rest)
+            own = x._range if rest == ZERO else x._full()
+            held = _combined(op, own, y._range if rest == ZERO else y._full())
+            if op == "mul" and held is not None and own is not None and other is self:
+                held = own.square()
+            return Tensor._made(x.context, op, parts, x._at, np.result_type(x.dtype, y.dtype), rest, held)
         array = _numbers.as_array(other)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
         if array.ndim == 0:
             value = _numbers.flat(array, self.context.exact)
             parts = self._each(Operation.scalar(op, value))
             rest = self._rest if op == "mul" or self._rest == SAME else FREE
-            return Tensor._made(self.context, op, parts, self._at, dtype, rest)
+            held = _combined(op, self._range if rest == self._rest else self._full(), self._public_range(array))
+            return Tensor._made(self.context, op, parts, self._at, dtype, rest, held)
         x = self._broadcast(_layout.broadcast_shape(self.shape, array.shape))
         public = x._scattered(np.broadcast_to(array, x.shape))
         parts = _native.each([Operation.plain(op, values) for values in public], [[part] for part in x._parts])
         rest = ZERO if op == "mul" or x._rest == ZERO else FREE
-        return Tensor._made(x.context, op, parts, x._at, dtype, rest)
+        numbers = self._public_range(array)
+        if rest == FREE and numbers is not None:
+            # What lies beside the elements meets zeros.
+            numbers = numbers.and_zero()
+        held = _combined(op, x._range, numbers)
+        return Tensor._made(x.context, op, parts, x._at, dtype, rest, held)
+
+    def _public_range(self, array: NDArray[Any]) -> Range | None:
+        """The range of public numbers, as the scheme holds them."""
+        return Range.of(array if self.context.exact or array.dtype.kind == "c" else array.astype(np.float64))
 
     def _scattered(self, array: NDArray[Any]) -> list[NDArray[Any]]:
         """Public numbers in the slots of the elements, zeros elsewhere, a vector for each ciphertext."""
@@ -296,7 +363,8 @@ class Tensor:
         spread = part if self._rest == SAME else _layout.one(Operation.sum_slots(0, 1), part)
         at = canonical(shape)
         count = -(-at.size // self.context.slots)
-        return Tensor._made(self.context, "broadcast", [spread] * count, at, self.dtype, SAME if at.size == 1 else FREE)
+        rest = SAME if at.size == 1 else FREE
+        return Tensor._made(self.context, "broadcast", [spread] * count, at, self.dtype, rest, self._range)
 
     # Elements in other slots.
 
@@ -304,12 +372,12 @@ class Tensor:
         """The same elements in other slots."""
         if self._at is at or np.array_equal(self._at, at):
             return self
-        return self._mapped("move", at, self._at.reshape(-1), at.reshape(-1), None)
+        return self._mapped("move", at, self._at.reshape(-1), at.reshape(-1))
 
     def _gathered(self, what: str, source: Slots) -> Tensor:
         """A fresh layout of elements that lie at ``source``, each as often as it is named."""
         at = canonical(source.shape)
-        return self._mapped(what, at, source.reshape(-1), at.reshape(-1), None)
+        return self._mapped(what, at, source.reshape(-1), at.reshape(-1))
 
     def _mapped(
         self,
@@ -317,7 +385,7 @@ class Tensor:
         at: Slots,
         source: Slots,
         target: Slots,
-        weights: NDArray[Any] | None,
+        weights: NDArray[Any] | None = None,
         prepared: _layout.Prepared | None = None,
     ) -> Tensor:
         """The linear map that adds ``weights`` times the element at ``source`` to the slot ``target``."""
@@ -325,22 +393,34 @@ class Tensor:
         slots = _layout.Slots(context.slots, context.row)
         parts = _layout.mapped(self._parts, slots, source, target, weights, context.exact, prepared)
         kind = self.dtype if weights is None else np.result_type(self.dtype, _kind_of(weights, context.exact))
-        return Tensor._made(context, what, parts, at, kind)
+        full = self._full() if weights is None else None
+        return Tensor._made(context, what, parts, at, kind, held=None if full is None else full.and_zero())
 
     # Sums and products over axes.
 
-    def sum(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """The sum over an axis, or of all elements."""
+    def sum(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        """The sum over an axis or several, or of all elements."""
         if axis is None:
             total = self._total()
             return total.reshape((1,) * self.ndim) if keepdims else total
-        axis = _numbers.whole(axis, "axis", -self.ndim, self.ndim - 1) % max(self.ndim, 1)
-        columns = np.moveaxis(self._at, axis, 0)
-        result = self._sums(columns.reshape(len(columns), -1))
-        shape = list(columns.shape[1:])
-        if keepdims:
-            shape.insert(axis, 1)
-        return result.reshape(tuple(shape))
+        columns, shape = self._columns(axis, keepdims)
+        return self._sums(columns).reshape(shape)
+
+    def _axes(self, axis: Axes) -> tuple[int, ...]:
+        """The axes that are named, counted from 0."""
+        listed = range(self.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+        axes = [_numbers.whole(a, "axis", -self.ndim, self.ndim - 1) % max(self.ndim, 1) for a in listed]
+        if len(set(axes)) != len(axes):
+            raise ShapeError(f"axis {axis} names one twice", kind="shape", remedy="name each once")
+        return tuple(axes)
+
+    def _columns(self, axis: Axes, keepdims: bool) -> tuple[Slots, tuple[int, ...]]:
+        """The slots with these axes as rows, all others as columns, and the shape that is left."""
+        axes = self._axes(axis)
+        first = np.moveaxis(self._at, axes, range(len(axes)))
+        kept = [n for k, n in enumerate(self.shape) if k not in axes]
+        shape = [1 if k in axes else n for k, n in enumerate(self.shape)] if keepdims else kept
+        return first.reshape(-1, int(np.prod(kept, dtype=np.int64))), tuple(shape)
 
     def _total(self) -> Tensor:
         if self._rest != ZERO:
@@ -349,7 +429,8 @@ class Tensor:
         for other in self._parts[1:]:
             part = _layout.one(Operation.binary("add"), part, other)
         total = _layout.one(Operation.sum_slots(0, 1), part)
-        return Tensor._made(self.context, "sum", [total], canonical(()), self.dtype, SAME)
+        held = None if self._range is None else self._range.total(self.size)
+        return Tensor._made(self.context, "sum", [total], canonical(()), self.dtype, SAME, held)
 
     def _sums(self, columns: Slots) -> Tensor:
         """The sums of the columns of a matrix of slots."""
@@ -362,23 +443,62 @@ class Tensor:
         result: Tensor | None = None
         for (count, stride, _, _), run in groups.items():
             parts = run._parts if count == 1 else run._each(Operation.sum_slots(count, stride))
-            term = Tensor._made(self.context, "sum", parts, run._at[0], self.dtype)
+            full = run._full()
+            held = None if full is None else full.total(count)
+            term = Tensor._made(self.context, "sum", parts, run._at[0], self.dtype, held=held)
             result = term if result is None else result._binary("add", term)
         if result is None:
             raise ShapeError("a sum over no elements", kind="shape", remedy="sum over an axis that has some")
         return result
 
-    def mean(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """The mean over an axis, or of all elements; CKKS only."""
+    def mean(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        """The mean over an axis or several, or of all elements; CKKS only."""
         total = self.sum(axis, keepdims)
         return total.__truediv__(self.size // total.size)
+
+    def var(self, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> Tensor:
+        """The variance over an axis or several, or of all elements, in two levels; CKKS only.
+
+        The mean of the squares less the square of the mean, times n / (n - ddof).
+        """
+        total = self.sum(axis, keepdims)
+        count = self.size // total.size
+        ddof = _numbers.whole(ddof, "ddof", 0, count - 1)
+        found = (self.square().sum(axis, keepdims) / count - (total / count).square()) * (count / (count - ddof))
+        full = self._full()
+        # Slots beside the elements hold variances too, of other numbers.
+        most = None if full is None else (full.high - full.low) ** 2 / 4 * count / (count - ddof)
+        return found if most is None else found._knowing(Range(0.0, most))
+
+    def prod(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """The product over an axis, or of all elements, in a tree of products."""
+        if axis is None:
+            product = self.reshape(-1).prod(0)
+            return product.reshape((1,) * self.ndim) if keepdims else product
+        (k,) = self._axes(axis)
+        at = np.moveaxis(self._at, k, 0)
+        factors = [self._view(each) for each in at]
+        while len(factors) > 1:
+            pairs = [x * y for x, y in zip(factors[::2], factors[1::2])]
+            factors = pairs + factors[2 * len(pairs) :]
+        return factors[0].reshape(tuple(1 if j == k else n for j, n in enumerate(self.shape))) if keepdims else factors[0]
+
+    def ravel(self) -> Tensor:
+        """All elements in one row."""
+        return self.reshape(-1)
 
     def dot(self, other: Any) -> Tensor:
         """As ``@``."""
         return self.__matmul__(other)
 
     def __matmul__(self, other: Any) -> Tensor:
-        """The product with a public matrix or vector, or the inner product of two encrypted vectors."""
+        """The product with a public or encrypted vector or matrix, or with each of a stack of them, as NumPy's."""
+        from .matrix import PublicMatrix
+
+        if isinstance(other, PublicMatrix):
+            return NotImplemented
+        if max(self.ndim, np.ndim(other)) > 2:
+            return _stacked(self, other)
         if isinstance(other, Tensor):
             if self.ndim == 1 and other.ndim == 1:
                 _layout.same_inner(self.shape[0], other.shape[0])
@@ -389,14 +509,17 @@ class Tensor:
             if self.ndim == 1 and other.ndim == 2:
                 return other.T @ self
             return self._times_encrypted(other)
-        matrix = _numbers.as_array(other)
+        return self._times_public(_numbers.as_array(other))
+
+    def _times_public(self, matrix: NDArray[Any], prepared: _layout.Prepared | None = None) -> Tensor:
+        """The product with a public vector or matrix on the right."""
         if self.ndim not in (1, 2) or matrix.ndim not in (1, 2):
             raise _layout.wrong_product(self.shape, matrix.shape)
         _layout.same_inner(self.shape[-1], matrix.shape[0])
         if matrix.ndim == 1:
             return (self * matrix).sum() if self.ndim == 1 else (self * matrix).sum(axis=1)
         if self.ndim == 1:
-            return self._times(self._at, matrix.T, canonical((matrix.shape[1],)))
+            return self._times(self._at, matrix.T, canonical((matrix.shape[1],)), prepared)
         # A row of the result stays where the row of the argument is: then rotations do not depend on the row.
         rows, inner = self.shape
         outer = matrix.shape[1]
@@ -405,7 +528,7 @@ class Tensor:
             at = self._at[:, :outer]
         else:
             at = canonical((rows, outer))
-        return self._times(self._at.T, matrix.T, at.T).T
+        return self._times(self._at.T, matrix.T, at.T, prepared).T
 
     def _times_encrypted(self, other: Tensor) -> Tensor:
         """The product of encrypted matrices in blocks (Jiang et al., ePrint 2018/1041; ePrint 2023/593)."""
@@ -415,10 +538,14 @@ class Tensor:
         self.context._require_own(other.context)
         left, right = (self._parts, self._at), (other._parts, other._at)
         parts, at = _layout.product(self.context._native, left, right, self.context.exact)
-        return Tensor._made(self.context, "matmul", parts, at, np.result_type(self.dtype, other.dtype))
+        held = _combined("mul", self._full(), other._full())
+        held = None if held is None else held.and_zero().total(self.shape[1])
+        return Tensor._made(self.context, "matmul", parts, at, np.result_type(self.dtype, other.dtype), held=held)
 
     def __rmatmul__(self, other: Any, prepared: _layout.Prepared | None = None) -> Tensor:
         matrix = _numbers.as_array(other)
+        if prepared is None and max(self.ndim, matrix.ndim) > 2:
+            return _stacked(matrix, self)
         if self.ndim not in (1, 2) or matrix.ndim not in (1, 2):
             raise _layout.wrong_product(matrix.shape, self.shape)
         _layout.same_inner(matrix.shape[-1], self.shape[0])
@@ -442,7 +569,9 @@ class Tensor:
         source = np.broadcast_to(columns.reshape(1, inner, batch), (outer, inner, batch)).reshape(-1)
         target = np.broadcast_to(at.reshape(outer, 1, batch), (outer, inner, batch)).reshape(-1)
         weights = np.broadcast_to(matrix.reshape(outer, inner, 1), (outer, inner, batch)).reshape(-1)
-        return self._mapped("matmul", at, source, target, weights, prepared)
+        made, full = self._mapped("matmul", at, source, target, weights, prepared), self._full()
+        known = None if full is None or matrix.dtype.kind == "c" else full.and_zero().weighted(matrix).and_zero()
+        return made._knowing(known)
 
     def polynomial(self, coefficients: Any) -> Tensor:
         """c_0 + c_1 x + c_2 x^2 + .. of every element x, in as few levels as its degree allows."""
@@ -452,25 +581,59 @@ class Tensor:
         vector = _numbers.flat(array, self.context.exact)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
         parts = self._each(Operation.polynomial(vector))
-        return Tensor._made(self.context, "polynomial", parts, self._at, dtype)
+        full = self._full()
+        held = None if full is None or array.dtype.kind == "c" else full.polynomial(array)
+        return Tensor._made(self.context, "polynomial", parts, self._at, dtype, held=held)
 
-    def chebyshev(self, function: Callable[[Any], Any], interval: Sequence[float], degree: int) -> Tensor:
+    def chebyshev(
+        self, function: Callable[[Any], Any], interval: Sequence[float], degree: int, *, error: float | None = None
+    ) -> Tensor:
         """A function of every element by Chebyshev interpolation on an interval that holds them all; CKKS only.
 
-        The function gets and returns NumPy arrays. That elements lie in the interval is the caller's word.
+        Elements that may lie outside by what was declared of them are refused; :meth:`declare_bound` takes your word that
+        they do not. How far the polynomial is from the function enters ``error_bound``. That is proved where the function
+        is written with arithmetic and NumPy's ``exp``, ``log``, ``sqrt``, ``tanh``, ``sin``, ``cos`` and the like, on
+        numbers alone; of any other, ``error`` is your word for it. With ``error=0`` the polynomial itself is the function.
+        The function gets and returns NumPy arrays, and is called once on an object that stands for intervals.
         """
-        low, high = (float(x) for x in interval)
+        if self.context.exact:
+            raise MismatchError("functions of integers modulo t", kind="scheme", remedy="use polynomial, or ckks")
+        wanted = Range.declared(_pair(interval), False, "interval")
         degree = _numbers.whole(degree, "degree", 1, 1 << 12)
-        angles = (np.arange(degree + 1) + 0.5) * np.pi / (degree + 1)
-        points = 0.5 * (low + high) + 0.5 * (high - low) * np.cos(angles)
-        values = _numbers.flat(_numbers.as_array(function(points)), False).real
-        if values.shape != points.shape:
-            raise ShapeError("the function returns another shape", kind="shape", remedy="return one number for each")
-        coefficients = np.cos(np.outer(np.arange(degree + 1), angles)) @ values * (2.0 / (degree + 1))
-        coefficients[0] *= 0.5
-        bounded = self.declare_bound(max(abs(low), abs(high)))
-        parts = bounded._each(Operation.chebyshev([float(c) for c in coefficients], low, high))
-        return Tensor._made(self.context, "chebyshev", parts, self._at, self.dtype)
+        if wanted is None or wanted.low >= wanted.high:
+            raise InputError(f"{interval} is no interval", kind="argument", remedy="pass its lower and its upper end")
+        low, high = float(wanted.low), float(wanted.high)
+        self._require_within(wanted)
+        series = _chebyshev.interpolated(function, low, high, degree)
+        apart = _chebyshev.required(series, degree, error)
+        filled = self._padded(wanted)._native_bound(wanted.reach)
+        parts = filled._each(Operation.chebyshev([float(c) for c in series.coefficients], low, high))
+        held = Range(series.low - apart, series.high + apart)
+        made = self._with("" if apart else "chebyshev", parts, held=held)
+        return made._with("chebyshev", made._each(Operation.approximate(apart)), held=held) if apart else made
+
+    def _require_within(self, wanted: Range) -> None:
+        """Refuses elements that may lie outside an interval."""
+        bound = Range(-self.bound, self.bound)
+        known = bound if self.dtype.kind != "c" else None
+        inside = known if self._range is None else self._range.common(bound)
+        if inside is None or not wanted.holds(inside):
+            where = f"may lie in {inside}" if inside is not None else "may be complex"
+            raise InputError(
+                f"elements {where}, the interval is {wanted}",
+                kind="range",
+                remedy=f"widen the interval, or if you know that they lie in it say x.declare_bound(({wanted.low:g}, "
+                f"{wanted.high:g})) first",
+            )
+
+    def _padded(self, wanted: Range) -> Tensor:
+        """The tensor with a number of the interval in slots that hold zeros and no element, if 0 is not in it."""
+        if self._rest != ZERO or wanted.low <= 0 <= wanted.high or self.size == len(self._parts) * self.context.slots:
+            return self
+        middle = np.full((len(self._parts), self.context.slots), 0.5 * (wanted.low + wanted.high))
+        middle.reshape(-1)[self._at.reshape(-1)] = 0.0
+        parts = _native.each([Operation.plain("add", row) for row in middle], [[part] for part in self._parts])
+        return self._with("", parts, FREE, wanted)
 
     # Slots as such.
 
@@ -480,34 +643,49 @@ class Tensor:
         In CKKS a ciphertext is one row, in BFV and BGV two, of half the slots each.
         """
         k = _numbers.whole(steps, "steps", -(1 << 40), 1 << 40)
-        return self._with("rotate", self._each(Operation.rotate(k)))
+        return self._with("rotate", self._each(Operation.rotate(k)), held=self._full())
 
     def conjugate(self) -> Tensor:
         """The complex conjugate of every element; CKKS only."""
         if self.context.exact:
             raise MismatchError("integers have no conjugates", kind="scheme", remedy="use swap_rows, or ckks")
-        return self._with("conjugate", self._each(Operation.swap()), self._rest)
+        return self._with("conjugate", self._each(Operation.swap()), self._rest, self._range)
 
     def swap_rows(self) -> Tensor:
         """The two rows of slots swapped; BFV and BGV only."""
         if not self.context.exact:
             raise MismatchError("ckks has one row of slots", kind="scheme", remedy="use rotate or conjugate")
-        return self._with("swap_rows", self._each(Operation.swap()))
+        return self._with("swap_rows", self._each(Operation.swap()), held=self._full())
 
     # Levels and bounds.
 
     def at_level(self, level: int) -> Tensor:
         """The tensor at a lower level, smaller and faster to compute with."""
         level = _numbers.whole(level, "level", 0, self.level)
-        return self._with("at_level", self._each(Operation.at_level(level)), self._rest)
+        return self._with("at_level", self._each(Operation.at_level(level)), self._rest, self._range)
 
-    def declare_bound(self, bound: float) -> Tensor:
-        """CKKS: the caller's word that no slot exceeds ``bound``, where certificates know less."""
-        try:
-            number = float(bound)
-        except (TypeError, ValueError, OverflowError):
-            raise DTypeError(f"bound is {bound!r}, no number", kind="dtype", remedy="pass a float") from None
-        return self._with("bound", self._each(Operation.declare_bound(number)), self._rest)
+    def declare_bound(self, bound: Bound) -> Tensor:
+        """The caller's word for how large its numbers are, where certificates and ranges know less.
+
+        A number is the largest absolute value, a pair the lowest and the highest one. In CKKS it counts for slots in which
+        no element lies too; after sums those hold sums of other elements. In BFV and BGV ``math.inf`` takes every range
+        back: numbers are residues modulo t then.
+        """
+        declared = Range.declared(bound, self.context.exact)
+        known = self._range
+        if known is not None and declared is not None and known.public:
+            common = known.common(declared)
+            if common is None:
+                message = f"a bound of {declared} for numbers that lie in {known}"
+                raise InputError(message, kind="bound_out_of_range", remedy="declare what can be")
+            declared = common
+        if self.context.exact or declared is None:
+            return self._knowing(declared)
+        return self._native_bound(declared.reach)._knowing(declared)
+
+    def _native_bound(self, bound: float) -> Tensor:
+        parts = self._each(Operation.declare_bound(float(bound)))
+        return self._with("bound", parts, self._rest, self._range)
 
     # Files and bytes.
 
@@ -523,6 +701,8 @@ class Tensor:
         head: dict[str, Any] = {"shape": self.shape, "dtype": str(self.dtype), "rest": self._rest}
         if not plain:
             head["slots"] = self._at.reshape(-1).tolist()
+        if self._range is not None and self._range.public:
+            head["range"] = [self._range.low, self._range.high]
         rows = self.size if plain else len(self._parts) * self.context.slots
         return self.context._native.encode_column(str(name), rows, json.dumps(head).encode(), self._parts)
 
@@ -545,7 +725,8 @@ class Tensor:
         held = Contexts._restore(column.plan) if context is None else context
         head = Head.read(column.tensor, column.rows, column.parts, held.slots, held.exact)
         parts, believed = held._native.read_column(column, trusted)
-        return cls._made(held, "read", parts, head.at, head.dtype, head.rest if believed else FREE)
+        rest, known = (head.rest, head.range) if believed else (FREE, None)
+        return cls._made(held, "read", parts, head.at, head.dtype, rest, known)
 
     def save(self, path: Any, *, replace: bool = True) -> None:
         """Writes the tensor to a file."""
@@ -565,13 +746,46 @@ class Tensor:
         wrap = pickle.PickleBuffer if isinstance(protocol, int) and protocol >= 5 else bytes
         parts = [wrap(part.to_bytes()) for part in self._parts]
         at = None if self._at is canonical(self.shape) else self._at
-        return _restore, (self.context, parts, self.shape, at, self.dtype, self._rest)
+        # What was seen in the data stays where the data is.
+        known = self._range if self._range is not None and self._range.public else None
+        return _restore, (self.context, parts, self.shape, at, self.dtype, self._rest, known)
 
 
 def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors side by side along an axis; nothing is computed, each keeps its ciphertexts."""
     if isinstance(tensors, Tensor) or not all(isinstance(t, Tensor) for t in tensors) or not len(tensors):
         raise DTypeError("no list of tensors", kind="dtype", remedy="pass at least one tensor, in a list")
+    axis = _numbers.whole(axis, "axis", -32, 32)
+    joint, layouts = _joined(tensors)
+    try:
+        at = np.concatenate(layouts, axis=axis)
+    except ValueError as error:
+        raise ShapeError(f"{error}", kind="shape", remedy="make all other axes equal") from None
+    return joint._taken(at)
+
+
+def _stacked(left: Any, right: Any) -> Tensor:
+    """Products of the matrices along the leading axes, side by side; one of both is a tensor."""
+    if isinstance(left, Tensor) and not isinstance(right, Tensor) and np.ndim(right) == 2:
+        rows = left.reshape(-1, left.shape[-1]) @ right
+        return rows.reshape(*left.shape[:-1], rows.shape[1])
+    left, right = (z if isinstance(z, Tensor) else _numbers.as_array(z) for z in (left, right))
+    if left.ndim == 0 or right.ndim == 0:
+        raise _layout.wrong_product(left.shape, right.shape)
+    lead = _layout.broadcast_shape(left.shape[:-2], right.shape[:-2])
+
+    def each(z: Any) -> list[Any]:
+        matrix = z.shape[-2:]
+        held = np.broadcast_to(z._at if isinstance(z, Tensor) else z, (*lead, *matrix)).reshape(-1, *matrix)
+        return [z._view(one) for one in held] if isinstance(z, Tensor) else list(held)
+
+    products = [x @ y for x, y in zip(each(left), each(right))]
+    stack = concatenate([product.reshape(1, *product.shape) for product in products])
+    return stack.reshape(*lead, *stack.shape[1:])
+
+
+def _joined(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Slots]]:
+    """A tensor with the ciphertexts of all, and the slots in it at which the elements of each lie."""
     context = tensors[0].context
     parts: list[_native.Ciphertext] = []
     layouts = []
@@ -579,19 +793,50 @@ def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         context._require_own(tensor.context)
         layouts.append(tensor._at + len(parts) * context.slots)
         parts = parts + tensor._parts
-    try:
-        at = np.concatenate(layouts, axis=_numbers.whole(axis, "axis", -32, 32))
-    except ValueError as error:
-        raise ShapeError(f"{error}", kind="shape", remedy="make all other axes equal") from None
+    at = np.concatenate([layout.reshape(-1) for layout in layouts])
+    rest = ZERO if all(tensor._rest == ZERO for tensor in tensors) else FREE
+    held = [tensor._range if rest == ZERO else tensor._full() for tensor in tensors]
+    known = [each for each in held if each is not None]
+    hull = known[0] if len(known) == len(tensors) else None
+    for each in known[1:]:
+        hull = None if hull is None else hull.hull(each)
     dtype = np.result_type(*(tensor.dtype for tensor in tensors))
-    return Tensor._made(context, "", parts, at, dtype)
+    return Tensor._made(context, "", parts, at, dtype, rest, hull), layouts
 
 
 def _restore(
-    context: Context, parts: list[Any], shape: tuple[int, ...], at: Slots | None, dtype: np.dtype[Any], rest: int
+    context: Context,
+    parts: list[Any],
+    shape: tuple[int, ...],
+    at: Slots | None,
+    dtype: np.dtype[Any],
+    rest: int,
+    held: Range | None = None,
 ) -> Tensor:
     native = [context._native.read_ciphertext(_numbers.buffer(part)) for part in parts]
-    return Tensor._made(context, "read", native, canonical(shape) if at is None else at, dtype, rest)
+    return Tensor._made(context, "read", native, canonical(shape) if at is None else at, dtype, rest, held)
+
+
+def _combined(op: str, x: Range | None, y: Range | None) -> Range | None:
+    """The range of x op y."""
+    if x is None or y is None:
+        return None
+    return x.add(y) if op == "add" else x.sub(y) if op == "sub" else x.mul(y)
+
+
+def _division(exact: bool) -> DTypeError:
+    remedy = "multiply by x.chebyshev(lambda v: 1 / v, (low, high), degree), where low and high have one sign"
+    if exact:
+        remedy = "plan for ckks, or divide after decryption"
+    return DTypeError("division by or of encrypted numbers", kind="dtype", remedy=remedy)
+
+
+def _pair(interval: Any) -> tuple[Any, Any]:
+    try:
+        low, high = interval
+    except (TypeError, ValueError):
+        raise DTypeError(f"interval is {interval!r}", kind="dtype", remedy="pass its two ends") from None
+    return low, high
 
 
 def _precision(bound: float, error: float) -> float:
