@@ -184,8 +184,7 @@ class Context:
         starts = range(0, len(vector), slots)
         wanted = 1.0 if bound is None and not self.exact else bound
         declared = None if wanted is None else Range.declared(wanted, self.exact)
-        known = Range.of(array, public=False) if wanted is None else declared
-        seen = Range.of(array)
+        seen = Range.of(array, public=False)
         if declared is not None and seen is not None and not declared.holds(seen):
             raise InputError(
                 f"numbers from {shown(seen.low)} to {shown(seen.high)}, declared to lie in {declared}",
@@ -202,6 +201,7 @@ class Context:
         )
         parts = list(tracked(made, len(starts), progress, "encrypt"))
         dtype = _numbers.result_dtype(array, self.exact)
+        known = seen if wanted is None else declared
         return Tensor._made(self, "encrypt", parts, canonical(array.shape), dtype, ZERO, known)
 
     def _require_unwrapped(self, tensor: Tensor) -> None:
@@ -392,6 +392,43 @@ class Keys(NamedTuple):
     public: PublicKey
     evaluation: EvaluationKeys
     envelope: EnvelopeKey
+
+    def extend(self, wanted: Plan | ArrayLike, swap: bool = False) -> Keys:
+        """These keys with more evaluation keys under the same secret key, which its context is given.
+
+        For the rotations of a plan with this one's parameters, or for those that are listed and, with ``swap``, the key that
+        conjugates (CKKS) or swaps rows (BFV, BGV). Others that hold the evaluation keys are sent the new ones.
+        """
+        context, steps = self.secret.context, None
+        if isinstance(wanted, Plan):
+            if not context.plan._same_parameters(wanted):
+                raise MismatchError(
+                    f"keys of {context.plan} do not go with {wanted}",
+                    kind="params_differ",
+                    remedy="pass the rotations alone, wanted.rotations; or make a Context of the other plan and new keys",
+                )
+            steps, swap = wanted.rotations, swap or wanted.swap
+        made = context._native.generate_evaluation_keys(
+            self.secret._native, _steps(wanted) if steps is None else steps, bool(swap)
+        )
+        evaluation = EvaluationKeys(context, self.evaluation._native.both(made))
+        context.add_keys(evaluation)
+        return self._replace(evaluation=evaluation)
+
+    @classmethod
+    def load(cls, directory: Path, context: Context | None = None) -> Keys:
+        """The four keys that :meth:`save` or ``synchromesh keygen`` wrote to a directory, which their context is given."""
+        folder = _path(directory)
+        secret = SecretKey.load(os.path.join(folder, "secret.key"), context)
+        held = secret.context
+        keys = cls(
+            secret,
+            PublicKey.load(os.path.join(folder, "public.key"), held),
+            EvaluationKeys.load(os.path.join(folder, "eval.keys"), held),
+            EnvelopeKey.load(os.path.join(folder, "envelope.key"), held),
+        )
+        held.add_keys(keys.public, keys.evaluation, keys.envelope)
+        return keys
 
     def save(self, directory: Path, *, replace: bool = False) -> None:
         """Writes ``secret.key`` and ``envelope.key`` (mode 0600), ``public.key`` and ``eval.keys``, as the command line.

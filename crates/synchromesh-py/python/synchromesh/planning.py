@@ -79,6 +79,10 @@ class Plan:
             f"{self.security_bits:.0f}-bit, {keys} keys of {self.key_bytes} bytes)"
         )
 
+    def _same_parameters(self, other: Plan) -> bool:
+        """Whether keys of one serve the other."""
+        return all(self._fields[name] == other._fields[name] for name in ("scheme", "params"))
+
     @property
     def scheme(self) -> str:
         """``"bfv"``, ``"bgv"`` or ``"ckks"``."""
