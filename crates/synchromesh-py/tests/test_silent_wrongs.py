@@ -82,7 +82,7 @@ def test_errors_of_approximations_count(ckks):
     off = np.abs(ckks.keys.secret.decrypt(y) - 3 * np.abs(x)).max()
     assert off <= y.error_bound
     # The plan counts it too.
-    with pytest.raises(errors.ParamsError):
+    with pytest.raises(errors.ParamsError, match="degree 7.*precision 12.*raise its degree"):
         sm.plan(lambda t: t.chebyshev(np.abs, (-1, 1), 7), [(4,)], precision=12, security="insecure")
 
 
@@ -257,3 +257,14 @@ def test_no_function_of_numpy_takes_a_tensor_apart(ckks):
         listed = found if isinstance(found, (list, tuple)) else [found]
         for each in listed:
             assert not (isinstance(each, np.ndarray) and each.dtype == object), name
+
+
+def test_deep_circuits_get_a_modulus_with_slots():
+    for rotations in ([], [1]):
+        plan = sm.plan(scheme="bgv", depth=20, rotations=rotations)
+        assert plan.slots == 1 << plan.log_n and f"t = {plan.t}" in plan.explain()
+    assert sm.plan(scheme="bgv", depth=2).t == 65537
+    deep = {"function": lambda x: (x**4096) ** 256, "shapes": [(4,)], "scheme": "bgv"}
+    assert sm.plan(**deep).slots >= 1 << 16
+    with pytest.raises(errors.ParamsError, match="no slots.*plain_modulus"):
+        sm.plan(t=65537, **deep)

@@ -146,11 +146,10 @@ def _absolute(x: Span) -> Span:
     return Span.of(least, np.abs(x.low), np.abs(x.high))
 
 
-class Enclosure:
+class Enclosure(np.lib.mixins.NDArrayOperatorsMixin):
     """What a function's values, and its derivative, lie between on each of many intervals."""
 
     __slots__ = ("slope", "value")
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: Span, slope: Span) -> None:
         self.value = value
@@ -166,6 +165,9 @@ class Enclosure:
 
     def _chained(self, value: Span, derivative: Span) -> Enclosure:
         return Enclosure(value, self.slope.times(derivative))
+
+    def _negated(self) -> Enclosure:
+        return Enclosure(self.value.negated(), self.slope.negated())
 
     def _times(self, other: Enclosure) -> Enclosure:
         if other is self:
@@ -200,27 +202,28 @@ class Enclosure:
             raise Unbounded(f"np.{name} is not followed")
         if name == "power":
             return self._raised(*inputs)
-        x, y = (self._lifted(z) for z in inputs)
+        a, b = (self._lifted(z) for z in inputs)
         if name == "add":
-            return Enclosure(x.value.plus(y.value), x.slope.plus(y.slope))
+            return Enclosure(a.value.plus(b.value), a.slope.plus(b.slope))
         if name == "subtract":
-            return Enclosure(x.value.plus(y.value.negated()), x.slope.plus(y.slope.negated()))
+            return Enclosure(a.value.plus(b.value.negated()), a.slope.plus(b.slope.negated()))
         if name == "multiply":
-            return x._times(y)
+            return a._times(b)
         if name in ("divide", "true_divide"):
-            return x._times(y._chained(*_RULES["reciprocal"](y.value)))
+            return a._times(b._chained(*_RULES["reciprocal"](b.value)))
         if name == "maximum":
-            return x._larger(y)
+            return a._larger(b)
         if name == "minimum":
-            return -((-x)._larger(-y))
+            return a._negated()._larger(b._negated())._negated()
         raise Unbounded(f"np.{name} is not followed")
 
     def _raised(self, base: Any, exponent: Any) -> Enclosure:
         if isinstance(exponent, Enclosure):
-            log = np.log(float(base)) if not isinstance(base, Enclosure) and base > 0 else None
-            if log is None:
+            if isinstance(base, Enclosure) or not base > 0:
                 raise Unbounded("it has a power whose exponent is not a number")
-            return np.exp(exponent * float(log))  # type: ignore[no-any-return]
+            log = float(np.log(float(base)))
+            value = _scaled(exponent.value, log).mapped(np.exp)
+            return exponent._chained(value, _scaled(value, log))
         k = float(exponent)
         value = self.value.power(k)
         derivative = _scaled(self.value.power(k - 1.0), k) if k else _constant(0.0, value)
@@ -231,46 +234,6 @@ class Enclosure:
 
     def __bool__(self) -> bool:
         raise Unbounded("it asks whether its argument is true")
-
-    def _compared(self, other: object) -> bool:
-        raise Unbounded("it compares its argument")
-
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared  # type: ignore[assignment]
-
-    def __add__(self, other: Any) -> Enclosure:
-        return np.add(self, other)  # type: ignore[call-overload, no-any-return]
-
-    def __sub__(self, other: Any) -> Enclosure:
-        return np.subtract(self, other)  # type: ignore[call-overload, no-any-return]
-
-    def __mul__(self, other: Any) -> Enclosure:
-        return np.multiply(self, other)  # type: ignore[call-overload, no-any-return]
-
-    def __truediv__(self, other: Any) -> Enclosure:
-        return np.divide(self, other)  # type: ignore[call-overload, no-any-return]
-
-    def __pow__(self, other: Any) -> Enclosure:
-        return np.power(self, other)  # type: ignore[call-overload, no-any-return]
-
-    def __rsub__(self, other: Any) -> Enclosure:
-        return np.subtract(other, self)  # type: ignore[call-overload, no-any-return]
-
-    def __rtruediv__(self, other: Any) -> Enclosure:
-        return np.divide(other, self)  # type: ignore[call-overload, no-any-return]
-
-    def __rpow__(self, other: Any) -> Enclosure:
-        return np.power(other, self)  # type: ignore[call-overload, no-any-return]
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __neg__(self) -> Enclosure:
-        return np.negative(self)  # type: ignore[call-overload, no-any-return]
-
-    def __pos__(self) -> Enclosure:
-        return self
-
-    def __abs__(self) -> Enclosure:
-        return np.absolute(self)  # type: ignore[call-overload, no-any-return]
 
 
 class Series(NamedTuple):
@@ -286,7 +249,7 @@ class Series(NamedTuple):
 
 
 Function = Callable[[Any], Any]
-_made: OrderedDict[tuple[Any, ...], Series] = OrderedDict()
+_made: OrderedDict[tuple[Any, ...], tuple[Function, Series]] = OrderedDict()
 
 
 def interpolated(function: Function, low: float, high: float, degree: int) -> Series:

@@ -105,7 +105,7 @@ def of_function(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[
     raise DTypeError(f"np.{name} of encrypted numbers", kind="dtype", remedy=remedy)
 
 
-def _method(x: Tensor, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _method(x: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     from .tensor import Tensor
 
     # What NumPy's dispatch passes although nobody asked for it.
@@ -191,7 +191,7 @@ def _outer(a: Any, b: Any) -> Any:
 
 
 def _trace(a: Tensor) -> Any:
-    return np.diagonal(a).sum()  # type: ignore[call-overload]
+    return np.diagonal(a).sum()
 
 
 def _average(a: Tensor, axis: Any = None, weights: Any = None) -> Any:

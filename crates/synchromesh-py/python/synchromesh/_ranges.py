@@ -46,7 +46,7 @@ class Range:
         pair = isinstance(bound, (tuple, list))
         try:
             low, high = bound if pair else (-bound, bound)
-            ends = [float(low), float(high)]
+            ends = float(low), float(high)
         except (TypeError, ValueError, OverflowError):
             remedy = "pass a number, or a pair of the lowest and the highest one"
             raise DTypeError(f"{what} is {bound!r}, no number", kind="dtype", remedy=remedy) from None

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _native, _numbers
 from ._layout import ZERO, canonical
 from ._ranges import Bound, Range, shown
+from ._text import size
 from ._progress import Progress, tracked
 from .errors import DTypeError, FileError, InputError, InsecureError, MismatchError, MissingKeyError, ParamsError
 from .planning import Plan
@@ -45,6 +46,7 @@ class Context:
         self._scheme = plan.scheme
         self._public: PublicKey | None = None
         self._trace: list[tuple[str, int, float]] | None = None
+        self._approximations: list[tuple[float, int]] | None = None
 
     @classmethod
     def _of(cls, native: _native.Context) -> Context:
@@ -64,13 +66,20 @@ class Context:
         return found if found is not None else cls(Plan.from_json(plan), insecure=insecure)
 
     @classmethod
-    def _dry(cls, native: _native.Context, scheme: str, trace: list[tuple[str, int, float]]) -> Context:
+    def _dry(
+        cls,
+        native: _native.Context,
+        scheme: str,
+        trace: list[tuple[str, int, float]],
+        approximations: list[tuple[float, int]],
+    ) -> Context:
         """The context that a function sees while it is planned for."""
         self = cls.__new__(cls)
         self._native = native
         self._scheme = scheme
         self._public = None
         self._trace = trace
+        self._approximations = approximations
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -382,7 +391,7 @@ class EvaluationKeys(_SharedKey):
         return self._native.wire_bytes
 
     def __repr__(self) -> str:
-        return f"EvaluationKeys({self.context.scheme}, {len(self)} keys, {self.nbytes} bytes, id {self.key_id[:8]})"
+        return f"EvaluationKeys({self.context.scheme}, {len(self)} keys, {size(self.nbytes)}, id {self.key_id[:8]})"
 
 
 class Keys(NamedTuple):
@@ -399,7 +408,7 @@ class Keys(NamedTuple):
         For the rotations of a plan with this one's parameters, or for those that are listed and, with ``swap``, the key that
         conjugates (CKKS) or swaps rows (BFV, BGV). Others that hold the evaluation keys are sent the new ones.
         """
-        context, steps = self.secret.context, None
+        context = self.secret.context
         if isinstance(wanted, Plan):
             if not context.plan._same_parameters(wanted):
                 raise MismatchError(
@@ -407,10 +416,9 @@ class Keys(NamedTuple):
                     kind="params_differ",
                     remedy="pass the rotations alone, wanted.rotations; or make a Context of the other plan and new keys",
                 )
-            steps, swap = wanted.rotations, swap or wanted.swap
-        made = context._native.generate_evaluation_keys(
-            self.secret._native, _steps(wanted) if steps is None else steps, bool(swap)
-        )
+            swap = swap or wanted.swap
+        steps = wanted.rotations if isinstance(wanted, Plan) else _steps(wanted)
+        made = context._native.generate_evaluation_keys(self.secret._native, steps, bool(swap))
         evaluation = EvaluationKeys(context, self.evaluation._native.both(made))
         context.add_keys(evaluation)
         return self._replace(evaluation=evaluation)

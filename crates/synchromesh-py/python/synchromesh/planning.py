@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from . import _native, _numbers
+from . import _native, _numbers, _text
 from ._layout import ZERO, canonical
 from ._ranges import Bound, Range, shown
 from .errors import DTypeError, InputError, ParamsError, ShapeError, SynchromeshError
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "plain_modulus", "plan"]
 
-Step = tuple[str, int, float]
+Step = _text.Step
 Shapes = Union[Sequence[Any], Mapping[str, Any]]
 Bounds = Union[Bound, Sequence[Bound], Mapping[str, Bound], None]
+# What the library takes where nothing is asked for.
 _DEFAULT_T = 65537
+_DEFAULT_PRECISION = 20
 # Slots at every degree up to this one, which shallow circuits need; and to the largest.
 _LOG_N, _LARGEST_LOG_N = 15, 17
 _MAX_PLAN_BYTES = 1 << 24
@@ -76,8 +78,24 @@ class Plan:
         keys = 1 + len(self.rotations) + self.swap
         return (
             f"Plan({self.scheme}, N=2^{self.log_n}, {self.slots} slots, depth {self.depth}, log2 QP={self.log_qp}, "
-            f"{self.security_bits:.0f}-bit, {keys} keys of {self.key_bytes} bytes)"
+            f"{self.security_bits:.0f}-bit, {keys} {'key' if keys == 1 else 'keys'} of {_text.size(self.key_bytes)})"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows: list[tuple[str, object]] = [
+            ("ring degree", f"N = 2^{self.log_n}"),
+            ("slots", self.slots),
+            ("depth", self.depth),
+            ("log2 QP", self.log_qp),
+            ("security", f"{self.security_bits:.0f} bits"),
+            ("rotations", len(self.rotations)),
+            ("keys in files", _text.size(self.key_bytes)),
+            ("memory", _text.size(self.memory()["total"])),
+        ]
+        if self.t is not None:
+            rows.insert(1, ("plaintext modulus", shown(self.t)))
+        return _text.table(f"Plan, {self.scheme}", rows)
 
     def _same_parameters(self, other: Plan) -> bool:
         """Whether keys of one serve the other."""
@@ -150,10 +168,10 @@ class Plan:
         return self._trace
 
     def explain(self) -> str:
-        """Why each choice was made, and what the planned function does to level and noise."""
+        """Why each choice was made, and what the planned function does to level and noise, repeated steps in one line."""
         unit = "precision" if self.scheme == "ckks" else "noise budget"
         lines = [str(line) for line in self._fields["explain"]] + list(self._notes)
-        lines += [f"{what}: level {level}, {bits:.1f} bits of {unit}" for what, level, bits in self._trace]
+        lines += [f"{what}: level {level}, {bits:.1f} bits of {unit}" for what, level, bits in _text.folded(self._trace)]
         return "\n".join(lines)
 
     def memory(self, ciphertexts: int = 1) -> dict[str, int]:
@@ -175,7 +193,8 @@ class Plan:
             import matplotlib.pyplot as plt
         except ImportError:
             raise ImportError("plots need matplotlib. Remedy: pip install synchromesh[plot]") from None
-        if ax is None:
+        own = ax is None
+        if own:
             _, ax = plt.subplots(figsize=(8, 4.5))
         if not self._trace:
             widths = self.q_bits + self.p_bits
@@ -183,19 +202,22 @@ class Plan:
             ax.bar(range(len(widths)), widths, color=colours)
             ax.set(xlabel="prime (blue: ciphertext, orange: special)", ylabel="bits", title=repr(self))
             return ax
-        places = range(len(self._trace))
+        steps = _text.folded(self._trace)
+        places = range(len(steps))
         unit = "bits of precision" if self.scheme == "ckks" else "bits of noise budget"
-        (noise,) = ax.plot(places, [bits for _, _, bits in self._trace], marker="o", color="tab:blue", label=unit)
+        (noise,) = ax.plot(places, [bits for _, _, bits in steps], marker="o", color="tab:blue", label=unit)
         ax.set_ylabel(unit)
-        ax.set_xticks(places, [what for what, _, _ in self._trace], rotation=60, ha="right")
+        # As many names as there is room for.
+        named = places[:: -(-len(steps) // 40)]
+        ax.set_xticks(named, [steps[i][0] for i in named], rotation=60, ha="right")
         levels = ax.twinx()
-        (steps,) = levels.step(
-            places, [level for _, level, _ in self._trace], where="mid", color="tab:orange", label="level"
-        )
+        (drawn,) = levels.step(places, [level for _, level, _ in steps], where="mid", color="tab:orange", label="level")
         levels.set_ylabel("level")
         levels.yaxis.get_major_locator().set_params(integer=True)
-        ax.legend(handles=[noise, steps], loc="upper right")
+        ax.legend(handles=[noise, drawn], loc="upper right")
         ax.set_title(f"{self.scheme}, N = 2^{self.log_n}, {self.security_bits:.0f}-bit")
+        if own:
+            ax.figure.tight_layout()
         return ax
 
 
@@ -341,10 +363,19 @@ class _Modulus:
             try:
                 return make(json.dumps(self._description))
             except _OtherModulus as other:
-                self._reach, self._log_n = max(self._reach, other.reach), max(self._log_n, other.log_n)
-                t = plain_modulus(self._reach, self._log_n)
-                self._description["t"] = str(t)
-                self.notes = [f"t = {t}: results may reach {shown(self._reach)}; slots up to N = 2^{self._log_n}"]
+                self._choose(other.reach, other.log_n)
+            except SynchromeshError as error:
+                if error.kind not in ("no_slots", "plan_slots") or not self._free or self._log_n == _LARGEST_LOG_N:
+                    raise
+                self._choose(self._reach, _LARGEST_LOG_N)
+
+    def _choose(self, reach: int, log_n: int) -> None:
+        self._reach, self._log_n = max(self._reach, reach), max(self._log_n, log_n)
+        t = plain_modulus(self._reach, self._log_n)
+        self._description["t"] = str(t)
+        why = f"results may reach {shown(self._reach)}, " if self._reach > _DEFAULT_T // 2 else ""
+        chosen = f"t = {t}: {why}slots up to N = 2^{self._log_n}"
+        self.notes = [note for note in self.notes if not note.startswith("t = ")] + [chosen]
 
 
 def _of_description(description: dict[str, Any], bounds: Bounds) -> Plan:
@@ -354,15 +385,9 @@ def _of_description(description: dict[str, Any], bounds: Bounds) -> Plan:
     def make(text: str) -> str:
         if modulus.exact and declared is not None:
             modulus.require(int(declared.reach))
-        try:
-            made = _native.plan(text)
-        except SynchromeshError as error:
-            if error.kind != "no_slots":
-                raise
-            made = None
-        if made is None or (modulus.exact and description["t"] is None and json.loads(made)["slots"] == 0):
+        made = _native.plan(text)
+        if modulus.exact and description["t"] is None and json.loads(made)["slots"] == 0:
             modulus.require_slots()
-        assert made is not None
         return made
 
     return Plan(modulus.planned(make), notes=modulus.notes)
@@ -428,10 +453,11 @@ def _of_function(function: Callable[..., Any], shapes: Shapes, bounds: Bounds, d
         modulus.notes = ["no bounds were given for some inputs: results count modulo t"]
     largest = [1.0 if modulus.exact or held is None else float(held.reach) for held in declared]
     trace = _Steps()
+    approximations: list[tuple[float, int]] = []
 
     def called(native: _native.Context, fresh: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
         trace.clear()
-        context = Context._dry(native, description["scheme"], trace)
+        context = Context._dry(native, description["scheme"], trace, approximations)
         dtype = np.dtype(np.int64 if context.exact else np.float64)
         slots = context._native.slots
         if slots == 0:
@@ -453,9 +479,18 @@ def _of_function(function: Callable[..., Any], shapes: Shapes, bounds: Bounds, d
     try:
         text = modulus.planned(lambda text: _native.plan_function(text, largest, run))
         return Plan(text, trace, modulus.notes)
-    except BaseException:
+    except BaseException as error:
         trace.stopped = True
-        raise
+        precision = _DEFAULT_PRECISION if description["precision"] is None else description["precision"]
+        apart, degree = max(approximations, default=(0.0, 0))
+        if getattr(error, "kind", "") != "plan_precision" or apart <= 2.0**-precision:
+            raise
+        raise ParamsError(
+            f"a polynomial of degree {degree} is up to {apart:.3g} from its function, and results within "
+            f"{2.0**-precision:.3g} (precision {precision}) were asked for",
+            kind="plan_precision",
+            remedy="raise its degree, narrow its interval, or ask for fewer bits with precision=",
+        ) from None
 
 
 def _ranges(bounds: Bounds, names: list[str] | None, count: int, exact: bool) -> list[Range | None]:
@@ -472,7 +507,7 @@ def _ranges(bounds: Bounds, names: list[str] | None, count: int, exact: bool) ->
         listed = list(bounds)
         listed = listed * count if len(listed) == 1 else listed
     else:
-        listed = [bounds] * count
+        listed = [bounds] * count  # type: ignore[list-item]
     if len(listed) != count:
         remedy = "pass one number for all or one for each; a pair for one of them stands in a list, as [(0, 1)]"
         raise ShapeError(f"{len(listed)} bounds for {count} inputs", kind="shape", remedy=remedy)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _chebyshev, _layout, _native, _numbers, _numpy
+from . import _chebyshev, _layout, _native, _numbers, _numpy, _text
 from ._layout import FREE, SAME, ZERO, canonical
 from ._native import Operation
 from ._ranges import Bound, Range, shown
@@ -156,6 +156,18 @@ class Tensor:
             state += f", {self.precision_bits:.1f} bits of precision"
         return f"Tensor({self.context.scheme}, shape {self.shape}, {state})"
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows: list[tuple[str, object]] = [
+            ("shape", self.shape),
+            ("ciphertexts", self.ciphertexts),
+            ("level", f"{self.level} of {self.context.top_level}"),
+            ("noise budget", f"{self.noise_budget:.1f} bits"),
+        ]
+        if not self.context.exact:
+            rows.append(("error at most", f"{self.error_bound:.3g}"))
+        return _text.table(f"Tensor, {self.context.scheme}", rows)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a tensor without axes")
@@ -177,7 +189,7 @@ class Tensor:
             remedy="decrypt them first, or multiply by encrypted zeros and ones to select; for objects use `is`",
         )
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _compared  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _compared
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return _numpy.of_ufunc(ufunc, method, inputs, kwargs)
@@ -464,7 +476,9 @@ class Tensor:
         total = self.sum(axis, keepdims)
         count = self.size // total.size
         ddof = _numbers.whole(ddof, "ddof", 0, count - 1)
-        found = (self.square().sum(axis, keepdims) / count - (total / count).square()) * (count / (count - ddof))
+        found = self.square().sum(axis, keepdims) / count - (total / count).square()
+        if ddof:
+            found = found * (count / (count - ddof))
         full = self._full()
         # Slots beside the elements hold variances too, of other numbers.
         most = None if full is None else (full.high - full.low) ** 2 / 4 * count / (count - ddof)
@@ -606,6 +620,8 @@ class Tensor:
         self._require_within(wanted)
         series = _chebyshev.interpolated(function, low, high, degree)
         apart = _chebyshev.required(series, degree, error)
+        if self.context._approximations is not None:
+            self.context._approximations.append((apart, degree))
         filled = self._padded(wanted)._native_bound(wanted.reach)
         parts = filled._each(Operation.chebyshev([float(c) for c in series.coefficients], low, high))
         held = Range(series.low - apart, series.high + apart)
@@ -767,7 +783,7 @@ def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 def _stacked(left: Any, right: Any) -> Tensor:
     """Products of the matrices along the leading axes, side by side; one of both is a tensor."""
     if isinstance(left, Tensor) and not isinstance(right, Tensor) and np.ndim(right) == 2:
-        rows = left.reshape(-1, left.shape[-1]) @ right
+        rows: Tensor = left.reshape(-1, left.shape[-1]) @ right
         return rows.reshape(*left.shape[:-1], rows.shape[1])
     left, right = (z if isinstance(z, Tensor) else _numbers.as_array(z) for z in (left, right))
     if left.ndim == 0 or right.ndim == 0:
