@@ -265,3 +265,14 @@ def test_keys_are_extended_under_their_secret_key(each, tmp_path):
     with pytest.raises(errors.SynchromeshError) as caught:
         keys._replace(secret=foreign.secret).extend([3])
     assert caught.value.kind == "keys_differ"
+
+
+def test_keys_under_two_secret_keys_are_extended(exact):
+    plan = sm.plan(scheme=exact.context.scheme, depth=2, rotations=[1], leading_levels=1, security="insecure")
+    context = sm.Context(plan, insecure=True)
+    keys = context.keygen()
+    keys.extend([3])
+    a = context.encrypt(np.arange(40))
+    for k in (1, 3):
+        for x in (a, a.at_level(0)):
+            assert (keys.secret.decrypt(x.rotate(k))[:30] == np.arange(k, k + 30)).all()

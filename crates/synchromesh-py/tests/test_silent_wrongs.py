@@ -47,6 +47,8 @@ def test_arguments_outside_the_interval_are_refused(ckks):
         x.chebyshev(np.sqrt, (0, 2), 9)
     with pytest.raises(errors.InputError, match="complex"):
         ckks.encrypt(np.array([0.5j])).chebyshev(np.tanh, (-1, 1), 3)
+    real = ckks.encrypt(np.array([0.5j]) * 0 + 0.5).declare_bound((0, 1))
+    ckks.check(real.chebyshev(np.tanh, (0, 1), 5), np.tanh([0.5]))
     with pytest.raises(errors.InputError):
         sm.plan(lambda t: t.chebyshev(np.tanh, (-1, 1), 9), [(4,)], bounds=2, security="insecure")
     half = ckks.context.encrypt(np.linspace(-0.5, 0.5, 9), bound=2.0)
@@ -224,6 +226,8 @@ REFUSED = {
     "maximum": lambda x, _: np.maximum(x, 0),
     "fft": lambda x, _: np.fft.fft(x),
     "cumsum": lambda x, _: np.cumsum(x),
+    "power": lambda x, _: np.power(2.0, x),
+    "public matrix": lambda x, _: np.multiply(x, sm.PublicMatrix(np.ones((4, 6)))),
     "mixed": lambda x, _: np.stack([x, np.ones((4, 6))]),
     "out": lambda x, _: operator.iadd(np.ones((4, 6)), x),
     "dtype": lambda x, _: np.sum(x, where=np.ones((4, 6), bool)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import DTypeError, SynchromeshError, ShapeError
+from .errors import DTypeError, ShapeError, SynchromeshError
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -21,7 +21,7 @@ _BINARY = {
     "divide": ("__truediv__", "__rtruediv__"),
     "true_divide": ("__truediv__", "__rtruediv__"),
     "matmul": ("__matmul__", "__rmatmul__"),
-    "power": ("__pow__", "__rpow__"),
+    "power": ("__pow__", ""),
 }
 _UNARY = {"negative": "__neg__", "positive": "__pos__", "square": "square", "conjugate": "conjugate"}
 _REDUCED = {"add": "sum", "multiply": "prod"}
@@ -70,9 +70,11 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict
         if name in _BINARY:
             x, y = inputs
             first, second = _BINARY[name]
-            if isinstance(x, Tensor):
-                return getattr(x, first)(y)
-            return getattr(y, second)(x)
+            own = isinstance(x, Tensor)
+            method_of = getattr(x, first) if own else getattr(y, second, None)
+            found = NotImplemented if method_of is None else method_of(y if own else x)
+            if found is not NotImplemented:
+                return found
         if name.startswith(("equal", "not_equal", "less", "greater", "logical")):
             return next(x for x in inputs if isinstance(x, Tensor))._compared(None)
     if method == "reduce" and name in _REDUCED and isinstance(inputs[0], Tensor):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from . import _chebyshev, _layout, _native, _numbers, _numpy, _text
 from ._layout import FREE, SAME, ZERO, canonical
 from ._native import Operation
-from ._ranges import Bound, Range, shown
+from ._ranges import Bound, Range
 from ._wire import Head
 from .errors import DTypeError, InputError, MismatchError, ShapeError
 
@@ -511,7 +511,8 @@ class Tensor:
 
         if isinstance(other, PublicMatrix):
             return NotImplemented
-        if max(self.ndim, np.ndim(other)) > 2:
+        other = other if isinstance(other, Tensor) else _numbers.as_array(other)
+        if max(self.ndim, other.ndim) > 2:
             return _stacked(self, other)
         if isinstance(other, Tensor):
             if self.ndim == 1 and other.ndim == 1:
@@ -523,7 +524,7 @@ class Tensor:
             if self.ndim == 1 and other.ndim == 2:
                 return other.T @ self
             return self._times_encrypted(other)
-        return self._times_public(_numbers.as_array(other))
+        return self._times_public(other)
 
     def _times_public(self, matrix: NDArray[Any], prepared: _layout.Prepared | None = None) -> Tensor:
         """The product with a public vector or matrix on the right."""
@@ -684,8 +685,8 @@ class Tensor:
         """The caller's word for how large its numbers are, where certificates and ranges know less.
 
         A number is the largest absolute value, a pair the lowest and the highest one. In CKKS it counts for slots in which
-        no element lies too; after sums those hold sums of other elements. In BFV and BGV ``math.inf`` takes every range
-        back: numbers are residues modulo t then.
+        no element lies too; after sums those hold sums of other elements; and a pair says that complex numbers are real. In
+        BFV and BGV ``math.inf`` takes every range back: numbers are residues modulo t then.
         """
         declared = Range.declared(bound, self.context.exact)
         known = self._range
@@ -697,7 +698,9 @@ class Tensor:
             declared = common
         if self.context.exact or declared is None:
             return self._knowing(declared)
-        return self._native_bound(declared.reach)._knowing(declared)
+        bounded = self._native_bound(declared.reach)
+        dtype = np.dtype(np.float64) if isinstance(bound, (tuple, list)) else self.dtype
+        return Tensor._made(self.context, "", bounded._parts, self._at, dtype, self._rest, declared)
 
     def _native_bound(self, bound: float) -> Tensor:
         parts = self._each(Operation.declare_bound(float(bound)))
@@ -717,7 +720,7 @@ class Tensor:
         head: dict[str, Any] = {"shape": self.shape, "dtype": str(self.dtype), "rest": self._rest}
         if not plain:
             head["slots"] = self._at.reshape(-1).tolist()
-        if self._range is not None and self._range.public:
+        if self._range is not None and self._range.public and np.isfinite(float(self._range.reach)):
             head["range"] = [self._range.low, self._range.high]
         rows = self.size if plain else len(self._parts) * self.context.slots
         return self.context._native.encode_column(str(name), rows, json.dumps(head).encode(), self._parts)
