@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -71,9 +72,20 @@ class Range:
         slack = _ROUNDING * (self.high - self.low) if isinstance(self.low, float) else 0
         return bool(self.low - slack <= other.low and other.high <= self.high + slack)
 
+    @property
+    def zero(self) -> Range:
+        """0 alone, as numbers of the same kind."""
+        nothing = type(self.low)(0)
+        return Range(nothing, nothing)
+
+    @property
+    def unknown(self) -> Range:
+        """All numbers of the same kind."""
+        return Range(-_MOST, _MOST) if isinstance(self.low, int) else Range(-math.inf, math.inf)
+
     def and_zero(self) -> Range:
         """This one and 0."""
-        return Range(min(self.low, 0), max(self.high, 0), self.public)
+        return self.hull(self.zero)
 
     def common(self, other: Range) -> Range | None:
         """What lies in both."""
@@ -131,8 +143,8 @@ class Range:
 
     def polynomial(self, coefficients: NDArray[Any]) -> Range:
         """c_0 + c_1 x + c_2 x^2 + .."""
-        kind = int if isinstance(self.low, int) else float
-        total, power = Range(kind(0), kind(0)), Range(kind(1), kind(1))
+        kind = type(self.low)
+        total, power = self.zero, Range(kind(1), kind(1))
         for k, c in enumerate(coefficients):
             if k:
                 power = self._made(*(_power(x, k) for x in (self.low, self.high)), *self._straddled(k % 2 == 0))
@@ -141,7 +153,39 @@ class Range:
 
     def _straddled(self, even: bool) -> list[Number]:
         """0 where an even function has its least value between the ends."""
-        return [0] if even and self.low < 0 < self.high else []
+        return [type(self.low)(0)] if even and self.low < 0 < self.high else []
+
+
+@dataclass(frozen=True)
+class Held:
+    """Where a tensor's numbers lie: its elements, and what its other slots hold."""
+
+    elements: Range
+    beside: Range
+
+    @classmethod
+    def alone(cls, elements: Range | None) -> Held | None:
+        """Elements with zeros beside them."""
+        return None if elements is None else cls(elements, elements.zero)
+
+    @classmethod
+    def everywhere(cls, held: Range | None) -> Held | None:
+        """One range for all slots."""
+        return None if held is None else cls(held, held)
+
+    def mixed(self) -> Held:
+        """Elements in other slots, and beside them what they and their neighbours were."""
+        both = self.elements.hull(self.beside)
+        return Held(both, both)
+
+    def mapped(self, function: Callable[[Range], Range]) -> Held:
+        """A function of every number."""
+        return Held(function(self.elements), function(self.beside))
+
+    def combined(self, op: str, other: Held) -> Held:
+        """x + y, x - y or x y of every number."""
+        name = {"add": Range.add, "sub": Range.sub, "mul": Range.mul}[op]
+        return Held(name(self.elements, other.elements), name(self.beside, other.beside))
 
 
 def _power(x: Number, k: int) -> Number:

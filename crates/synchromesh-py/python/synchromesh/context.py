@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _native, _numbers
 from ._layout import ZERO, canonical
-from ._ranges import Bound, Range, shown
+from ._ranges import Bound, Held, Range, shown
 from ._text import size
 from ._progress import Progress, tracked
 from .errors import DTypeError, FileError, InputError, InsecureError, MismatchError, MissingKeyError, ParamsError
@@ -211,12 +211,15 @@ class Context:
         parts = list(tracked(made, len(starts), progress, "encrypt"))
         dtype = _numbers.result_dtype(array, self.exact)
         known = seen if wanted is None else declared
-        return Tensor._made(self, "encrypt", parts, canonical(array.shape), dtype, ZERO, known)
+        return Tensor._made(self, "encrypt", parts, canonical(array.shape), dtype, ZERO, Held.alone(known))
 
     def _require_unwrapped(self, tensor: Tensor) -> None:
         """Refuses integers that may not be what their residues modulo t say."""
-        held, t = tensor._range, self.plan.t
-        if held is not None and t is not None and held.reach > t // 2:
+        t = self.plan.t
+        if tensor._held is None or t is None:
+            return
+        held = tensor._held.elements
+        if held.reach > t // 2:
             raise InputError(
                 f"elements may lie in {held}, and t = {t} holds {shown(-(t // 2))} to {shown(t // 2)}",
                 kind="range",

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _native, _numbers, _text
 from ._layout import ZERO, canonical
-from ._ranges import Bound, Range, shown
+from ._ranges import Bound, Held, Range, shown
 from .errors import DTypeError, InputError, ParamsError, ShapeError, SynchromeshError
 
 if TYPE_CHECKING:
@@ -465,11 +465,11 @@ def _of_function(function: Callable[..., Any], shapes: Shapes, bounds: Bounds, d
         inputs = []
         for cipher, shape, held in zip(fresh, listed, declared):
             at = canonical(shape)
-            inputs.append(Tensor._made(context, "input", [cipher] * -(-at.size // slots), at, dtype, ZERO, held))
+            inputs.append(Tensor._made(context, "input", [cipher] * -(-at.size // slots), at, dtype, ZERO, Held.alone(held)))
         result = function(*inputs) if names is None else function(**dict(zip(names, inputs)))
         tensors = _tensors(result)
         if modulus.exact:
-            modulus.require(max([0, *(int(tensor._range.reach) for tensor in tensors if tensor._range is not None)]))
+            modulus.require(max([0, *(int(x._held.elements.reach) for x in tensors if x._held is not None)]))
         return [part for tensor in tensors for part in tensor._parts]
 
     def run(native: _native.Context, fresh: list[_native.Ciphertext]) -> list[_native.Ciphertext]:

@@ -4,9 +4,9 @@ An element lies in a global slot: slot ``s % slots`` of ciphertext ``s // slots`
 elements as an integer array of its own shape, so that slicing, transposing and reshaping move nothing. Slots that no
 element lies in may hold anything (``FREE``), zeros (``ZERO``), or the tensor's one number (``SAME``).
 
-Beside it a tensor keeps a range that holds its elements, and whatever lies in other slots unless those are zeros; none if
-nothing is known. Integers that may have left what t holds are not decrypted, and an approximation on an interval is refused
-where arguments may lie outside.
+Beside it a tensor keeps in which ranges its elements lie, and what the other slots hold; nothing where nothing is known.
+Integers that may have left what t holds are not decrypted, and an approximation on an interval is refused where arguments
+may lie outside.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
@@ -22,8 +23,8 @@ from numpy.typing import NDArray
 from . import _chebyshev, _layout, _native, _numbers, _numpy, _text
 from ._layout import FREE, SAME, ZERO, canonical
 from ._native import Operation
-from ._ranges import Bound, Range
-from ._wire import Head
+from ._ranges import Bound, Held, Range
+from ._wire import Head, written
 from .errors import DTypeError, InputError, MismatchError, ShapeError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ Axes = Union[int, "tuple[int, ...]", None]
 class Tensor:
     """An encrypted array. Operations return new tensors; levels and scales are managed for you."""
 
-    __slots__ = ("__weakref__", "_at", "_range", "_rest", "_parts", "context", "dtype")
+    __slots__ = ("__weakref__", "_at", "_held", "_rest", "_parts", "context", "dtype")
     __hash__ = None  # type: ignore[assignment]
 
     context: Context
@@ -46,7 +47,7 @@ class Tensor:
     _parts: list[_native.Ciphertext]
     _at: Slots
     _rest: int
-    _range: Range | None
+    _held: Held | None
 
     def __init__(self) -> None:
         raise DTypeError("tensors are made by encryption", kind="dtype", remedy="call Context.encrypt")
@@ -60,7 +61,7 @@ class Tensor:
         at: Slots,
         dtype: np.dtype[Any],
         rest: int = FREE,
-        held: Range | None = None,
+        held: Held | None = None,
     ) -> Tensor:
         self = cls.__new__(cls)
         self.context = context
@@ -68,7 +69,7 @@ class Tensor:
         self._at = at
         self.dtype = dtype
         self._rest = rest
-        self._range = None if held is None or dtype.kind == "c" else held
+        self._held = None if held is None or dtype.kind == "c" else held
         if what and context._trace is not None:
             level, _, _, budget, error, bound = parts[0].state()
             context._trace.append((what, level, budget if context.exact else _precision(bound, error)))
@@ -80,18 +81,16 @@ class Tensor:
         return _native.each([operation] * len(operands), operands)
 
     def _with(
-        self, what: str, parts: list[_native.Ciphertext], rest: int = FREE, held: Range | None = None
+        self, what: str, parts: list[_native.Ciphertext], rest: int = FREE, held: Held | None = None
     ) -> Tensor:
         return Tensor._made(self.context, what, parts, self._at, self.dtype, rest, held)
 
-    def _knowing(self, held: Range | None) -> Tensor:
-        """The same tensor with another range."""
+    def _knowing(self, held: Held | None) -> Tensor:
+        """The same tensor with other ranges."""
         return self._with("", self._parts, self._rest, held)
 
-    def _full(self) -> Range | None:
-        """What every slot lies in, those included in which no element does."""
-        padded = self._rest == ZERO and self.size < len(self._parts) * self.context.slots
-        return self._range.and_zero() if padded and self._range is not None else self._range
+    def _mapped_range(self, function: Callable[[Range], Range]) -> Held | None:
+        return None if self._held is None else self._held.mapped(function)
 
     # What is known without the key.
 
@@ -142,7 +141,7 @@ class Tensor:
         Infinite where nothing is known, in BFV and BGV.
         """
         if self.context.exact:
-            return float("inf") if self._range is None else float(self._range.reach)
+            return float("inf") if self._held is None else float(self._held.elements.reach)
         return max(part.state()[5] for part in self._parts)
 
     @property
@@ -224,7 +223,9 @@ class Tensor:
         if len(used) < len(parts):
             at = np.searchsorted(used, at // slots) * slots + at % slots
             parts = [parts[i] for i in used]
-        held = self._range if rest == self._rest else self._full()
+        held = self._held
+        if held is not None and at.size != self.size:
+            held = Held(held.elements, held.mixed().beside)
         return Tensor._made(self.context, "", parts, at, self.dtype, rest, held)
 
     def reshape(self, *shape: Any) -> Tensor:
@@ -234,12 +235,12 @@ class Tensor:
             at = self._at.reshape(tuple(wanted))
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{error}", kind="shape", remedy=f"keep {self.size} elements") from None
-        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest, self._range)
+        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest, self._held)
 
     @property
     def T(self) -> Tensor:
         """The axes in reverse order."""
-        return Tensor._made(self.context, "", self._parts, self._at.T, self.dtype, self._rest, self._range)
+        return Tensor._made(self.context, "", self._parts, self._at.T, self.dtype, self._rest, self._held)
 
     def transpose(self, *axes: int) -> Tensor:
         """The axes in another order, by default reversed."""
@@ -247,13 +248,12 @@ class Tensor:
             at = self._at.transpose(*axes)
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{error}", kind="shape", remedy=f"permute {self.ndim} axes") from None
-        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest, self._range)
+        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest, self._held)
 
     # Sums and products element by element.
 
     def __neg__(self) -> Tensor:
-        held = None if self._range is None else self._range.neg()
-        return self._with("neg", self._each(Operation.neg()), self._rest, held)
+        return self._with("neg", self._each(Operation.neg()), self._rest, self._mapped_range(Range.neg))
 
     def __pos__(self) -> Tensor:
         return self
@@ -290,7 +290,9 @@ class Tensor:
     def __pow__(self, exponent: Any) -> Tensor:
         k = _numbers.whole(exponent, "exponent", 0, 1 << 12)
         if k == 0:
-            return (self - self + 1)._knowing(Range(1, 1) if self.context.exact else Range(1.0, 1.0))
+            return (self - self + 1)._knowing(
+                Held.everywhere(Range(1, 1) if self.context.exact else Range(1.0, 1.0))
+            )
         power, square = None, self
         while True:
             if k & 1:
@@ -302,18 +304,14 @@ class Tensor:
 
     def square(self) -> Tensor:
         """Every element squared."""
-        held = None if self._range is None else self._range.square()
-        return self._with("square", self._each(Operation.square()), self._rest, held)
+        return self._with("square", self._each(Operation.square()), self._rest, self._mapped_range(Range.square))
 
     def _binary(self, op: str, other: Any) -> Tensor:
         if isinstance(other, Tensor):
             x, y = self._aligned(other)
             parts = x._each(Operation.binary(op), y._parts)
             rest = x._rest if x._rest == y._rest else ZERO if op == "mul" and ZERO in (x._rest, y._rest) else FREE
-            own = x._range if rest == ZERO else x._full()
-            held = _combined(op, own, y._range if rest == ZERO else y._full())
-            if op == "mul" and held is not None and own is not None and other is self:
-                held = own.square()
+            held = self._mapped_range(Range.square) if op == "mul" and other is self else _combined(op, x._held, y._held)
             return Tensor._made(x.context, op, parts, x._at, np.result_type(x.dtype, y.dtype), rest, held)
         array = _numbers.as_array(other)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
@@ -321,17 +319,14 @@ class Tensor:
             value = _numbers.flat(array, self.context.exact)
             parts = self._each(Operation.scalar(op, value))
             rest = self._rest if op == "mul" or self._rest == SAME else FREE
-            held = _combined(op, self._range if rest == self._rest else self._full(), self._public_range(array))
+            held = _combined(op, self._held, Held.everywhere(self._public_range(array)))
             return Tensor._made(self.context, op, parts, self._at, dtype, rest, held)
         x = self._broadcast(_layout.broadcast_shape(self.shape, array.shape))
         public = x._scattered(np.broadcast_to(array, x.shape))
         parts = _native.each([Operation.plain(op, values) for values in public], [[part] for part in x._parts])
         rest = ZERO if op == "mul" or x._rest == ZERO else FREE
-        numbers = self._public_range(array)
-        if rest == FREE and numbers is not None:
-            # What lies beside the elements meets zeros.
-            numbers = numbers.and_zero()
-        held = _combined(op, x._range, numbers)
+        # What lies beside the elements meets zeros.
+        held = _combined(op, x._held, Held.alone(self._public_range(array)))
         return Tensor._made(x.context, op, parts, x._at, dtype, rest, held)
 
     def _public_range(self, array: NDArray[Any]) -> Range | None:
@@ -376,7 +371,8 @@ class Tensor:
         at = canonical(shape)
         count = -(-at.size // self.context.slots)
         rest = SAME if at.size == 1 else FREE
-        return Tensor._made(self.context, "broadcast", [spread] * count, at, self.dtype, rest, self._range)
+        held = None if self._held is None else Held.everywhere(self._held.elements)
+        return Tensor._made(self.context, "broadcast", [spread] * count, at, self.dtype, rest, held)
 
     # Elements in other slots.
 
@@ -405,8 +401,9 @@ class Tensor:
         slots = _layout.Slots(context.slots, context.row)
         parts = _layout.mapped(self._parts, slots, source, target, weights, context.exact, prepared)
         kind = self.dtype if weights is None else np.result_type(self.dtype, _kind_of(weights, context.exact))
-        full = self._full() if weights is None else None
-        return Tensor._made(context, what, parts, at, kind, held=None if full is None else full.and_zero())
+        known = self._held if weights is None else None
+        held = None if known is None else Held(known.elements, known.mixed().beside.and_zero())
+        return Tensor._made(context, what, parts, at, kind, held=held)
 
     # Sums and products over axes.
 
@@ -441,7 +438,7 @@ class Tensor:
         for other in self._parts[1:]:
             part = _layout.one(Operation.binary("add"), part, other)
         total = _layout.one(Operation.sum_slots(0, 1), part)
-        held = None if self._range is None else self._range.total(self.size)
+        held = None if self._held is None else Held.everywhere(self._held.elements.total(self.size))
         return Tensor._made(self.context, "sum", [total], canonical(()), self.dtype, SAME, held)
 
     def _sums(self, columns: Slots) -> Tensor:
@@ -455,8 +452,10 @@ class Tensor:
         result: Tensor | None = None
         for (count, stride, _, _), run in groups.items():
             parts = run._parts if count == 1 else run._each(Operation.sum_slots(count, stride))
-            full = run._full()
-            held = None if full is None else full.total(count)
+            held = run._held
+            if held is not None:
+                beside = held.beside if count == 1 else held.mixed().beside.total(count)
+                held = Held(held.elements.total(count), beside)
             term = Tensor._made(self.context, "sum", parts, run._at[0], self.dtype, held=held)
             result = term if result is None else result._binary("add", term)
         if result is None:
@@ -479,10 +478,12 @@ class Tensor:
         found = self.square().sum(axis, keepdims) / count - (total / count).square()
         if ddof:
             found = found * (count / (count - ddof))
-        full = self._full()
-        # Slots beside the elements hold variances too, of other numbers.
-        most = None if full is None else (full.high - full.low) ** 2 / 4 * count / (count - ddof)
-        return found if most is None else found._knowing(Range(0.0, most))
+        if self._held is None or found._held is None:
+            return found
+        # Variances too are beside the elements, of them and what was beside them.
+        each = self._held.mixed().mapped(lambda r: Range(0.0, (r.high - r.low) ** 2 / 4 * count / (count - ddof)))
+        own = (self._held.elements.high - self._held.elements.low) ** 2 / 4 * count / (count - ddof)
+        return found._knowing(Held(Range(0.0, own), each.beside))
 
     def prod(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         """The product over an axis, or of all elements, in a tree of products."""
@@ -532,7 +533,7 @@ class Tensor:
             raise _layout.wrong_product(self.shape, matrix.shape)
         _layout.same_inner(self.shape[-1], matrix.shape[0])
         if matrix.ndim == 1:
-            return (self * matrix).sum() if self.ndim == 1 else (self * matrix).sum(axis=1)
+            return self._weighted(matrix)
         if self.ndim == 1:
             return self._times(self._at, matrix.T, canonical((matrix.shape[1],)), prepared)
         # A row of the result stays where the row of the argument is: then rotations do not depend on the row.
@@ -545,6 +546,18 @@ class Tensor:
             at = canonical((rows, outer))
         return self._times(self._at.T, matrix.T, at.T, prepared).T
 
+    def _weighted(self, weights: NDArray[Any]) -> Tensor:
+        """The sum of the elements of each row, or of the only one, times public weights."""
+        made, known = (self * weights).sum(axis=self.ndim - 1), self._held
+        if known is None or made._held is None or weights.dtype.kind == "c":
+            return made
+        row, beside = weights.reshape(1, -1), made._held.beside
+        first = int(self._at.reshape(-1)[0])
+        if len(self._parts) == 1 and np.array_equal(self._at.reshape(-1), np.arange(first, first + self.size)):
+            # In one stretch: as many slots in a row as there are weights meet each of them once, or zeros.
+            beside = known.elements.and_zero().weighted(row).and_zero()
+        return made._knowing(Held(known.elements.weighted(row), beside))
+
     def _times_encrypted(self, other: Tensor) -> Tensor:
         """The product of encrypted matrices in blocks (Jiang et al., ePrint 2018/1041; ePrint 2023/593)."""
         if self.ndim != 2 or other.ndim != 2:
@@ -553,8 +566,11 @@ class Tensor:
         self.context._require_own(other.context)
         left, right = (self._parts, self._at), (other._parts, other._at)
         parts, at = _layout.product(self.context._native, left, right, self.context.exact)
-        held = _combined("mul", self._full(), other._full())
-        held = None if held is None else held.and_zero().total(self.shape[1])
+        held = None
+        if self._held is not None and other._held is not None:
+            product = self._held.elements.mul(other._held.elements)
+            beside = self._held.mixed().beside.and_zero().mul(other._held.elements.and_zero())
+            held = Held(product.total(self.shape[1]), beside.total(self.shape[1]))
         return Tensor._made(self.context, "matmul", parts, at, np.result_type(self.dtype, other.dtype), held=held)
 
     def __rmatmul__(self, other: Any, prepared: _layout.Prepared | None = None) -> Tensor:
@@ -584,9 +600,12 @@ class Tensor:
         source = np.broadcast_to(columns.reshape(1, inner, batch), (outer, inner, batch)).reshape(-1)
         target = np.broadcast_to(at.reshape(outer, 1, batch), (outer, inner, batch)).reshape(-1)
         weights = np.broadcast_to(matrix.reshape(outer, inner, 1), (outer, inner, batch)).reshape(-1)
-        made, full = self._mapped("matmul", at, source, target, weights, prepared), self._full()
-        known = None if full is None or matrix.dtype.kind == "c" else full.and_zero().weighted(matrix).and_zero()
-        return made._knowing(known)
+        made, known = self._mapped("matmul", at, source, target, weights, prepared), self._held
+        if known is None or matrix.dtype.kind == "c":
+            return made
+        # Of the other slots each is a sum of some of a row's terms, or of none.
+        beside = known.mixed().beside.and_zero().weighted(matrix).and_zero()
+        return made._knowing(Held(known.elements.weighted(matrix), beside))
 
     def polynomial(self, coefficients: Any) -> Tensor:
         """c_0 + c_1 x + c_2 x^2 + .. of every element x, in as few levels as its degree allows."""
@@ -596,8 +615,7 @@ class Tensor:
         vector = _numbers.flat(array, self.context.exact)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
         parts = self._each(Operation.polynomial(vector))
-        full = self._full()
-        held = None if full is None or array.dtype.kind == "c" else full.polynomial(array)
+        held = None if array.dtype.kind == "c" else self._mapped_range(lambda r: r.polynomial(array))
         return Tensor._made(self.context, "polynomial", parts, self._at, dtype, held=held)
 
     def chebyshev(
@@ -618,39 +636,50 @@ class Tensor:
         if wanted is None or wanted.low >= wanted.high:
             raise InputError(f"{interval} is no interval", kind="argument", remedy="pass its lower and its upper end")
         low, high = float(wanted.low), float(wanted.high)
-        self._require_within(wanted)
+        arguments = self._within(wanted)
         series = _chebyshev.interpolated(function, low, high, degree)
         apart = _chebyshev.required(series, degree, error)
         if self.context._approximations is not None:
             self.context._approximations.append((apart, degree))
-        filled = self._padded(wanted)._native_bound(wanted.reach)
-        parts = filled._each(Operation.chebyshev([float(c) for c in series.coefficients], low, high))
-        held = Range(series.low - apart, series.high + apart)
+        bounded = arguments._native_bound(wanted.reach)
+        parts = bounded._each(Operation.chebyshev([float(c) for c in series.coefficients], low, high))
+        held = Held.everywhere(Range(series.low - apart, series.high + apart))
         made = self._with("" if apart else "chebyshev", parts, held=held)
         return made._with("chebyshev", made._each(Operation.approximate(apart)), held=held) if apart else made
 
-    def _require_within(self, wanted: Range) -> None:
-        """Refuses elements that may lie outside an interval."""
-        bound = Range(-self.bound, self.bound)
-        known = bound if self.dtype.kind != "c" else None
-        inside = known if self._range is None else self._range.common(bound)
-        if inside is None or not wanted.holds(inside):
-            where = f"may lie in {inside}" if inside is not None else "may be complex"
+    def _within(self, wanted: Range) -> Tensor:
+        """The tensor with all slots in an interval; elements that may lie outside are refused.
+
+        Zeros beside the elements become another number where they are not in it, and what else may lie outside is made
+        zeros first, in a level.
+        """
+        held = self._known()
+        if held is None or not wanted.holds(held.elements):
+            where = "may be complex" if held is None else f"may lie in {held.elements}"
             raise InputError(
                 f"elements {where}, the interval is {wanted}",
                 kind="range",
                 remedy=f"widen the interval, or if you know that they lie in it say x.declare_bound(({wanted.low:g}, "
                 f"{wanted.high:g})) first",
             )
-
-    def _padded(self, wanted: Range) -> Tensor:
-        """The tensor with a number of the interval in slots that hold zeros and no element, if 0 is not in it."""
-        if self._rest != ZERO or wanted.low <= 0 <= wanted.high or self.size == len(self._parts) * self.context.slots:
+        if self.size == len(self._parts) * self.context.slots or self._rest == SAME or wanted.holds(held.beside):
             return self
+        if self._rest != ZERO:
+            return (self * np.ones(self.shape))._within(wanted)
         middle = np.full((len(self._parts), self.context.slots), 0.5 * (wanted.low + wanted.high))
         middle.reshape(-1)[self._at.reshape(-1)] = 0.0
         parts = _native.each([Operation.plain("add", row) for row in middle], [[part] for part in self._parts])
-        return self._with("", parts, FREE, wanted)
+        return self._with("", parts, held=Held.everywhere(wanted))
+
+    def _known(self) -> Held | None:
+        """In CKKS where numbers lie, by ranges and by the bounds of certificates; nothing of complex ones."""
+        if self.dtype.kind == "c":
+            return None
+        certified = Range(-self.bound, self.bound)
+        held = self._held or (Held.alone(certified) if self._rest == ZERO else Held.everywhere(certified))
+        if held is None:
+            return None
+        return Held(held.elements.common(certified) or held.elements, held.beside)
 
     # Slots as such.
 
@@ -660,26 +689,28 @@ class Tensor:
         In CKKS a ciphertext is one row, in BFV and BGV two, of half the slots each.
         """
         k = _numbers.whole(steps, "steps", -(1 << 40), 1 << 40)
-        return self._with("rotate", self._each(Operation.rotate(k)), held=self._full())
+        held = None if self._held is None else self._held.mixed()
+        return self._with("rotate", self._each(Operation.rotate(k)), held=held)
 
     def conjugate(self) -> Tensor:
         """The complex conjugate of every element; CKKS only."""
         if self.context.exact:
             raise MismatchError("integers have no conjugates", kind="scheme", remedy="use swap_rows, or ckks")
-        return self._with("conjugate", self._each(Operation.swap()), self._rest, self._range)
+        return self._with("conjugate", self._each(Operation.swap()), self._rest, self._held)
 
     def swap_rows(self) -> Tensor:
         """The two rows of slots swapped; BFV and BGV only."""
         if not self.context.exact:
             raise MismatchError("ckks has one row of slots", kind="scheme", remedy="use rotate or conjugate")
-        return self._with("swap_rows", self._each(Operation.swap()), held=self._full())
+        held = None if self._held is None else self._held.mixed()
+        return self._with("swap_rows", self._each(Operation.swap()), held=held)
 
     # Levels and bounds.
 
     def at_level(self, level: int) -> Tensor:
         """The tensor at a lower level, smaller and faster to compute with."""
         level = _numbers.whole(level, "level", 0, self.level)
-        return self._with("at_level", self._each(Operation.at_level(level)), self._rest, self._range)
+        return self._with("at_level", self._each(Operation.at_level(level)), self._rest, self._held)
 
     def declare_bound(self, bound: Bound) -> Tensor:
         """The caller's word for how large its numbers are, where certificates and ranges know less.
@@ -688,23 +719,29 @@ class Tensor:
         no element lies too; after sums those hold sums of other elements; and a pair says that complex numbers are real. In
         BFV and BGV ``math.inf`` takes every range back: numbers are residues modulo t then.
         """
-        declared = Range.declared(bound, self.context.exact)
-        known = self._range
-        if known is not None and declared is not None and known.public:
-            common = known.common(declared)
+        declared, pair = Range.declared(bound, self.context.exact), isinstance(bound, (tuple, list))
+        if declared is None:
+            return self._knowing(None)
+        known = self._held
+        if known is not None and known.elements.public:
+            common = known.elements.common(declared)
             if common is None:
-                message = f"a bound of {declared} for numbers that lie in {known}"
+                message = f"a bound of {declared} for numbers that lie in {known.elements}"
                 raise InputError(message, kind="bound_out_of_range", remedy="declare what can be")
             declared = common
-        if self.context.exact or declared is None:
-            return self._knowing(declared)
+        if self.context.exact:
+            return self._knowing(Held(declared, declared.unknown))
+        if known is None:
+            certified = Range(-self.bound, self.bound)
+            known = Held(declared, declared.zero if self._rest == ZERO else certified)
+        dtype = np.dtype(np.float64) if pair else self.dtype
         bounded = self._native_bound(declared.reach)
-        dtype = np.dtype(np.float64) if isinstance(bound, (tuple, list)) else self.dtype
-        return Tensor._made(self.context, "", bounded._parts, self._at, dtype, self._rest, declared)
+        held = Held(declared, known.beside)
+        return Tensor._made(self.context, "", bounded._parts, self._at, dtype, self._rest, held)
 
     def _native_bound(self, bound: float) -> Tensor:
         parts = self._each(Operation.declare_bound(float(bound)))
-        return self._with("bound", parts, self._rest, self._range)
+        return self._with("bound", parts, self._rest, self._held)
 
     # Files and bytes.
 
@@ -720,8 +757,8 @@ class Tensor:
         head: dict[str, Any] = {"shape": self.shape, "dtype": str(self.dtype), "rest": self._rest}
         if not plain:
             head["slots"] = self._at.reshape(-1).tolist()
-        if self._range is not None and self._range.public and np.isfinite(float(self._range.reach)):
-            head["range"] = [self._range.low, self._range.high]
+        if self._held is not None:
+            head |= written(self._held)
         rows = self.size if plain else len(self._parts) * self.context.slots
         return self.context._native.encode_column(str(name), rows, json.dumps(head).encode(), self._parts)
 
@@ -744,7 +781,7 @@ class Tensor:
         held = Contexts._restore(column.plan) if context is None else context
         head = Head.read(column.tensor, column.rows, column.parts, held.slots, held.exact)
         parts, believed = held._native.read_column(column, trusted)
-        rest, known = (head.rest, head.range) if believed else (FREE, None)
+        rest, known = (head.rest, head.held) if believed else (FREE, None)
         return cls._made(held, "read", parts, head.at, head.dtype, rest, known)
 
     def save(self, path: Any, *, replace: bool = True) -> None:
@@ -766,7 +803,7 @@ class Tensor:
         parts = [wrap(part.to_bytes()) for part in self._parts]
         at = None if self._at is canonical(self.shape) else self._at
         # What was seen in the data stays where the data is.
-        known = self._range if self._range is not None and self._range.public else None
+        known = self._held if self._held is not None and self._held.elements.public else None
         return _restore, (self.context, parts, self.shape, at, self.dtype, self._rest, known)
 
 
@@ -814,13 +851,12 @@ def _joined(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Slots]]:
         parts = parts + tensor._parts
     at = np.concatenate([layout.reshape(-1) for layout in layouts])
     rest = ZERO if all(tensor._rest == ZERO for tensor in tensors) else FREE
-    held = [tensor._range if rest == ZERO else tensor._full() for tensor in tensors]
-    known = [each for each in held if each is not None]
-    hull = known[0] if len(known) == len(tensors) else None
-    for each in known[1:]:
-        hull = None if hull is None else hull.hull(each)
+    known = [tensor._held for tensor in tensors if tensor._held is not None]
+    held = None
+    if len(known) == len(tensors):
+        held = Held(reduce(Range.hull, (k.elements for k in known)), reduce(Range.hull, (k.beside for k in known)))
     dtype = np.result_type(*(tensor.dtype for tensor in tensors))
-    return Tensor._made(context, "", parts, at, dtype, rest, hull), layouts
+    return Tensor._made(context, "", parts, at, dtype, rest, held), layouts
 
 
 def _restore(
@@ -830,17 +866,15 @@ def _restore(
     at: Slots | None,
     dtype: np.dtype[Any],
     rest: int,
-    held: Range | None = None,
+    held: Held | None = None,
 ) -> Tensor:
     native = [context._native.read_ciphertext(_numbers.buffer(part)) for part in parts]
     return Tensor._made(context, "read", native, canonical(shape) if at is None else at, dtype, rest, held)
 
 
-def _combined(op: str, x: Range | None, y: Range | None) -> Range | None:
-    """The range of x op y."""
-    if x is None or y is None:
-        return None
-    return x.add(y) if op == "add" else x.sub(y) if op == "sub" else x.mul(y)
+def _combined(op: str, x: Held | None, y: Held | None) -> Held | None:
+    """The ranges of x op y, where both are known."""
+    return None if x is None or y is None else x.combined(op, y)
 
 
 def _division(exact: bool) -> DTypeError:
