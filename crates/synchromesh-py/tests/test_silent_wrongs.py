@@ -89,6 +89,13 @@ def test_what_lies_beside_declared_elements_does_not_matter(ckks):
     keyed = keys_for(ckks, function, (8, 32))
     found = function(keyed.encrypt(x))
     keyed.check(found, np.ones(4))
+
+    def power(a, **options):
+        return (a.sum(axis=1)[::2] * (1 / 16)).declare_bound(1.0, **options) ** 16
+
+    keyed = keys_for(ckks, power, (8, 32))
+    keyed.check(power(keyed.encrypt(x)), np.ones(4))
+    assert power(keyed.encrypt(x / 2), everywhere=True).level == power(keyed.encrypt(x / 2)).level + 1
     # Weighted sums of rows in one stretch are known all over: no level is spent.
     w = np.full(32, 1 / 32)
     y = keyed.encrypt(x) @ w

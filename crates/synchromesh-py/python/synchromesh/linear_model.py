@@ -52,7 +52,7 @@ class _Linear:
     def decision_function(self, samples: Any) -> Any:
         """<w, x> + b of transformed samples, encrypted or not."""
         if isinstance(samples, Tensor):
-            return (samples @ self.coef_ + self.intercept_).declare_bound(max(self.reach, 1e-9))
+            return samples @ self.coef_ + self.intercept_
         return np.asarray(samples) @ self.coef_ + self.intercept_
 
 
@@ -104,7 +104,7 @@ class LogisticRegression(_Linear):
             return _sigmoid(self.decision_function(samples))
         reach = max(self.reach, 1e-9)
         scaled = samples @ (self.coef_ / reach) + self.intercept_ / reach
-        return scaled.declare_bound(1.0).chebyshev(lambda u: _sigmoid(reach * u), (-1.0, 1.0), self.degree, error=0)
+        return scaled.chebyshev(lambda u: _sigmoid(reach * u), (-1.0, 1.0), self.degree, error=0)
 
     def predict(self, samples: ArrayLike) -> NDArray[np.int64]:
         """Labels of transformed samples in the clear."""

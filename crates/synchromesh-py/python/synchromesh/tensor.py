@@ -556,7 +556,9 @@ class Tensor:
         if len(self._parts) == 1 and np.array_equal(self._at.reshape(-1), np.arange(first, first + self.size)):
             # In one stretch: as many slots in a row as there are weights meet each of them once, or zeros.
             beside = known.elements.and_zero().weighted(row).and_zero()
-        return made._knowing(Held(known.elements.weighted(row), beside))
+        held = Held(known.elements.weighted(row), beside)
+        reach = max(held.elements.reach, beside.reach)
+        return (made if self.context.exact or not reach else made._certified(reach))._knowing(held)
 
     def _times_encrypted(self, other: Tensor) -> Tensor:
         """The product of encrypted matrices in blocks (Jiang et al., ePrint 2018/1041; ePrint 2023/593)."""
@@ -641,8 +643,7 @@ class Tensor:
         apart = _chebyshev.required(series, degree, error)
         if self.context._approximations is not None:
             self.context._approximations.append((apart, degree))
-        bounded = arguments._native_bound(wanted.reach)
-        parts = bounded._each(Operation.chebyshev([float(c) for c in series.coefficients], low, high))
+        parts = arguments._certified(wanted.reach)._each(Operation.chebyshev([float(c) for c in series.coefficients], low, high))
         held = Held.everywhere(Range(series.low - apart, series.high + apart))
         made = self._with("" if apart else "chebyshev", parts, held=held)
         return made._with("chebyshev", made._each(Operation.approximate(apart)), held=held) if apart else made
@@ -662,7 +663,7 @@ class Tensor:
                 remedy=f"widen the interval, or if you know that they lie in it say x.declare_bound(({wanted.low:g}, "
                 f"{wanted.high:g})) first",
             )
-        if self.size == len(self._parts) * self.context.slots or self._rest == SAME or wanted.holds(held.beside):
+        if not self._is_padded or self._rest == SAME or wanted.holds(held.beside):
             return self
         if self._rest != ZERO:
             return (self * np.ones(self.shape))._within(wanted)
@@ -712,12 +713,13 @@ class Tensor:
         level = _numbers.whole(level, "level", 0, self.level)
         return self._with("at_level", self._each(Operation.at_level(level)), self._rest, self._held)
 
-    def declare_bound(self, bound: Bound) -> Tensor:
-        """The caller's word for how large its numbers are, where certificates and ranges know less.
+    def declare_bound(self, bound: Bound, *, everywhere: bool = False) -> Tensor:
+        """The caller's word for how large its elements are, where certificates and ranges know less.
 
-        A number is the largest absolute value, a pair the lowest and the highest one. In CKKS it counts for slots in which
-        no element lies too; after sums those hold sums of other elements; and a pair says that complex numbers are real. In
-        BFV and BGV ``math.inf`` takes every range back: numbers are residues modulo t then.
+        A number is the largest absolute value, a pair the lowest and the highest one, which also says that complex numbers
+        are real. In CKKS, where slots in which no element lies may hold more, as sums of other elements, those are made
+        zeros in a level, unless ``everywhere`` says that the word holds for them too. In BFV and BGV ``math.inf`` takes
+        every range back: numbers are residues modulo t then.
         """
         declared, pair = Range.declared(bound, self.context.exact), isinstance(bound, (tuple, list))
         if declared is None:
@@ -731,17 +733,23 @@ class Tensor:
             declared = common
         if self.context.exact:
             return self._knowing(Held(declared, declared.unknown))
-        if known is None:
-            certified = Range(-self.bound, self.bound)
-            known = Held(declared, declared.zero if self._rest == ZERO else certified)
+        x, own, certified = self, self._known(), Range(-self.bound, self.bound)
+        beside = certified if own is None else own.beside
+        if everywhere:
+            beside = beside.common(declared) or declared
+        if self._rest == FREE and beside.reach > declared.reach * (1 + 1e-9) and self._is_padded:
+            x, beside = self * np.ones(self.shape), declared.zero
+        bounded = x._certified(declared.reach)
         dtype = np.dtype(np.float64) if pair else self.dtype
-        bounded = self._native_bound(declared.reach)
-        held = Held(declared, known.beside)
-        return Tensor._made(self.context, "", bounded._parts, self._at, dtype, self._rest, held)
+        return Tensor._made(self.context, "bound", bounded._parts, x._at, dtype, x._rest, Held(declared, beside))
 
-    def _native_bound(self, bound: float) -> Tensor:
-        parts = self._each(Operation.declare_bound(float(bound)))
-        return self._with("bound", parts, self._rest, self._held)
+    def _certified(self, bound: float) -> Tensor:
+        """CKKS: the same tensor, whose certificates say that no slot exceeds ``bound``."""
+        return self._with("", self._each(Operation.declare_bound(float(bound))), self._rest, self._held)
+
+    @property
+    def _is_padded(self) -> bool:
+        return self.size < len(self._parts) * self.context.slots
 
     # Files and bytes.
 
