@@ -107,6 +107,17 @@ def test_variances_lie_in_their_range(ckks):
     keyed.check(found, np.exp(x.var()))
 
 
+def test_deviations(ckks):
+    def function(x):
+        return x.std(axis=1, ddof=1, interval=(0.1, 1))
+
+    x = ckks.rng.choice([-1.0, -0.5, 0.5, 1.0], (4, 32))
+    keyed = keys_for(ckks, lambda t: function(t), (4, 32))
+    found = function(keyed.encrypt(x))
+    off = np.abs(keyed.keys.secret.decrypt(found) - x.std(axis=1, ddof=1)).max()
+    assert off <= found.error_bound < 0.01
+
+
 def test_stacks_of_matrices(each):
     small = (lambda *s: each.rng.integers(-3, 4, s)) if each.exact else each.numbers
     x, m, n = small(2, 3, 4), small(4, 2), small(5, 3)

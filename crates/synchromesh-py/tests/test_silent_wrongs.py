@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import operator
+import pickle
 
 import numpy as np
 import pytest
@@ -255,14 +257,19 @@ def test_t_is_chosen_for_declared_numbers(scheme):
     assert "modulo t" in sm.plan(function, [(100,)], scheme=scheme, security="insecure").explain()
 
 
-def test_declared_ranges_travel_and_seen_ones_stay(exact, tmp_path):
-    import pickle
+def test_copies_know_what_the_tensor_knows(exact):
+    total = exact.encrypt(np.full(8, 10**4)).sum()
+    for twin in (copy.copy(total), copy.deepcopy([total])[0]):
+        with pytest.raises(errors.InputError, match="80000"):
+            exact.keys.secret.decrypt(twin)
 
+
+def test_declared_ranges_travel_and_seen_ones_stay(exact, tmp_path):
     context, secret = exact.context, exact.keys.secret
     for tensor, known in [(context.encrypt([1, 7], bound=100), 100), (context.encrypt([1, 7]), np.inf)]:
-        for copy in (context.read(tensor.to_bytes()), pickle.loads(pickle.dumps(tensor))):
-            assert copy.bound == known
-            assert (secret.decrypt(copy) == [1, 7]).all()
+        for again in (context.read(tensor.to_bytes()), pickle.loads(pickle.dumps(tensor))):
+            assert again.bound == known
+            assert (secret.decrypt(again) == [1, 7]).all()
         assert (b"range" in tensor.to_bytes()) == (known == 100)
     big = context.read((context.encrypt([1, 7], bound=100) * 1000).to_bytes())
     with pytest.raises(errors.InputError, match="100000"):

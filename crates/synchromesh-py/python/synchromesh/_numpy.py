@@ -47,7 +47,7 @@ _INSTEAD = {
     "einsum": "write it with *, .sum(axis) and @",
     "tensordot": "write it with transpose, reshape and @",
     "kron": "write it with reshape and *",
-    "std": "take x.var(axis).chebyshev(np.sqrt, (low, high), degree), with 0 < low",
+    "std": "take x.std(axis, interval=(low, high)), which variances lie in",
     "corrcoef": "divide np.cov(x) by deviations that are public, or by those of x.var() through chebyshev",
     "linalg.norm": "take x.square().sum(), and chebyshev(np.sqrt, (low, high), degree) of it",
     "convolve": "add shifted slices, each times its weight",

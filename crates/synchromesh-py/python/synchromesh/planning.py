@@ -332,7 +332,11 @@ class _Modulus:
     @property
     def _t(self) -> int:
         given = self._description["t"]
-        return _DEFAULT_T if given is None else int(given, 0)
+        try:
+            return _DEFAULT_T if given is None else int(given, 0)
+        except ValueError:
+            # The library says what is wrong with it.
+            return 1 << 256
 
     def require(self, reach: int) -> None:
         """Refuses t if results may be larger than it holds."""

@@ -485,6 +485,22 @@ class Tensor:
         own = (self._held.elements.high - self._held.elements.low) ** 2 / 4 * count / (count - ddof)
         return found._knowing(Held(Range(0.0, own), each.beside))
 
+    def std(
+        self,
+        axis: Axes = None,
+        keepdims: bool = False,
+        ddof: int = 0,
+        *,
+        interval: tuple[float, float],
+        degree: int = 15,
+    ) -> Tensor:
+        """The deviation over an axis or several, or of all elements, for variances that lie in an interval; CKKS only.
+
+        The root is a polynomial of ``degree``; as the interval's lower end nears 0 its error grows, which ``error_bound`` has.
+        """
+        variance = self.var(axis, keepdims, ddof).declare_bound(_pair(interval))
+        return variance.chebyshev(np.sqrt, interval, degree)
+
     def prod(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         """The product over an axis, or of all elements, in a tree of products."""
         if axis is None:
@@ -805,6 +821,13 @@ class Tensor:
 
         data = _native.read_file(_path(path))
         return cls.from_bytes(data, context, trust_certificate=trust_certificate)
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Tensor:
+        # Nothing changes a tensor.
+        return self
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         wrap = pickle.PickleBuffer if isinstance(protocol, int) and protocol >= 5 else bytes
