@@ -472,10 +472,9 @@ class Tensor:
 
         The mean of the squares less the square of the mean, times n / (n - ddof).
         """
-        total = self.sum(axis, keepdims)
-        count = self.size // total.size
+        count = int(np.prod([self.shape[k] for k in self._axes(axis)], dtype=np.int64))
         ddof = _numbers.whole(ddof, "ddof", 0, count - 1)
-        found = self.square().sum(axis, keepdims) / count - (total / count).square()
+        found = self.square().sum(axis, keepdims) / count - self.mean(axis, keepdims).square()
         if ddof:
             found = found * (count / (count - ddof))
         if self._held is None or found._held is None:
@@ -498,7 +497,10 @@ class Tensor:
 
         The root is a polynomial of ``degree``; as the interval's lower end nears 0 its error grows, which ``error_bound`` has.
         """
-        variance = self.var(axis, keepdims, ddof).declare_bound(_pair(interval))
+        low, _ = _pair(interval)
+        if not isinstance(low, (int, float)) or not low > 0:
+            raise InputError(f"interval is {interval!r}", kind="argument", remedy="pass (low, high) with 0 < low")
+        variance = self.var(axis, keepdims, ddof).declare_bound(interval)
         return variance.chebyshev(np.sqrt, interval, degree)
 
     def prod(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
