@@ -36,8 +36,14 @@ def test_comparisons_have_no_answer(each):
         lambda: np.asarray(x),
         lambda: np.array([x, x]),
         lambda: float(x),
+        lambda: [1, 2][x[0]],
+        lambda: abs(x),
+        lambda: x % 2,
+        lambda: 7 // x,
+        lambda: 2**x,
+        lambda: round(x),
     ):
-        with pytest.raises(TypeError):
+        with pytest.raises(errors.DTypeError, match="Remedy"):
             wrong()
 
 

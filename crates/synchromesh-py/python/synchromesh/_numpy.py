@@ -21,7 +21,7 @@ _BINARY = {
     "divide": ("__truediv__", "__rtruediv__"),
     "true_divide": ("__truediv__", "__rtruediv__"),
     "matmul": ("__matmul__", "__rmatmul__"),
-    "power": ("__pow__", ""),
+    "power": ("__pow__", "__rpow__"),
 }
 _UNARY = {"negative": "__neg__", "positive": "__pos__", "square": "square", "conjugate": "conjugate"}
 _REDUCED = {"add": "sum", "multiply": "prod"}
@@ -49,14 +49,17 @@ _INSTEAD = {
     "kron": "write it with reshape and *",
     "std": "take x.std(axis, interval=(low, high)), which variances lie in",
     "corrcoef": "divide np.cov(x) by deviations that are public, or by those of x.var() through chebyshev",
-    "linalg.norm": "take x.square().sum(), and chebyshev(np.sqrt, (low, high), degree) of it",
+    "norm": "take x.square().sum(), and chebyshev(np.sqrt, (low, high), degree) of it",
     "convolve": "add shifted slices, each times its weight",
     "append": "encrypt what is added, and take synchromesh.concatenate",
     "pad": "encrypt what is added, and take synchromesh.concatenate",
     "cumsum": "multiply by np.tril(np.ones((n, n)))",
     "diff": "subtract slices: x[1:] - x[:-1]",
 }
-_ORDERED = "sort argsort max min amax amin argmax argmin median percentile quantile unique searchsorted clip round".split()
+_ORDERED = (
+    "allclose amax amin argmax argmin argsort array_equal array_equiv clip isclose max median min percentile quantile round "
+    "searchsorted sort unique"
+).split()
 
 
 def of_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -76,7 +79,7 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict
             if found is not NotImplemented:
                 return found
         if name.startswith(("equal", "not_equal", "less", "greater", "logical")):
-            return next(x for x in inputs if isinstance(x, Tensor))._compared(None)
+            return next(x for x in inputs if isinstance(x, Tensor))._compared()
     if method == "reduce" and name in _REDUCED and isinstance(inputs[0], Tensor):
         return _method(inputs[0], _REDUCED[name], inputs[1:], kwargs)
     if kwargs.get("out") is not None:

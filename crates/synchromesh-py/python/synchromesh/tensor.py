@@ -36,6 +36,15 @@ Slots = NDArray[np.int64]
 Axes = Union[int, "tuple[int, ...]", None]
 
 
+def _refusing(what: str, remedy: str) -> Callable[..., Any]:
+    """A method that says what to do instead."""
+
+    def refuse(self: Tensor, *_: object, **__: object) -> Any:
+        raise DTypeError(what, kind="dtype", remedy=remedy)
+
+    return refuse
+
+
 class Tensor:
     """An encrypted array. Operations return new tensors; levels and scales are managed for you."""
 
@@ -175,20 +184,25 @@ class Tensor:
     def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
 
-    def __bool__(self) -> bool:
-        raise DTypeError("the truth of an encrypted value is unknown", kind="dtype", remedy="decrypt it first")
-
-    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
-        raise DTypeError("an encrypted tensor is no array", kind="dtype", remedy="decrypt it: secret.decrypt(x)")
-
-    def _compared(self, other: object) -> bool:
-        raise DTypeError(
-            "whether encrypted numbers are equal or less is unknown",
-            kind="dtype",
-            remedy="decrypt them first, or multiply by encrypted zeros and ones to select; for objects use `is`",
-        )
-
+    _compared = _refusing(
+        "whether encrypted numbers are equal or less is unknown",
+        "decrypt them first, or multiply by encrypted zeros and ones to select; for objects use `is`",
+    )
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _compared
+    __bool__ = _refusing("the truth of an encrypted value is unknown", "decrypt it first")
+    __array__ = _refusing("an encrypted tensor is no array", "decrypt it: secret.decrypt(x)")
+    __float__ = __int__ = __complex__ = __index__ = __round__ = _refusing(
+        "an encrypted tensor is no number", "decrypt it: secret.decrypt(x)"
+    )
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = _refusing(
+        "remainders and quotients of encrypted numbers", "decrypt them first"
+    )
+    __abs__ = _refusing(
+        "the absolute value of encrypted numbers", "take x.square(), or x.chebyshev(np.abs, (low, high), degree), in ckks"
+    )
+    __rpow__ = _refusing(
+        "encrypted exponents", "take x.chebyshev(lambda v: base**v, (low, high), degree), in ckks"
+    )
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return _numpy.of_ufunc(ufunc, method, inputs, kwargs)
