@@ -306,6 +306,8 @@ REFUSED = {
     "mixed": lambda x, _: np.stack([x, np.ones((4, 6))]),
     "out": lambda x, _: operator.iadd(np.ones((4, 6)), x),
     "dtype": lambda x, _: np.sum(x, where=np.ones((4, 6), bool)),
+    "slots into an array": lambda x, _: np.stack([x, x], out=np.zeros((2, 4, 6), int)),
+    "slots as floats": lambda x, _: np.concatenate([x, x], dtype=float),
     "division": lambda x, _: x / x,
     "right division": lambda x, _: 1 / x,
     "no axis": lambda x, _: np.roll(x, 1, axis=7),

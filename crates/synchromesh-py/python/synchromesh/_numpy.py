@@ -133,6 +133,9 @@ def _bound(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs:
 def _arranged(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     from .tensor import Tensor, _joined
 
+    for key in ("out", "dtype", "casting"):
+        if kwargs.get(key) is not None and kwargs[key] is not np._NoValue:
+            raise DTypeError(f"np.{name} of a tensor with {key}=", kind="dtype", remedy="take what it returns")
     found: list[Tensor] = []
 
     def collect(value: Any) -> None:

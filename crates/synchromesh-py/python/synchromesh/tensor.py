@@ -345,7 +345,8 @@ class Tensor:
 
     def _public_range(self, array: NDArray[Any]) -> Range | None:
         """The range of public numbers, as the scheme holds them."""
-        return Range.of(array if self.context.exact or array.dtype.kind == "c" else array.astype(np.float64))
+        whole = self.context.exact or array.dtype.kind == "c"
+        return Range.of(array if whole else np.asarray(array, dtype=np.float64))
 
     def _scattered(self, array: NDArray[Any]) -> list[NDArray[Any]]:
         """Public numbers in the slots of the elements, zeros elsewhere, a vector for each ciphertext."""
