@@ -349,3 +349,60 @@ def test_deep_circuits_get_a_modulus_with_slots():
     assert sm.plan(**deep).slots >= 1 << 16
     with pytest.raises(errors.ParamsError, match="no slots.*plain_modulus"):
         sm.plan(t=65537, **deep)
+
+
+def test_ranges_hold_after_random_operations(each):
+    """Every slot, those beside the elements included, lies where the tensor says."""
+    rng = np.random.default_rng(11)
+    seen, exact, secret = set(), each.exact, each.keys.secret
+
+    def held(tensor):
+        values = np.concatenate([np.asarray(v) for v in secret._native.decrypt(tensor._parts, False)])
+        beside = np.ones(len(values), dtype=bool)
+        beside[tensor._at.reshape(-1)] = False
+        slack = 0 if exact else tensor.error_bound + 1e-9
+        for found, known in ((values[~beside], tensor._held.elements), (values[beside], tensor._held.beside)):
+            if exact and known.reach > each.context.plan.t // 2 or not found.size:
+                continue
+            assert known.low - slack <= found.min() and found.max() <= known.high + slack
+
+    def numbers(*shape):
+        return rng.integers(-3, 4, shape) if exact else rng.uniform(-1, 1, shape)
+
+    operations = {
+        "scalar": lambda x: x + (2 if exact else 0.5),
+        "times": lambda x: x * (-3 if exact else -0.75),
+        "array": lambda x: x + numbers(*x.shape),
+        "weights": lambda x: x * numbers(*x.shape),
+        "less": lambda x: 1 - x,
+        "square": lambda x: x.square(),
+        "itself": lambda x: x * x,
+        "product": lambda x: x * (x + 1),
+        "slice": lambda x: x[1:] if len(x) > 2 else x,
+        "half": lambda x: x[: len(x) // 2] if len(x) > 3 else x,
+        "rows": lambda x: x[::2] if len(x) > 3 else x,
+        "sum": lambda x: x.sum(axis=0, keepdims=True),
+        "sums": lambda x: x.sum(axis=-1, keepdims=True),
+        "all": lambda x: x.sum().reshape(1, 1),
+        "rotate": lambda x: x.rotate(int(2 ** rng.integers(0, 6))),
+        "both": lambda x: sm.concatenate([x, x + 1]),
+        "polynomial": lambda x: x.polynomial([1, -2, 1] if exact else [0.5, -0.25, 0.5]),
+        "declared": lambda x: x.declare_bound(x.bound),
+        "inner": lambda x: (x @ numbers(x.shape[1])).reshape(-1, 1),
+        "turned": lambda x: x.T,
+        "level": lambda x: x.at_level(x.level),
+        "function": lambda x: x if exact else (x * 0.01).chebyshev(np.tanh, (-0.5, 1), 2),
+    }
+    for _ in range(60):
+        shape = [(8, 16), (3, 5), (40, 60), (1, 7)][rng.integers(4)]
+        bound = [None, (-1, 1), (0, 1)][rng.integers(3)]
+        data = numbers(*shape) if bound is None else rng.integers(0, 2, shape) * (1 if exact else 1.0)
+        x = each.context.encrypt(data, bound=bound)
+        for name in rng.permutation(list(operations))[:6]:
+            try:
+                x = operations[name](x)
+            except errors.SynchromeshError:
+                continue
+            seen.add(name)
+            held(x)
+    assert seen == set(operations)
