@@ -33,14 +33,12 @@ pub(crate) fn plan(py: Python<'_>, description: String) -> PyResult<String> {
     interruptible(py, move || Ok(described(&description)?.plan()?.to_json()?))
 }
 
-/// A plan in JSON, checked: with its security, and bytes of a prepared key.
+/// A plan in JSON, checked: its security, and the plan with all that is made anew where it is gone.
 #[pyfunction]
-pub(crate) fn check_plan(py: Python<'_>, plan: String) -> PyResult<(f64, u64)> {
+pub(crate) fn check_plan(py: Python<'_>, plan: String) -> PyResult<(f64, String)> {
     interruptible(py, move || {
-        let (params, switch) = Plan::from_json(&plan)?.params.check()?;
-        let limbs = params.q().len() + params.p().len();
-        let prepared = 16 * (params.n() * limbs * switch.digits.len()) as u64;
-        Ok((params.security_bits(), prepared))
+        let plan = Plan::from_json(&plan)?;
+        Ok((plan.params.check()?.0.security_bits(), plan.to_json()?))
     })
 }
 

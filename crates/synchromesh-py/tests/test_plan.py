@@ -54,7 +54,11 @@ def test_explanations_memory_and_files(tmp_path):
     assert "log QP" in text and "mul" in text and "rotate" in text
     assert [step[0] for step in plan.trace] == ["input", "mul", "add", "rotate"]
     memory = plan.memory(ciphertexts=4)
-    assert memory["total"] == memory["ciphertexts"] + memory["prepared_keys"] + memory["scratch"]
+    parts = ["ciphertexts", "keys", "prepared_keys", "tables", "working"]
+    assert memory["total"] == sum(memory[part] for part in parts) > plan.memory()["total"]
+    assert f"memory: {plan.memory()['total'] / 2**20:.1f} MiB" in text
+    wide = sm.plan(lambda x: x * x, [(5000,)], scheme="bgv", security="insecure")
+    assert wide.memory()["ciphertexts"] == wide.memory(-(-5000 // wide.slots) - 1)["ciphertexts"] > 0
     plan.save(tmp_path / "plan.json")
     assert sm.Plan.load(tmp_path / "plan.json") == plan
     with pytest.raises(errors.DecodeError):

@@ -35,14 +35,16 @@ _MAX_PLAN_BYTES = 1 << 24
 class Plan:
     """Parameters with what they cost and why they were chosen; the JSON file of ``synchromesh plan``."""
 
-    def __init__(self, text: str, trace: Sequence[Step] = (), notes: Sequence[str] = ()) -> None:
+    def __init__(self, text: str, trace: Sequence[Step] = (), notes: Sequence[str] = (), inputs: int = 0) -> None:
         if not isinstance(text, str) or len(text) > _MAX_PLAN_BYTES:
             raise DTypeError("a plan is made of JSON text", kind="dtype", remedy="call synchromesh.plan")
-        self.security_bits, self._prepared_bytes = _native.check_plan(text)
+        self.security_bits, whole = _native.check_plan(text)
         self._text = text
-        self._fields = json.loads(text)
+        self._fields = json.loads(whole)
         self._trace = tuple(trace)
         self._notes = tuple(notes)
+        # Ciphertexts of the planned function's inputs beyond one for each.
+        self._inputs = inputs
 
     def to_json(self) -> str:
         """The plan as text."""
@@ -66,7 +68,7 @@ class Plan:
             raise ParamsError(f"the plan is no text: {error}", kind="params", remedy="give a plan file") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Plan, (self._text, self._trace, self._notes)
+        return Plan, (self._text, self._trace, self._notes, self._inputs)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and other._text == self._text
@@ -174,18 +176,21 @@ class Plan:
         lines += [f"{what}: level {level}, {bits:.1f} bits of {unit}" for what, level, bits in _text.folded(self._trace)]
         return "\n".join(lines)
 
-    def memory(self, ciphertexts: int = 1) -> dict[str, int]:
-        """A forecast in bytes: ``ciphertexts`` fresh ones, keys in files and prepared for use, scratch, and the total."""
-        count = _numbers.whole(ciphertexts, "ciphertexts", 0, 1 << 40)
-        keys = 1 + len(self.rotations) + self.swap
+    def memory(self, ciphertexts: int | None = None) -> dict[str, int]:
+        """A forecast in bytes while keys are held and the planned function runs; keys in files are not in the total.
+
+        ``ciphertexts`` fresh ones come on top, by default those of the function's inputs beyond one for each.
+        """
+        count = self._inputs if ciphertexts is None else _numbers.whole(ciphertexts, "ciphertexts", 0, 1 << 40)
+        forecast = self._fields["memory"]
         parts = {
             "ciphertexts": count * 16 * len(self.q_bits) << self.log_n,
-            "keys_in_files": self.key_bytes,
-            "prepared_keys": keys * self._prepared_bytes,
-            "scratch": int(self._fields["scratch_bytes"]),
+            "keys": int(forecast["key_bytes"]),
+            "prepared_keys": int(forecast["prepared_key_bytes"]),
+            "tables": int(forecast["table_bytes"]),
+            "working": int(forecast["working_bytes"]),
         }
-        parts["total"] = parts["ciphertexts"] + parts["prepared_keys"] + parts["scratch"]
-        return parts
+        return {**parts, "total": sum(parts.values()), "keys_in_files": self.key_bytes}
 
     def plot(self, ax: Any = None) -> Any:
         """Draws level and noise after each operation of the planned function, or the primes; needs matplotlib."""
@@ -482,7 +487,9 @@ def _of_function(function: Callable[..., Any], shapes: Shapes, bounds: Bounds, d
 
     try:
         text = modulus.planned(lambda text: _native.plan_function(text, largest, run))
-        return Plan(text, trace, modulus.notes)
+        slots = int(json.loads(text)["slots"])
+        spread = sum(-(-int(np.prod(shape, dtype=np.int64)) // slots) - 1 for shape in listed)
+        return Plan(text, trace, modulus.notes, spread)
     except BaseException as error:
         trace.stopped = True
         precision = _DEFAULT_PRECISION if description["precision"] is None else description["precision"]
