@@ -312,6 +312,21 @@ impl<B: Backend> Evaluator<B> {
         self.finish(Operation::Copy, inner, noise, header.scale, header.bound.min(bound))
     }
 
+    /// The same ciphertext as one of another message, which the caller answers for: in no slot is that further than `error`
+    /// from its own. The certificate counts from the other message on, as for a polynomial in the place of a function.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless `error` is a positive number; [`rlwe::Error::Noise`] for more than the level has room for.
+    pub fn declare_error(&self, x: Ciphertext<B>, error: f64) -> Result<Ciphertext<B>> {
+        self.require_own(&x)?;
+        if !(error.is_finite() && error > 0.0) {
+            return Err(Error::argument(format!("an error of {error}, where a positive number is needed")));
+        }
+        let (inner, header) = x.into_parts();
+        let noise = inner.noise().plus(Noise::at_most(header.scale.log2() + error.log2()));
+        self.finish(Operation::Copy, inner, noise, header.scale, header.bound + error)
+    }
+
     fn require_own(&self, x: &Ciphertext<B>) -> Result<()> {
         Ok(self.context.params().rlwe().require_digest(x.inner().params_digest())?)
     }
