@@ -12,6 +12,7 @@ pub mod matmul;
 pub mod memory;
 pub mod noise;
 pub mod ntt;
+pub mod scaling;
 pub mod scheme;
 pub mod slicing;
 pub mod timing;

@@ -54,6 +54,14 @@ pub struct Request {
     pub device: Device,
 }
 
+impl Request {
+    /// Matrices of `size` rows and columns in blocks of `d`, all rotations from one decomposition, on one thread.
+    pub(crate) const fn blocks(d: usize, size: usize, t_bits: u32, log_n: u32) -> Self {
+        let (choices, device) = (MatrixChoices::HOISTED, Device::Cpu);
+        Self { d, size, t_bits, log_n, width: 60, choices, doubled: false, check: false, runs: RUNS, device }
+    }
+}
+
 /// What `bench matmul` reports.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {

@@ -325,11 +325,18 @@ fn ckks_params(request: &Request) -> Result<(ckks::Params, usize), Error> {
             reason: "--q-bits, --p-bits, --omega and --product are for bfv and bgv".to_owned(),
         });
     }
+    let literal = ckks_literal(request.log_n, request.depth, OMEGA);
+    let omega = literal.omega;
+    Ok((ckks::Params::new(literal)?, omega))
+}
+
+/// CKKS with levels of 45 bits and at most `omega` digits.
+pub(crate) fn ckks_literal(log_n: u32, depth: usize, omega: usize) -> ckks::ParamsLiteral {
     let mut q_bits = vec![55];
-    q_bits.resize(request.depth + 1, 45);
-    let omega = OMEGA.min(q_bits.len());
-    let params = ckks::Params::new(ckks::ParamsLiteral {
-        log_n: request.log_n,
+    q_bits.resize(depth + 1, 45);
+    let omega = omega.min(q_bits.len());
+    ckks::ParamsLiteral {
+        log_n,
         log_scale: 45,
         p_bits: special(&q_bits, omega, 48),
         q_bits,
@@ -340,8 +347,7 @@ fn ckks_params(request: &Request) -> Result<(ckks::Params, usize), Error> {
         mode: ckks::Mode::Manual,
         security: Security::Insecure,
         primes: None,
-    })?;
-    Ok((params, omega))
+    }
 }
 
 fn measure_ckks<B: Measured>(request: &Request) -> Result<Report, Error> {

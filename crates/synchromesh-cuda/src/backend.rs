@@ -269,14 +269,15 @@ impl<D: Device> Backend for Cuda<D> {
             Stage::NttInverseInto { src, dst } => {
                 Ok(self.transform(true, primes, [&Place::of(&src), &Place::of_mut(&dst)])?)
             }
-            Stage::Tensor { a: [a0, a1], b: [b0, b1], out, mode } => {
+            Stage::Tensor { a: [a0, a1], b: [b0, b1], out, mode } if !mode.slots => {
                 self.fused_tensor(primes, [a0, a1, b0, b1], out, mode)
             }
             Stage::GadgetProduct { .. }
             | Stage::GadgetProductCoeff { .. }
             | Stage::GadgetProductOnto { .. }
             | Stage::GadgetSums { .. }
-            | Stage::SumInto { .. } => stage.apart(self, primes),
+            | Stage::SumInto { .. }
+            | Stage::Tensor { .. } => stage.apart(self, primes),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Context {
         Ok(Bundle::encode(kind, &sections, envelope.as_deref().map(|envelope| &envelope.key))?)
     }
 
-    fn require_own(&self, other: &Self, what: &str) -> Result<(), Fault> {
+    pub(crate) fn require_own(&self, other: &Self, what: &str) -> Result<(), Fault> {
         if self.keyed()?.rlwe().params() == other.keyed()?.rlwe().params() {
             return Ok(());
         }

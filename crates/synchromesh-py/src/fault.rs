@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use synchromesh::batch::BatchError;
 use synchromesh::bundle::{BundleError, Unproven};
 use synchromesh_ring::ThreadsError;
 use synchromesh_rlwe::file::FileError;
@@ -77,6 +78,14 @@ impl Fault {
             Self::Library(synchromesh::Error::NoKeys { .. }) => {
                 "give the context evaluation keys: context.keygen(), or context.add_keys(EvaluationKeys.load(..))"
                     .into()
+            }
+            Self::Library(synchromesh::Error::MissingRotations { steps, swap }) => format!(
+                "have the owner of the secret key call keys.extend({steps:?}{}), and give this context the evaluation keys \
+                 that it returns",
+                if *swap { ", swap=True" } else { "" }
+            ),
+            Self::Library(synchromesh::Error::Batch(BatchError::NoSlots { log_n, .. })) => {
+                format!("leave t to the plan, or take synchromesh.plain_modulus(bound, {log_n})")
             }
             Self::Library(error) => error.remedy(),
             Self::Bundle(error) => error.remedy(),

@@ -242,6 +242,13 @@ shared_key_class! {
             self.key.iter().len()
         }
 
+        /// These keys and those of `other` that are not among them.
+        fn both(&self, other: &Self) -> PyResult<Self> {
+            self.context.require_own(&other.context, "evaluation keys")?;
+            let key = self.key.and(&other.key).map_err(Fault::from)?;
+            Ok(Self { context: self.context.clone(), key: Arc::new(key) })
+        }
+
         #[getter]
         fn wire_bytes(&self) -> PyResult<u64> {
             Ok(self.key.wire_bytes(self.context.keyed()?.rlwe().params()))

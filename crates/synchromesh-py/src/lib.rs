@@ -39,7 +39,7 @@ mod _native {
     #[pymodule_export]
     use crate::operation::{Operation, each};
     #[pymodule_export]
-    use crate::plan::{check_plan, plan, plan_function};
+    use crate::plan::{check_plan, plan, plan_function, slot_prime};
 
     #[pymodule_export]
     use crate::triples::{TripleSetup, deal_triples, run_triples_party, triples_identity};

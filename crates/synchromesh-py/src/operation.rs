@@ -23,6 +23,7 @@ enum Owned {
     Swap,
     AtLevel(usize),
     Bounded(f64),
+    Approximate(f64),
     /// Slot j becomes the sum of slots j + i stride of its row, i < count; count 0: the sum of all slots, in all slots.
     SumSlots(usize, i64),
     Polynomial(Values),
@@ -51,6 +52,7 @@ impl Owned {
             Self::Swap => of(Op::Swap),
             Self::AtLevel(level) => of(Op::AtLevel(*level)),
             Self::Bounded(bound) => of(Op::Bounded(*bound)),
+            Self::Approximate(error) => of(Op::Approximate(*error)),
             Self::SumSlots(count, stride) => {
                 let shape = engine.slots().unwrap_or(SlotShape { row: 0, rows: 0 });
                 let sum = match count {
@@ -129,6 +131,11 @@ impl Operation {
     #[staticmethod]
     fn declare_bound(bound: f64) -> Self {
         Owned::Bounded(bound).into()
+    }
+
+    #[staticmethod]
+    fn approximate(error: f64) -> Self {
+        Owned::Approximate(error).into()
     }
 
     #[staticmethod]

@@ -10,6 +10,7 @@ use synchromesh::bgv::Bgv;
 use synchromesh::circuits::Arithmetic;
 use synchromesh::ckks::Ckks;
 use synchromesh::cost::DryLedger;
+use synchromesh::plain_modulus::PlainModulus;
 use synchromesh::plan::{Description, Plan, SchemeName};
 use synchromesh::scheme::Scheme;
 use synchromesh::session::{Engine, Erased, Session};
@@ -17,7 +18,7 @@ use synchromesh::session::{Engine, Erased, Session};
 use crate::ciphertext::Ciphertext;
 use crate::context::Context;
 use crate::fault::{Fault, cause_of};
-use crate::run::interruptible;
+use crate::run::{detached, interruptible};
 
 /// A description in JSON.
 fn described(description: &str) -> Result<Description, Fault> {
@@ -32,15 +33,20 @@ pub(crate) fn plan(py: Python<'_>, description: String) -> PyResult<String> {
     interruptible(py, move || Ok(described(&description)?.plan()?.to_json()?))
 }
 
-/// A plan in JSON, checked: with its security, and bytes of a prepared key.
+/// A plan in JSON, checked: its security, and the plan with all that is made anew where it is gone.
 #[pyfunction]
-pub(crate) fn check_plan(py: Python<'_>, plan: String) -> PyResult<(f64, u64)> {
+pub(crate) fn check_plan(py: Python<'_>, plan: String) -> PyResult<(f64, String)> {
     interruptible(py, move || {
-        let (params, switch) = Plan::from_json(&plan)?.params.check()?;
-        let limbs = params.q().len() + params.p().len();
-        let prepared = 16 * (params.n() * limbs * switch.digits.len()) as u64;
-        Ok((params.security_bits(), prepared))
+        let plan = Plan::from_json(&plan)?;
+        Ok((plan.params.check()?.0.security_bits(), plan.to_json()?))
     })
+}
+
+/// The smallest prime t above 2^(bits - 1), of exactly `bits` bits, that gives slots at every degree up to 2^log_n.
+#[pyfunction]
+pub(crate) fn slot_prime(py: Python<'_>, bits: u32, log_n: u32) -> PyResult<String> {
+    let found = || Ok(PlainModulus::smallest_slot_prime(bits, log_n).map_err(Error::from)?.to_string());
+    detached(py, found)
 }
 
 /// The function, the exception it raised that is its own affair, and whether anybody still waits for it.

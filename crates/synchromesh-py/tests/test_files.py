@@ -232,3 +232,47 @@ def test_keys_are_saved_together_or_not_at_all(each, tmp_path):
     (folder / "public.key").unlink()
     each.keys.save(folder)
     assert sorted(file.name for file in folder.iterdir()) == ["envelope.key", "eval.keys", "public.key", "secret.key"]
+
+
+def test_keys_are_extended_under_their_secret_key(each, tmp_path):
+    plan = sm.plan(scheme=each.context.scheme, depth=1, rotations=[1], security="insecure")
+    more = sm.plan(scheme=each.context.scheme, depth=1, rotations=[1, 5], swap=True, security="insecure")
+    context = sm.Context(plan, insecure=True)
+    keys = context.keygen()
+    x = each.numbers(40)
+    a = context.encrypt(x)
+    with pytest.raises(errors.MissingKeyError, match="extend"):
+        a.rotate(5)
+    extended = keys.extend(more)
+    assert len(extended.evaluation) == len(keys.evaluation) + 2 and extended.secret is keys.secret
+    wanted = [np.roll(np.pad(x, (0, context.row - 40)), -k)[:40] for k in (1, 5, 7)]
+    for k, expected in zip((1, 5), wanted):
+        assert np.abs(keys.secret.decrypt(a.rotate(k)) - expected).max() < 1e-3
+    a.conjugate() if context.scheme == "ckks" else a.swap_rows()
+    extended.save(tmp_path / "keys")
+    again = sm.Keys.load(tmp_path / "keys", sm.Context(plan, insecure=True))
+    last = again.extend([7])
+    assert len(last.evaluation) == len(extended.evaluation) + 1
+    b = last.secret.context.read(a.to_bytes())
+    for k, expected in zip((1, 5, 7), wanted):
+        assert np.abs(last.secret.decrypt(b.rotate(k)) - expected).max() < 1e-3
+    other = sm.plan(scheme=each.context.scheme, depth=3, rotations=[9], security="insecure")
+    with pytest.raises(errors.MismatchError, match="rotations alone"):
+        keys.extend(other)
+    with pytest.raises(errors.DTypeError):
+        keys.extend("all")
+    foreign = sm.Context(plan, insecure=True).keygen()
+    with pytest.raises(errors.SynchromeshError) as caught:
+        keys._replace(secret=foreign.secret).extend([3])
+    assert caught.value.kind == "keys_differ"
+
+
+def test_keys_under_two_secret_keys_are_extended(exact):
+    plan = sm.plan(scheme=exact.context.scheme, depth=2, rotations=[1], leading_levels=1, security="insecure")
+    context = sm.Context(plan, insecure=True)
+    keys = context.keygen()
+    keys.extend([3])
+    a = context.encrypt(np.arange(40))
+    for k in (1, 3):
+        for x in (a, a.at_level(0)):
+            assert (keys.secret.decrypt(x.rotate(k))[:30] == np.arange(k, k + 30)).all()

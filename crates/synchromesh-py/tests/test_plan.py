@@ -54,18 +54,47 @@ def test_explanations_memory_and_files(tmp_path):
     assert "log QP" in text and "mul" in text and "rotate" in text
     assert [step[0] for step in plan.trace] == ["input", "mul", "add", "rotate"]
     memory = plan.memory(ciphertexts=4)
-    assert memory["total"] == memory["ciphertexts"] + memory["prepared_keys"] + memory["scratch"]
+    parts = ["ciphertexts", "keys", "prepared_keys", "tables", "working"]
+    assert memory["total"] == sum(memory[part] for part in parts) > plan.memory()["total"]
+    assert f"memory: {plan.memory()['total'] / 2**20:.1f} MiB" in text
+    wide = sm.plan(lambda x: x * x, [(5000,)], scheme="bgv", security="insecure")
+    assert wide.memory()["ciphertexts"] == wide.memory(-(-5000 // wide.slots) - 1)["ciphertexts"] > 0
     plan.save(tmp_path / "plan.json")
     assert sm.Plan.load(tmp_path / "plan.json") == plan
     with pytest.raises(errors.DecodeError):
         sm.Plan.from_json("{}")
 
 
+def test_what_repeats_is_told_once():
+    plan = sm.plan(lambda x: sum((x * k for k in range(2, 60)), x), [(8,)], scheme="bgv", security="insecure")
+    assert len(plan.trace) > 100
+    lines = [line for line in plan.explain().splitlines() if "noise budget" in line]
+    assert len(lines) <= 4 and any("58 times mul, add" in line for line in lines)
+    name, level, bits = plan.trace[-1]
+    assert lines[-1].endswith(f"level {level}, {bits:.1f} bits of noise budget")
+
+
+def test_sizes_and_tables_are_for_people(each):
+    plan = each.context.plan
+    assert "MiB" in repr(plan) or "KiB" in repr(plan)
+    x = each.encrypt(each.numbers(3))
+    for shown in (plan, x):
+        page = shown._repr_html_()
+        assert page.startswith("<table>") and page.count("<tr>") >= 4 and plan.scheme in page
+
+
 def test_plots_need_matplotlib_alone(tmp_path):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
-    for plan in (sm.plan(scheme="bfv", depth=1), sm.plan(lambda x: x * x, [(4,)], security="insecure")):
+    long = sm.plan(lambda x: sum((x[k % 8] * k for k in range(2, 80)), x), [(8,)], scheme="bgv", security="insecure")
+    for plan in (sm.plan(scheme="bfv", depth=1), sm.plan(lambda x: x * x, [(4,)], security="insecure"), long):
         figure = plan.plot().figure
+        assert len(figure.axes[0].get_xticks()) <= 41
+        figure.canvas.draw()
+        low, high = figure.axes[0].get_xlim()
+        for tick, label in zip(figure.axes[0].get_xticks(), figure.axes[0].get_xticklabels()):
+            box = label.get_window_extent()
+            assert not low <= tick <= high or (box.x0 >= 0 and box.y0 >= 0), label
         figure.savefig(tmp_path / "plan.png")
         assert (tmp_path / "plan.png").stat().st_size > 5000
 

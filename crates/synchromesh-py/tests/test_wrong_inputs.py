@@ -101,9 +101,20 @@ def entry_points(each):
         "bound": (tensor.declare_bound, []),
         "polynomial": (tensor.polynomial, []),
         "chebyshev": (lambda a: tensor.chebyshev(a, (-1, 1), 2), []),
+        "chebyshev error": (lambda a: tensor.chebyshev(np.cbrt, (-1, 1), 2, error=a), []),
         "chebyshev interval": (lambda a: tensor.chebyshev(np.sin, a, 2), []),
         "memory": (context.plan.memory, []),
         "mean": (lambda a: tensor.mean(a), []),
+        "prod": (lambda a: tensor.prod(a), []),
+        "var": (lambda a: tensor.var(ddof=a), []),
+        "std": (lambda a: tensor.std(interval=a), []),
+        "stack": (np.stack, ["axis"]),
+        "roll": (lambda a: np.roll(tensor, a), []),
+        "dot": (lambda a: np.dot(tensor, a), []),
+        "equal": (lambda a: tensor == a, []),
+        "extend": (lambda a, **k: keys.extend(_few(a), **k), ["swap"]),
+        "plain modulus": (sm.plain_modulus, ["log_n"]),
+        "examples": (lambda a, **k: sm.plan(lambda x: x, [a], **k), ["bounds", "scheme"]),
         "concatenate": (sm.concatenate, ["axis"]),
         "public matrix": (lambda a: sm.PublicMatrix(a) @ tensor, []),
         "encrypted matrix": (lambda a: tensor[:2, :2] @ context.encrypt(a), []),
@@ -132,7 +143,8 @@ def test_random_wrong_inputs(scheme, tmp_path, monkeypatch):
     refused = 0
     for name, (call, keywords) in calls.items():
         rng = random.Random(name)
-        for _ in range(COUNT):
+        # What plans or makes keys if it is not refused.
+        for _ in range(COUNT // 10 if name in ("examples", "extend") else COUNT):
             argument = junk(rng, own)
             extra = {k: junk(rng, own) for k in keywords if rng.random() < 0.3}
             try:

@@ -265,11 +265,14 @@ impl Observer for Book {
                 let rows = src.batch as u64;
                 whole(Operation::NttInverseInto, &|_| Work { primes: 1, rows, terms: 0, extra: 0 })
             }
-            Stage::Tensor { mode, .. } => {
+            Stage::Tensor { mode, .. } if !mode.slots => {
                 let extra = mode.finish.iter().map(|&f| u64::from(f)).sum();
                 whole(Operation::Tensor, &|_| Work { primes: 1, rows: 4, terms: 4, extra })
             }
-            Stage::TransformDigits(_) | Stage::GadgetProductOnto { .. } | Stage::SumInto { .. } => Handling::Apart,
+            Stage::TransformDigits(_)
+            | Stage::GadgetProductOnto { .. }
+            | Stage::SumInto { .. }
+            | Stage::Tensor { .. } => Handling::Apart,
         }
     }
 

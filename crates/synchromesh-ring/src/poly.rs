@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use zeroize::Zeroize;
 
-use crate::backend::{Backend, View, ViewMut};
+use crate::backend::{Backend, Stage, TensorMode, View, ViewMut};
 use crate::error::Error;
 use crate::ring::IndexSet;
 
@@ -302,6 +302,42 @@ impl<B: Backend> Poly<B, Ntt> {
         let (a, b) = (View::new(&self.buffer, &rows), View::new(&other.buffer, &rows));
         backend.mul_into(self.primes.as_slice(), a, b, ViewMut::new(&mut out.buffer, &rows))?;
         Ok(out)
+    }
+
+    /// (a_0 b_0, a_0 b_1 + a_1 b_0, a_1 b_1): the product of two ciphertexts of two components.
+    ///
+    /// # Errors
+    /// [`Error::PrimesDiffer`].
+    pub fn tensor(backend: &B, a: [&Self; 2], b: [&Self; 2]) -> Result<[Self; 3], Error> {
+        let one = || Self::new(backend, &a[0].primes);
+        let mut out = [one()?, one()?, one()?];
+        Self::tensor_into(backend, a, b, out.each_mut(), false)?;
+        Ok(out)
+    }
+
+    /// Adds [`Self::tensor`] of a and b to `out`.
+    ///
+    /// # Errors
+    /// [`Error::PrimesDiffer`].
+    pub fn tensor_acc(backend: &B, a: [&Self; 2], b: [&Self; 2], out: [&mut Self; 3]) -> Result<(), Error> {
+        Self::tensor_into(backend, a, b, out, true)
+    }
+
+    fn tensor_into(
+        backend: &B,
+        a: [&Self; 2],
+        b: [&Self; 2],
+        out: [&mut Self; 3],
+        accumulate: bool,
+    ) -> Result<(), Error> {
+        let primes = out[0].primes.clone();
+        a.into_iter().chain(b).try_for_each(|x| x.require(&primes))?;
+        out.iter().try_for_each(|x| x.require(&primes))?;
+        let rows = out[0].all_rows();
+        let [a, b] = [a, b].map(|x| x.map(|poly| View::new(&poly.buffer, &rows)));
+        let out = out.map(|poly| ViewMut::new(&mut poly.buffer, &rows));
+        let mode = TensorMode { slots: true, accumulate, finish: [false; 3] };
+        Ok(backend.stage(primes.as_slice(), Stage::Tensor { a, b, out, mode })?)
     }
 
     /// self += a * b.

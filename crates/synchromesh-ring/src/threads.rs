@@ -5,8 +5,10 @@
 //! one thread each: nothing waits for a pool from within it, and no more threads run than were asked for.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::{io, thread};
+use std::time::{Duration, Instant};
+use std::{hint, io, thread};
 
 /// Environment variable with the number of threads of [`Threads::of_process`].
 pub const THREADS_VARIABLE: &str = "SYNCHROMESH_THREADS";
@@ -19,6 +21,10 @@ pub const MOST_THREADS: usize = 1024;
 
 /// Words of residues below which work is not spread: it is done before another thread has woken up.
 const GRAIN: usize = 1 << 15;
+
+/// How long a thread that has run out of work stays awake for more: an operation is some ten pieces of spread work, one
+/// after another, and to be woken takes as long as a tenth of one.
+const AWAKE: Duration = Duration::from_micros(200);
 
 /// Why threads cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,6 +107,8 @@ struct Pool {
 thread_local! {
     /// Whether this thread works on an item of [`Threads::try_map`].
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// Until when this thread, a helper without work, stays awake, if it does.
+    static AWAKE_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 static OF_PROCESS: OnceLock<Threads> = OnceLock::new();
@@ -264,13 +272,45 @@ impl Pool {
                 }
             }
         };
+        let working = AtomicUsize::new(helpers);
         self.helpers.in_place_scope(|scope| {
             for _ in 0..helpers {
-                scope.spawn(|_| work());
+                scope.spawn(|_| {
+                    let _done = Done(&working);
+                    work();
+                });
             }
             work();
+            // The scope would go to sleep until they are done.
+            let begin = Instant::now();
+            while working.load(Ordering::Acquire) > 0 && begin.elapsed() < 2 * AWAKE {
+                hint::spin_loop();
+            }
         });
     }
+}
+
+/// A helper's part of some work, counted down at its end also if it panics; the helper then stays awake for a while.
+struct Done<'a>(&'a AtomicUsize);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+        // One that stays awake already runs this within `stay_awake`.
+        if AWAKE_UNTIL.replace(Some(Instant::now() + AWAKE)).is_none() {
+            rayon::spawn(stay_awake);
+        }
+    }
+}
+
+/// Takes work as it comes until there was none for a while; runs on a helper.
+fn stay_awake() {
+    while AWAKE_UNTIL.get().is_some_and(|until| Instant::now() < until) {
+        if rayon::yield_now() != Some(rayon::Yield::Executed) {
+            hint::spin_loop();
+        }
+    }
+    AWAKE_UNTIL.set(None);
 }
 
 /// The number that the environment asks for, or that of the system.

@@ -203,6 +203,23 @@ impl<B: Backend> EvaluationKeys<B> {
         self.prepared.bytes()
     }
 
+    /// These keys and those of `other` that are not among them.
+    ///
+    /// # Errors
+    /// [`Error::KeysDiffer`] when the others switch to another secret key, the second ones included.
+    pub fn and(&self, other: &Self) -> Result<Self, Error> {
+        self.target.require(other.target)?;
+        let mut both = Self::new(self.target);
+        let named = |keys: &BTreeMap<Source, Arc<SwitchKey<B>>>| keys.clone().into_iter();
+        both.keys = named(&other.keys).chain(named(&self.keys)).collect();
+        match (self.second(), other.second()) {
+            (Some(mine), Some(others)) => both.set_second(mine.and(others)?),
+            (Some(one), None) | (None, Some(one)) => both.set_second(one.and(&Self::new(one.target))?),
+            (None, None) => {}
+        }
+        Ok(both)
+    }
+
     /// The keys with of each the part that `part` names; those under a second secret key stay whole.
     ///
     /// # Errors

@@ -239,6 +239,19 @@ pub trait Scheme: Sized + 'static {
         c: Self::Number,
     ) -> Result<Self::Ciphertext<B>>;
 
+    /// x as the ciphertext of a message that none of its slots is further from than `error`.
+    ///
+    /// # Errors
+    /// [`Error::NotOfScheme`] in an exact scheme; as [`declare_error`](crate::ckks::Evaluator::declare_error).
+    fn approximate<B: Backend>(
+        e: &Self::Evaluator<B>,
+        x: &Self::Ciphertext<B>,
+        error: f64,
+    ) -> Result<Self::Ciphertext<B>> {
+        let _ = (e, x, error);
+        Err(Error::NotOfScheme { operation: "approximations", scheme: Self::NAME.name() })
+    }
+
     /// sum_i c_i T_i(u), u the affine map of an interval to \[-1, 1\].
     ///
     /// # Errors

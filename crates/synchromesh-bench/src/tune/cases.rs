@@ -317,7 +317,7 @@ fn tensor<B: Backend>(m: usize, finish: bool) -> Case<B> {
         let (at, primes) = (span(set, m), (0..m).collect::<Vec<_>>());
         let [a, b] = [[a0, a1], [b0, b1]].map(|pair| pair.map(|buffer| View::new(buffer, &at)));
         let out = [out0, out1, out2].map(|buffer| ViewMut::new(buffer, &at));
-        let mode = TensorMode { accumulate: false, finish: [finish; 3] };
+        let mode = TensorMode { slots: false, accumulate: false, finish: [finish; 3] };
         backend.stage(&primes, Stage::Tensor { a, b, out, mode })
     };
     let work = work(m, 4 * m, 4 * m, if finish { 3 * m } else { 0 });

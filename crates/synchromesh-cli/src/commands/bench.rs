@@ -2,6 +2,7 @@
 
 mod circuit;
 mod matmul;
+mod scaling;
 mod slicing;
 mod switching;
 mod triples;
@@ -36,6 +37,8 @@ pub(super) enum Bench {
     Matmul(matmul::MatmulBench),
     /// Block sizes chosen for products of matrices beside the best measured.
     Slicing(slicing::SlicingBench),
+    /// One thread against several, in turn: operations, circuits, encryption, keys.
+    Threads(scaling::ScalingBench),
     /// Whole runs of the protocol that makes matrix triples, by size, parties and threads.
     Triples(triples::TriplesBench),
 }
@@ -50,6 +53,7 @@ impl Bench {
             Self::Circuit(circuit) => circuit.run(),
             Self::Matmul(matmul) => matmul.run(),
             Self::Slicing(slicing) => slicing.run(),
+            Self::Threads(threads) => threads.run(),
             Self::Triples(triples) => triples.run(),
         }
     }

@@ -20,7 +20,7 @@ from ._native import set_threads, threads
 from .context import Context, EnvelopeKey, EvaluationKeys, Keys, PublicKey, SecretKey
 from .errors import SynchromeshError
 from .matrix import PublicMatrix
-from .planning import Plan, plan
+from .planning import Plan, plain_modulus, plan
 from .tensor import Tensor, concatenate
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "errors",
     "info",
     "linear_model",
+    "plain_modulus",
     "plan",
     "ray",
     "set_threads",

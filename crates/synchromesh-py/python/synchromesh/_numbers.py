@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DTypeError, InputError, ShapeError
+from .errors import DTypeError, InputError, ShapeError, SynchromeshError
 
 WIDE_BYTES = 32
 MAX_ELEMENTS = 1 << 28
@@ -17,6 +17,8 @@ def as_array(values: Any) -> NDArray[Any]:
     """An array of numbers; anything else is refused by its dtype."""
     try:
         array = np.asarray(values)
+    except SynchromeshError:
+        raise
     except (ValueError, TypeError, OverflowError, AttributeError) as error:
         raise ShapeError(f"these values are no array: {error}", kind="shape", remedy="pass a regular array") from None
     if array.size > MAX_ELEMENTS:

@@ -9,16 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _numbers
-from ._layout import FREE, SAME, canonical
+from ._layout import FREE, SAME, ZERO, canonical
+from ._ranges import Held, Range
 from .errors import DecodeError
 
 class Head:
     """What a file says of a tensor, checked."""
 
-    def __init__(self, at: NDArray[np.int64], dtype: np.dtype[Any], rest: int) -> None:
+    def __init__(
+        self, at: NDArray[np.int64], dtype: np.dtype[Any], rest: int, held: Held | None = None
+    ) -> None:
         self.at = at
         self.dtype = dtype
         self.rest = rest
+        self.held = held
 
     @classmethod
     def read(cls, data: bytes | None, rows: int, parts: int, slots: int, exact: bool) -> Head:
@@ -32,6 +36,7 @@ class Head:
             dtype = np.dtype(str(head["dtype"]))
             listed = head.get("slots")
             rest = _numbers.whole(head["rest"], "rest", FREE, SAME)
+            held = _read(head, exact, rest)
             size = int(np.prod(shape, dtype=object)) if shape else 1
             if size > rows or dtype not in _DTYPES:
                 raise _unreadable(f"shape {shape} of {dtype} in {rows} rows")
@@ -40,7 +45,7 @@ class Head:
             raise _unreadable(str(error)) from None
         if at.min() < 0 or at.max() >= parts * slots or len(np.unique(at)) != at.size:
             raise _unreadable("slots that there are not, or twice")
-        return cls(at, dtype, rest)
+        return cls(at, dtype, rest, held)
 
 
 _DTYPES = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128))
@@ -48,3 +53,22 @@ _DTYPES = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128))
 
 def _unreadable(message: str) -> DecodeError:
     return DecodeError(f"the tensor cannot be read: {message}", kind="session", remedy="use an unaltered file")
+
+
+def written(held: Held) -> dict[str, Any]:
+    """What a file says of ranges: those that were declared, and are finite."""
+    ranges = {"range": held.elements, "beside": held.beside}
+    found = {name: [r.low, r.high] for name, r in ranges.items() if r.public and abs(float(r.reach)) < float("inf")}
+    return found if "range" in found else {}
+
+
+def _read(head: Any, exact: bool, rest: int) -> Held | None:
+    if head.get("range") is None:
+        return None
+    elements = Range.declared(tuple(head["range"]), exact, "range")
+    if elements is None:
+        return None
+    if rest == ZERO:
+        return Held.alone(elements)
+    beside = None if head.get("beside") is None else Range.declared(tuple(head["beside"]), exact, "range")
+    return Held(elements, elements.unknown if beside is None else beside)

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _native, _numbers
 from ._layout import ZERO, canonical
+from ._ranges import Bound, Held, Range, shown
+from ._text import size
 from ._progress import Progress, tracked
-from .errors import DTypeError, FileError, InsecureError, MismatchError, MissingKeyError, ParamsError
+from .errors import DTypeError, FileError, InputError, InsecureError, MismatchError, MissingKeyError, ParamsError
 from .planning import Plan
 from .tensor import Tensor
 
@@ -44,6 +46,7 @@ class Context:
         self._scheme = plan.scheme
         self._public: PublicKey | None = None
         self._trace: list[tuple[str, int, float]] | None = None
+        self._approximations: list[tuple[float, int]] | None = None
 
     @classmethod
     def _of(cls, native: _native.Context) -> Context:
@@ -63,13 +66,20 @@ class Context:
         return found if found is not None else cls(Plan.from_json(plan), insecure=insecure)
 
     @classmethod
-    def _dry(cls, native: _native.Context, scheme: str, trace: list[tuple[str, int, float]]) -> Context:
+    def _dry(
+        cls,
+        native: _native.Context,
+        scheme: str,
+        trace: list[tuple[str, int, float]],
+        approximations: list[tuple[float, int]],
+    ) -> Context:
         """The context that a function sees while it is planned for."""
         self = cls.__new__(cls)
         self._native = native
         self._scheme = scheme
         self._public = None
         self._trace = trace
+        self._approximations = approximations
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -160,13 +170,16 @@ class Context:
         values: ArrayLike,
         key: PublicKey | SecretKey | None = None,
         *,
-        bound: float = 1.0,
+        bound: Bound | None = None,
         level: int | None = None,
         progress: Progress = None,
     ) -> Tensor:
         """The encrypted array, in as many ciphertexts as its elements take.
 
-        CKKS: no element may exceed ``bound``, which is public and enters every noise certificate.
+        No element may exceed ``bound``, which is public: a number is the largest absolute value, a pair the lowest and the
+        highest one. In CKKS it is 1 unless given, and enters every noise certificate. In BFV and BGV results that may have
+        left what t holds, by the bounds of what they were computed from, are not decrypted; unless ``bound`` is given, what
+        was encrypted tells, in this process alone. With ``math.inf`` numbers are residues modulo t.
         """
         if self._native.dry:
             raise MismatchError("a dry run has no data", kind="dry_run", remedy="pass it to the function as an input")
@@ -178,24 +191,48 @@ class Context:
         vector = _numbers.flat(array, self.exact)
         slots = self._slots()
         starts = range(0, len(vector), slots)
-        bound = _number(bound, "bound")
+        wanted = 1.0 if bound is None and not self.exact else bound
+        declared = None if wanted is None else Range.declared(wanted, self.exact)
+        seen = Range.of(array, public=False)
+        if declared is not None and seen is not None and not declared.holds(seen):
+            raise InputError(
+                f"numbers from {shown(seen.low)} to {shown(seen.high)}, declared to lie in {declared}",
+                kind="above_declared_bound",
+                remedy="pass a larger bound, or scale the numbers down",
+            )
+        reach = 1.0 if declared is None or self.exact else float(declared.reach)
         made = (
             part
             for i in range(0, len(starts), _native.threads())
             for part in self._native.encrypt(
-                native, [vector[j : j + slots] for j in starts[i : i + _native.threads()]], bound, level
+                native, [vector[j : j + slots] for j in starts[i : i + _native.threads()]], reach, level
             )
         )
         parts = list(tracked(made, len(starts), progress, "encrypt"))
         dtype = _numbers.result_dtype(array, self.exact)
-        return Tensor._made(self, "encrypt", parts, canonical(array.shape), dtype, ZERO)
+        known = seen if wanted is None else declared
+        return Tensor._made(self, "encrypt", parts, canonical(array.shape), dtype, ZERO, Held.alone(known))
+
+    def _require_unwrapped(self, tensor: Tensor) -> None:
+        """Refuses integers that may not be what their residues modulo t say."""
+        t = self.plan.t
+        if tensor._held is None or t is None:
+            return
+        held = tensor._held.elements
+        if held.reach > t // 2:
+            raise InputError(
+                f"elements may lie in {held}, and t = {t} holds {shown(-(t // 2))} to {shown(t // 2)}",
+                kind="range",
+                remedy=f"plan with bounds= or with t above {shown(2 * held.reach)}; if you know that they are smaller say "
+                "x.declare_bound(bound) of the result, or declare_bound(math.inf) for residues modulo t",
+            )
 
     def _slots(self) -> int:
         if self.slots == 0:
             raise ParamsError(
                 f"t = {self._plan.t} gives no slots at N = 2^{self._plan.log_n}",
                 kind="no_slots",
-                remedy="plan with a prime t that is 1 modulo 2 N, such as 65537",
+                remedy=f"leave t to the plan, or take synchromesh.plain_modulus(bound, {self._plan.log_n})",
             )
         return self.slots
 
@@ -276,11 +313,13 @@ class SecretKey(_KeptKey):
     ) -> NDArray[Any]:
         """The numbers of a tensor, in ``out`` if it is given.
 
+        Integers that may have left what t holds are refused; see :meth:`Context.encrypt`.
         Decrypted CKKS values carry traces of the key: do not publish them as they are.
         """
         if not isinstance(tensor, Tensor):
             raise DTypeError(f"{type(tensor).__name__} is no Tensor", kind="dtype", remedy="pass an encrypted tensor")
         self.context._require_own(tensor.context)
+        self.context._require_unwrapped(tensor)
         kind = tensor.dtype.kind == "c"
         count = _native.threads()
         made = (
@@ -355,7 +394,7 @@ class EvaluationKeys(_SharedKey):
         return self._native.wire_bytes
 
     def __repr__(self) -> str:
-        return f"EvaluationKeys({self.context.scheme}, {len(self)} keys, {self.nbytes} bytes, id {self.key_id[:8]})"
+        return f"EvaluationKeys({self.context.scheme}, {len(self)} keys, {size(self.nbytes)}, id {self.key_id[:8]})"
 
 
 class Keys(NamedTuple):
@@ -365,6 +404,42 @@ class Keys(NamedTuple):
     public: PublicKey
     evaluation: EvaluationKeys
     envelope: EnvelopeKey
+
+    def extend(self, wanted: Plan | ArrayLike, swap: bool = False) -> Keys:
+        """These keys with more evaluation keys under the same secret key, which its context is given.
+
+        For the rotations of a plan with this one's parameters, or for those that are listed and, with ``swap``, the key that
+        conjugates (CKKS) or swaps rows (BFV, BGV). Others that hold the evaluation keys are sent the new ones.
+        """
+        context = self.secret.context
+        if isinstance(wanted, Plan):
+            if not context.plan._same_parameters(wanted):
+                raise MismatchError(
+                    f"keys of {context.plan} do not go with {wanted}",
+                    kind="params_differ",
+                    remedy="pass the rotations alone, wanted.rotations; or make a Context of the other plan and new keys",
+                )
+            swap = swap or wanted.swap
+        steps = wanted.rotations if isinstance(wanted, Plan) else _steps(wanted)
+        made = context._native.generate_evaluation_keys(self.secret._native, steps, bool(swap))
+        evaluation = EvaluationKeys(context, self.evaluation._native.both(made))
+        context.add_keys(evaluation)
+        return self._replace(evaluation=evaluation)
+
+    @classmethod
+    def load(cls, directory: Path, context: Context | None = None) -> Keys:
+        """The four keys that :meth:`save` or ``synchromesh keygen`` wrote to a directory, which their context is given."""
+        folder = _path(directory)
+        secret = SecretKey.load(os.path.join(folder, "secret.key"), context)
+        held = secret.context
+        keys = cls(
+            secret,
+            PublicKey.load(os.path.join(folder, "public.key"), held),
+            EvaluationKeys.load(os.path.join(folder, "eval.keys"), held),
+            EnvelopeKey.load(os.path.join(folder, "envelope.key"), held),
+        )
+        held.add_keys(keys.public, keys.evaluation, keys.envelope)
+        return keys
 
     def save(self, directory: Path, *, replace: bool = False) -> None:
         """Writes ``secret.key`` and ``envelope.key`` (mode 0600), ``public.key`` and ``eval.keys``, as the command line.
@@ -421,13 +496,6 @@ def _steps(rotations: ArrayLike) -> list[int]:
     if array.dtype.kind not in "iu" or array.ndim != 1 or array.size > 1 << 20:
         raise DTypeError("rotations are no list of integers", kind="dtype", remedy="pass integers, left is positive")
     return [int(k) for k in array]
-
-
-def _number(value: Any, what: str) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise DTypeError(f"{what} is {value!r}, no number", kind="dtype", remedy="pass a float") from None
 
 
 def _shape(message: str, remedy: str) -> Exception:

@@ -52,7 +52,7 @@ class _Linear:
     def decision_function(self, samples: Any) -> Any:
         """<w, x> + b of transformed samples, encrypted or not."""
         if isinstance(samples, Tensor):
-            return (samples @ self.coef_ + self.intercept_).declare_bound(max(self.reach, 1e-9))
+            return samples @ self.coef_ + self.intercept_
         return np.asarray(samples) @ self.coef_ + self.intercept_
 
 
@@ -96,12 +96,15 @@ class LogisticRegression(_Linear):
         return self
 
     def predict_proba(self, samples: Any) -> Any:
-        """The probability of label 1 of transformed samples; approximate where they are encrypted."""
+        """The probability of label 1 of transformed samples; of encrypted ones what the polynomial says.
+
+        ``error_bound`` counts from the polynomial's value, not from the probability.
+        """
         if not isinstance(samples, Tensor):
             return _sigmoid(self.decision_function(samples))
         reach = max(self.reach, 1e-9)
         scaled = samples @ (self.coef_ / reach) + self.intercept_ / reach
-        return scaled.declare_bound(1.0).chebyshev(lambda u: _sigmoid(reach * u), (-1.0, 1.0), self.degree)
+        return scaled.chebyshev(lambda u: _sigmoid(reach * u), (-1.0, 1.0), self.degree, error=0)
 
     def predict(self, samples: ArrayLike) -> NDArray[np.int64]:
         """Labels of transformed samples in the clear."""

@@ -14,7 +14,7 @@ __all__ = ["PublicMatrix"]
 
 
 class PublicMatrix:
-    """A public matrix; ``matrix @ x`` encodes it for the level and layout of x the first time, and keeps that."""
+    """A public matrix; ``matrix @ x`` and ``x @ matrix`` encode it for the level and layout of x once, and keep that."""
 
     __array_ufunc__ = None
 
@@ -43,6 +43,11 @@ class PublicMatrix:
         if not isinstance(other, Tensor):
             raise DTypeError(f"{type(other).__name__} is no Tensor", kind="dtype", remedy="multiply .array instead")
         return other.__rmatmul__(self.array, self._prepared.setdefault(other.context, {}))
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        if not isinstance(other, Tensor):
+            raise DTypeError(f"{type(other).__name__} is no Tensor", kind="dtype", remedy="multiply .array instead")
+        return other._times_public(self.array, self._prepared.setdefault(other.context, {}))
 
     def clear(self) -> None:
         """Forgets the encodings."""

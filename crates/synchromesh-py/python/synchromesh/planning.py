@@ -11,30 +11,40 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from . import _native, _numbers
+from . import _native, _numbers, _text
 from ._layout import ZERO, canonical
-from .errors import DTypeError, ParamsError, ShapeError
+from ._ranges import Bound, Held, Range, shown
+from .errors import DTypeError, InputError, ParamsError, ShapeError, SynchromeshError
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["Plan", "plan"]
+__all__ = ["Plan", "plain_modulus", "plan"]
 
-Step = tuple[str, int, float]
+Step = _text.Step
 Shapes = Union[Sequence[Any], Mapping[str, Any]]
+Bounds = Union[Bound, Sequence[Bound], Mapping[str, Bound], None]
+# What the library takes where nothing is asked for.
+_DEFAULT_T = 65537
+_DEFAULT_PRECISION = 20
+# Slots at every degree up to this one, which shallow circuits need; and to the largest.
+_LOG_N, _LARGEST_LOG_N = 15, 17
 _MAX_PLAN_BYTES = 1 << 24
 
 
 class Plan:
     """Parameters with what they cost and why they were chosen; the JSON file of ``synchromesh plan``."""
 
-    def __init__(self, text: str, trace: Sequence[Step] = ()) -> None:
+    def __init__(self, text: str, trace: Sequence[Step] = (), notes: Sequence[str] = (), inputs: int = 0) -> None:
         if not isinstance(text, str) or len(text) > _MAX_PLAN_BYTES:
             raise DTypeError("a plan is made of JSON text", kind="dtype", remedy="call synchromesh.plan")
-        self.security_bits, self._prepared_bytes = _native.check_plan(text)
+        self.security_bits, whole = _native.check_plan(text)
         self._text = text
-        self._fields = json.loads(text)
+        self._fields = json.loads(whole)
         self._trace = tuple(trace)
+        self._notes = tuple(notes)
+        # Ciphertexts of the planned function's inputs beyond one for each.
+        self._inputs = inputs
 
     def to_json(self) -> str:
         """The plan as text."""
@@ -58,7 +68,7 @@ class Plan:
             raise ParamsError(f"the plan is no text: {error}", kind="params", remedy="give a plan file") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Plan, (self._text, self._trace)
+        return Plan, (self._text, self._trace, self._notes, self._inputs)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and other._text == self._text
@@ -70,8 +80,28 @@ class Plan:
         keys = 1 + len(self.rotations) + self.swap
         return (
             f"Plan({self.scheme}, N=2^{self.log_n}, {self.slots} slots, depth {self.depth}, log2 QP={self.log_qp}, "
-            f"{self.security_bits:.0f}-bit, {keys} keys of {self.key_bytes} bytes)"
+            f"{self.security_bits:.0f}-bit, {keys} {'key' if keys == 1 else 'keys'} of {_text.size(self.key_bytes)})"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows: list[tuple[str, object]] = [
+            ("ring degree", f"N = 2^{self.log_n}"),
+            ("slots", self.slots),
+            ("depth", self.depth),
+            ("log2 QP", self.log_qp),
+            ("security", f"{self.security_bits:.0f} bits"),
+            ("rotations", len(self.rotations)),
+            ("keys in files", _text.size(self.key_bytes)),
+            ("memory", _text.size(self.memory()["total"])),
+        ]
+        if self.t is not None:
+            rows.insert(1, ("plaintext modulus", shown(self.t)))
+        return _text.table(f"Plan, {self.scheme}", rows)
+
+    def _same_parameters(self, other: Plan) -> bool:
+        """Whether keys of one serve the other."""
+        return all(self._fields[name] == other._fields[name] for name in ("scheme", "params"))
 
     @property
     def scheme(self) -> str:
@@ -140,24 +170,27 @@ class Plan:
         return self._trace
 
     def explain(self) -> str:
-        """Why each choice was made, and what the planned function does to level and noise."""
+        """Why each choice was made, and what the planned function does to level and noise, repeated steps in one line."""
         unit = "precision" if self.scheme == "ckks" else "noise budget"
-        lines = [str(line) for line in self._fields["explain"]]
-        lines += [f"{what}: level {level}, {bits:.1f} bits of {unit}" for what, level, bits in self._trace]
+        lines = [str(line) for line in self._fields["explain"]] + list(self._notes)
+        lines += [f"{what}: level {level}, {bits:.1f} bits of {unit}" for what, level, bits in _text.folded(self._trace)]
         return "\n".join(lines)
 
-    def memory(self, ciphertexts: int = 1) -> dict[str, int]:
-        """A forecast in bytes: ``ciphertexts`` fresh ones, keys in files and prepared for use, scratch, and the total."""
-        count = _numbers.whole(ciphertexts, "ciphertexts", 0, 1 << 40)
-        keys = 1 + len(self.rotations) + self.swap
+    def memory(self, ciphertexts: int | None = None) -> dict[str, int]:
+        """A forecast in bytes while keys are held and the planned function runs; keys in files are not in the total.
+
+        ``ciphertexts`` fresh ones come on top, by default those of the function's inputs beyond one for each.
+        """
+        count = self._inputs if ciphertexts is None else _numbers.whole(ciphertexts, "ciphertexts", 0, 1 << 40)
+        forecast = self._fields["memory"]
         parts = {
             "ciphertexts": count * 16 * len(self.q_bits) << self.log_n,
-            "keys_in_files": self.key_bytes,
-            "prepared_keys": keys * self._prepared_bytes,
-            "scratch": int(self._fields["scratch_bytes"]),
+            "keys": int(forecast["key_bytes"]),
+            "prepared_keys": int(forecast["prepared_key_bytes"]),
+            "tables": int(forecast["table_bytes"]),
+            "working": int(forecast["working_bytes"]),
         }
-        parts["total"] = parts["ciphertexts"] + parts["prepared_keys"] + parts["scratch"]
-        return parts
+        return {**parts, "total": sum(parts.values()), "keys_in_files": self.key_bytes}
 
     def plot(self, ax: Any = None) -> Any:
         """Draws level and noise after each operation of the planned function, or the primes; needs matplotlib."""
@@ -165,7 +198,8 @@ class Plan:
             import matplotlib.pyplot as plt
         except ImportError:
             raise ImportError("plots need matplotlib. Remedy: pip install synchromesh[plot]") from None
-        if ax is None:
+        own = ax is None
+        if own:
             _, ax = plt.subplots(figsize=(8, 4.5))
         if not self._trace:
             widths = self.q_bits + self.p_bits
@@ -173,19 +207,22 @@ class Plan:
             ax.bar(range(len(widths)), widths, color=colours)
             ax.set(xlabel="prime (blue: ciphertext, orange: special)", ylabel="bits", title=repr(self))
             return ax
-        places = range(len(self._trace))
+        steps = _text.folded(self._trace)
+        places = range(len(steps))
         unit = "bits of precision" if self.scheme == "ckks" else "bits of noise budget"
-        (noise,) = ax.plot(places, [bits for _, _, bits in self._trace], marker="o", color="tab:blue", label=unit)
+        (noise,) = ax.plot(places, [bits for _, _, bits in steps], marker="o", color="tab:blue", label=unit)
         ax.set_ylabel(unit)
-        ax.set_xticks(places, [what for what, _, _ in self._trace], rotation=60, ha="right")
+        # As many names as there is room for.
+        named = places[:: -(-len(steps) // 40)]
+        ax.set_xticks(named, [steps[i][0] for i in named], rotation=60, ha="right")
         levels = ax.twinx()
-        (steps,) = levels.step(
-            places, [level for _, level, _ in self._trace], where="mid", color="tab:orange", label="level"
-        )
+        (drawn,) = levels.step(places, [level for _, level, _ in steps], where="mid", color="tab:orange", label="level")
         levels.set_ylabel("level")
         levels.yaxis.get_major_locator().set_params(integer=True)
-        ax.legend(handles=[noise, steps], loc="upper right")
+        ax.legend(handles=[noise, drawn], loc="upper right")
         ax.set_title(f"{self.scheme}, N = 2^{self.log_n}, {self.security_bits:.0f}-bit")
+        if own:
+            ax.figure.tight_layout()
         return ax
 
 
@@ -197,7 +234,7 @@ def plan(
     depth: int = 0,
     t: int | str | None = None,
     precision: int | None = None,
-    bounds: Sequence[float] | float = 1.0,
+    bounds: Bounds = None,
     rotations: Sequence[int] = (),
     swap: bool = False,
     additions: int = 0,
@@ -214,10 +251,13 @@ def plan(
 ) -> Plan:
     """The smallest parameters for a description, or for an ordinary function of tensors.
 
-    A function is run without data on tensors of ``shapes`` (a list, or names with shapes), until parameters are found
-    at which every noise certificate holds and, in CKKS, the results are within ``2**-precision``; its rotations are
-    found on the way. ``bounds`` say how large its inputs may be. Without a function ``depth`` and ``rotations`` say
-    what shall be computed.
+    A function is run without data on tensors of ``shapes``, until parameters are found at which every noise certificate
+    holds and, in CKKS, the results are within ``2**-precision``; its rotations are found on the way. ``shapes`` is a list,
+    or names with shapes; an array or a table of numbers in the place of a shape gives its shape and, as a bound, its
+    largest absolute value, which the plan then tells. ``bounds`` say how large inputs may be: one number for all, or one
+    for each, in order or by name; a pair is the lowest and the highest number. In CKKS it is 1 unless given. In BFV and BGV
+    with bounds ``t`` is chosen so that no result leaves what it holds; without, results count modulo ``t``.
+    Without a function ``depth`` and ``rotations`` say what shall be computed.
 
     ``prime_switching`` is ``(mu, kappa)``: mostly large primes, mu of which leave where kappa levels are used up.
     ``leading_levels`` from the top are under the first secret key, the others under a second one. ``rotation_level`` is
@@ -247,14 +287,119 @@ def plan(
         "leading_levels": _numbers.whole(leading_levels, "leading_levels", 0, 1 << 20),
         "rotation_level": _optional(rotation_level, "rotation_level", 1 << 20),
     }
-    text = json.dumps(description)
     if function is None:
-        return Plan(_native.plan(text))
+        return _of_description(description, bounds)
     if not callable(function):
         raise DTypeError(f"{type(function).__name__} is no function", kind="dtype", remedy="pass a function of tensors")
     if shapes is None:
         raise ShapeError("no shapes were given", kind="shape", remedy="pass the shapes of the function's arguments")
-    return _of_function(function, shapes, bounds, scheme, text)
+    return _of_function(function, shapes, bounds, description)
+
+
+def plain_modulus(bound: int, log_n: int = _LOG_N) -> int:
+    """A plaintext modulus t for integers from ``-bound`` to ``bound``: a prime that gives slots at every N up to 2^log_n.
+
+    Circuits of BFV and BGV so deep that they need N = 2^16 or more take that ``log_n``.
+    """
+    bound = _numbers.whole(bound, "bound", 1, 1 << 254)
+    log_n = _numbers.whole(log_n, "log_n", 4, 20)
+    # Primes that are 1 modulo 2^(log_n + 1) are few below its double, and then there is one of every width.
+    bits = max((2 * bound).bit_length() + 1, log_n + 2)
+    while True:
+        try:
+            return int(_native.slot_prime(bits, log_n), 0)
+        except ParamsError:
+            if bits >= min(log_n + 8, 256):
+                raise
+        bits += 1
+
+
+class _OtherModulus(Exception):
+    """A t that does not do: it holds less than results may reach, or gives no slots at such degrees."""
+
+    def __init__(self, reach: int, log_n: int) -> None:
+        super().__init__(reach, log_n)
+        self.reach = reach
+        self.log_n = log_n
+
+
+class _Modulus:
+    """The plaintext modulus of a plan: the caller's, or one that is chosen while the plan is made."""
+
+    def __init__(self, description: dict[str, Any]) -> None:
+        self._description = description
+        self._free = description["t"] is None
+        self._reach = _DEFAULT_T // 2
+        self._log_n = _LOG_N
+        self.exact = description["scheme"] != "ckks"
+        self.notes: list[str] = []
+
+    @property
+    def _t(self) -> int:
+        given = self._description["t"]
+        try:
+            return _DEFAULT_T if given is None else int(given, 0)
+        except ValueError:
+            # The library says what is wrong with it.
+            return 1 << 256
+
+    def require(self, reach: int) -> None:
+        """Refuses t if results may be larger than it holds."""
+        if reach <= self._t // 2:
+            return
+        if self._free:
+            raise _OtherModulus(reach, self._log_n)
+        raise ParamsError(
+            f"results may reach {shown(reach)}, and t = {shown(self._t)} holds {shown(self._t // 2)}",
+            kind="range",
+            remedy="leave t to the plan, or take synchromesh.plain_modulus(bound); declare_bound where you know that numbers "
+            "are smaller, or declare_bound(math.inf) to count modulo t",
+        )
+
+    def require_slots(self) -> None:
+        """Refuses t where it gives no slots."""
+        if self._free and self._log_n < _LARGEST_LOG_N:
+            raise _OtherModulus(self._reach, _LARGEST_LOG_N)
+        raise ParamsError(
+            f"t = {shown(self._t)} gives no slots at this degree",
+            kind="no_slots",
+            remedy=f"leave t to the plan, or take synchromesh.plain_modulus(bound, {_LARGEST_LOG_N})",
+        )
+
+    def planned(self, make: Callable[[str], str]) -> str:
+        """What ``make`` makes of the description, with the first t that does."""
+        while True:
+            try:
+                return make(json.dumps(self._description))
+            except _OtherModulus as other:
+                self._choose(other.reach, other.log_n)
+            except SynchromeshError as error:
+                if error.kind not in ("no_slots", "plan_slots") or not self._free or self._log_n == _LARGEST_LOG_N:
+                    raise
+                self._choose(self._reach, _LARGEST_LOG_N)
+
+    def _choose(self, reach: int, log_n: int) -> None:
+        self._reach, self._log_n = max(self._reach, reach), max(self._log_n, log_n)
+        t = plain_modulus(self._reach, self._log_n)
+        self._description["t"] = str(t)
+        why = f"results may reach {shown(self._reach)}, " if self._reach > _DEFAULT_T // 2 else ""
+        chosen = f"t = {t}: {why}slots up to N = 2^{self._log_n}"
+        self.notes = [note for note in self.notes if not note.startswith("t = ")] + [chosen]
+
+
+def _of_description(description: dict[str, Any], bounds: Bounds) -> Plan:
+    modulus = _Modulus(description)
+    declared = _ranges(bounds, None, 1, modulus.exact)[0]
+
+    def make(text: str) -> str:
+        if modulus.exact and declared is not None:
+            modulus.require(int(declared.reach))
+        made = _native.plan(text)
+        if modulus.exact and description["t"] is None and json.loads(made)["slots"] == 0:
+            modulus.require_slots()
+        return made
+
+    return Plan(modulus.planned(make), notes=modulus.notes)
 
 
 class _Calls:
@@ -301,40 +446,99 @@ class _Steps(list[Step]):
         super().append(step)
 
 
-def _of_function(
-    function: Callable[..., Any], shapes: Shapes, bounds: Sequence[float] | float, scheme: str, description: str
-) -> Plan:
+def _of_function(function: Callable[..., Any], shapes: Shapes, bounds: Bounds, description: dict[str, Any]) -> Plan:
     from .context import Context
     from .tensor import Tensor
 
+    modulus = _Modulus(description)
     names = list(shapes) if isinstance(shapes, Mapping) else None
-    listed = [_shape_of(s) for s in (shapes.values() if isinstance(shapes, Mapping) else _listed(shapes, "shapes"))]
-    largest = [float(b) for b in np.broadcast_to(_numbers.flat(_numbers.as_array(bounds), False).real, len(listed))]
+    examples = list(shapes.values() if isinstance(shapes, Mapping) else _listed(shapes, "shapes"))
+    listed = [_shape_of(example) for example in examples]
+    declared = _ranges(bounds, names, len(listed), modulus.exact)
+    declared = [_seen(example, modulus.exact) if held is None else held for example, held in zip(examples, declared)]
+    if not modulus.exact:
+        declared = [Range(-1.0, 1.0) if held is None else held for held in declared]
+    elif not all(declared):
+        modulus.notes = ["no bounds were given for some inputs: results count modulo t"]
+    largest = [1.0 if modulus.exact or held is None else float(held.reach) for held in declared]
     trace = _Steps()
+    approximations: list[tuple[float, int]] = []
 
     def called(native: _native.Context, fresh: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
         trace.clear()
-        context = Context._dry(native, scheme, trace)
+        context = Context._dry(native, description["scheme"], trace, approximations)
         dtype = np.dtype(np.int64 if context.exact else np.float64)
         slots = context._native.slots
         if slots == 0:
-            raise ParamsError("these parameters give no slots", kind="no_slots", remedy="choose a prime t, say 65537")
+            modulus.require_slots()
         inputs = []
-        for cipher, shape in zip(fresh, listed):
+        for cipher, shape, held in zip(fresh, listed, declared):
             at = canonical(shape)
-            inputs.append(Tensor._made(context, "input", [cipher] * -(-at.size // slots), at, dtype, ZERO))
+            inputs.append(Tensor._made(context, "input", [cipher] * -(-at.size // slots), at, dtype, ZERO, Held.alone(held)))
         result = function(*inputs) if names is None else function(**dict(zip(names, inputs)))
-        return [part for tensor in _tensors(result) for part in tensor._parts]
+        tensors = _tensors(result)
+        if modulus.exact:
+            modulus.require(max([0, *(int(x._held.elements.reach) for x in tensors if x._held is not None)]))
+        return [part for tensor in tensors for part in tensor._parts]
 
     def run(native: _native.Context, fresh: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
         with _calls:
             return called(native, fresh)
 
     try:
-        return Plan(_native.plan_function(description, largest, run), trace)
-    except BaseException:
+        text = modulus.planned(lambda text: _native.plan_function(text, largest, run))
+        slots = int(json.loads(text)["slots"])
+        spread = sum(-(-int(np.prod(shape, dtype=np.int64)) // slots) - 1 for shape in listed)
+        return Plan(text, trace, modulus.notes, spread)
+    except BaseException as error:
         trace.stopped = True
-        raise
+        precision = _DEFAULT_PRECISION if description["precision"] is None else description["precision"]
+        apart, degree = max(approximations, default=(0.0, 0))
+        if getattr(error, "kind", "") != "plan_precision" or apart <= 2.0**-precision:
+            raise
+        raise ParamsError(
+            f"a polynomial of degree {degree} is up to {apart:.3g} from its function, and results within "
+            f"{2.0**-precision:.3g} (precision {precision}) were asked for",
+            kind="plan_precision",
+            remedy="raise its degree, narrow its interval, or ask for fewer bits with precision=",
+        ) from None
+
+
+def _ranges(bounds: Bounds, names: list[str] | None, count: int, exact: bool) -> list[Range | None]:
+    """What is declared of each input."""
+    if bounds is None:
+        return [None] * count
+    if isinstance(bounds, Mapping):
+        unknown = [name for name in bounds if name not in (names or [])]
+        if unknown:
+            remedy = "name inputs as in shapes={name: shape}"
+            raise InputError(f"a bound for {unknown[0]!r}, which is no input", kind="argument", remedy=remedy)
+        listed = [bounds.get(name) for name in names or []]
+    elif isinstance(bounds, (list, tuple, np.ndarray)):
+        listed = list(bounds)
+        listed = listed * count if len(listed) == 1 else listed
+    else:
+        listed = [bounds] * count  # type: ignore[list-item]
+    if len(listed) != count:
+        remedy = "pass one number for all or one for each; a pair for one of them stands in a list, as [(0, 1)]"
+        raise ShapeError(f"{len(listed)} bounds for {count} inputs", kind="shape", remedy=remedy)
+    return [None if bound is None else Range.declared(bound, exact, "bounds") for bound in listed]
+
+
+def _seen(example: Any, exact: bool) -> Range | None:
+    """The largest absolute value of data that stands for an input; of a shape nothing."""
+    if not _is_data(example):
+        return None
+    array = _numbers.as_array(example)
+    numbers = _numbers.flat(array, exact)
+    if array.dtype.kind == "c":
+        return Range.declared(float(np.abs(numbers).max()) or 1.0, exact)
+    held = Range.of(array if exact else np.asarray(numbers))
+    return None if held is None else Range.declared(held.reach or 1, exact)
+
+
+def _is_data(example: Any) -> bool:
+    return hasattr(example, "shape") and hasattr(example, "__array__")
 
 
 def _tensors(result: Any) -> list[Tensor]:
@@ -352,6 +556,7 @@ def _tensors(result: Any) -> list[Tensor]:
 
 
 def _shape_of(shape: Any) -> tuple[int, ...]:
+    shape = shape.shape if _is_data(shape) else shape
     numbers = (shape,) if isinstance(shape, (int, np.integer)) else _listed(shape, "shape")
     found = tuple(_numbers.whole(n, "axis", 1, _numbers.MAX_ELEMENTS) for n in numbers)
     if np.prod(found, dtype=object) > _numbers.MAX_ELEMENTS:

@@ -3,6 +3,10 @@
 An element lies in a global slot: slot ``s % slots`` of ciphertext ``s // slots``. A tensor keeps the slots of its
 elements as an integer array of its own shape, so that slicing, transposing and reshaping move nothing. Slots that no
 element lies in may hold anything (``FREE``), zeros (``ZERO``), or the tensor's one number (``SAME``).
+
+Beside it a tensor keeps in which ranges its elements lie, and what the other slots hold; nothing where nothing is known.
+Integers that may have left what t holds are not decrypted, and an approximation on an interval is refused where arguments
+may lie outside.
 """
 
 from __future__ import annotations
@@ -10,15 +14,17 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _layout, _native, _numbers
+from . import _chebyshev, _layout, _native, _numbers, _numpy, _text
 from ._layout import FREE, SAME, ZERO, canonical
 from ._native import Operation
-from ._wire import Head
+from ._ranges import Bound, Held, Range
+from ._wire import Head, written
 from .errors import DTypeError, InputError, MismatchError, ShapeError
 
 if TYPE_CHECKING:
@@ -27,13 +33,22 @@ if TYPE_CHECKING:
 __all__ = ["Tensor", "concatenate"]
 
 Slots = NDArray[np.int64]
+Axes = Union[int, "tuple[int, ...]", None]
+
+
+def _refusing(what: str, remedy: str) -> Callable[..., Any]:
+    """A method that says what to do instead."""
+
+    def refuse(self: Tensor, *_: object, **__: object) -> Any:
+        raise DTypeError(what, kind="dtype", remedy=remedy)
+
+    return refuse
 
 
 class Tensor:
     """An encrypted array. Operations return new tensors; levels and scales are managed for you."""
 
-    __slots__ = ("__weakref__", "_at", "_rest", "_parts", "context", "dtype")
-    __array_ufunc__ = None
+    __slots__ = ("__weakref__", "_at", "_held", "_rest", "_parts", "context", "dtype")
     __hash__ = None  # type: ignore[assignment]
 
     context: Context
@@ -41,6 +56,7 @@ class Tensor:
     _parts: list[_native.Ciphertext]
     _at: Slots
     _rest: int
+    _held: Held | None
 
     def __init__(self) -> None:
         raise DTypeError("tensors are made by encryption", kind="dtype", remedy="call Context.encrypt")
@@ -54,6 +70,7 @@ class Tensor:
         at: Slots,
         dtype: np.dtype[Any],
         rest: int = FREE,
+        held: Held | None = None,
     ) -> Tensor:
         self = cls.__new__(cls)
         self.context = context
@@ -61,6 +78,7 @@ class Tensor:
         self._at = at
         self.dtype = dtype
         self._rest = rest
+        self._held = None if held is None or dtype.kind == "c" else held
         if what and context._trace is not None:
             level, _, _, budget, error, bound = parts[0].state()
             context._trace.append((what, level, budget if context.exact else _precision(bound, error)))
@@ -71,8 +89,17 @@ class Tensor:
         operands = [list(parts) for parts in zip(self._parts, *others)]
         return _native.each([operation] * len(operands), operands)
 
-    def _with(self, what: str, parts: list[_native.Ciphertext], rest: int = FREE) -> Tensor:
-        return Tensor._made(self.context, what, parts, self._at, self.dtype, rest)
+    def _with(
+        self, what: str, parts: list[_native.Ciphertext], rest: int = FREE, held: Held | None = None
+    ) -> Tensor:
+        return Tensor._made(self.context, what, parts, self._at, self.dtype, rest, held)
+
+    def _knowing(self, held: Held | None) -> Tensor:
+        """The same tensor with other ranges."""
+        return self._with("", self._parts, self._rest, held)
+
+    def _mapped_range(self, function: Callable[[Range], Range]) -> Held | None:
+        return None if self._held is None else self._held.mapped(function)
 
     # What is known without the key.
 
@@ -118,7 +145,12 @@ class Tensor:
 
     @property
     def bound(self) -> float:
-        """CKKS: no element exceeds it, by declaration; infinite in BFV and BGV."""
+        """No element exceeds it, by what was declared and, in BFV and BGV, by what was encrypted in this process.
+
+        Infinite where nothing is known, in BFV and BGV.
+        """
+        if self.context.exact:
+            return float("inf") if self._held is None else float(self._held.elements.reach)
         return max(part.state()[5] for part in self._parts)
 
     @property
@@ -132,6 +164,18 @@ class Tensor:
             state += f", {self.precision_bits:.1f} bits of precision"
         return f"Tensor({self.context.scheme}, shape {self.shape}, {state})"
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows: list[tuple[str, object]] = [
+            ("shape", self.shape),
+            ("ciphertexts", self.ciphertexts),
+            ("level", f"{self.level} of {self.context.top_level}"),
+            ("noise budget", f"{self.noise_budget:.1f} bits"),
+        ]
+        if not self.context.exact:
+            rows.append(("error at most", f"{self.error_bound:.3g}"))
+        return _text.table(f"Tensor, {self.context.scheme}", rows)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a tensor without axes")
@@ -140,8 +184,31 @@ class Tensor:
     def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
 
-    def __bool__(self) -> bool:
-        raise DTypeError("the truth of an encrypted value is unknown", kind="dtype", remedy="decrypt it first")
+    _compared = _refusing(
+        "whether encrypted numbers are equal or less is unknown",
+        "decrypt them first, or multiply by encrypted zeros and ones to select; for objects use `is`",
+    )
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _compared
+    __bool__ = _refusing("the truth of an encrypted value is unknown", "decrypt it first")
+    __array__ = _refusing("an encrypted tensor is no array", "decrypt it: secret.decrypt(x)")
+    __float__ = __int__ = __complex__ = __index__ = __round__ = _refusing(
+        "an encrypted tensor is no number", "decrypt it: secret.decrypt(x)"
+    )
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = _refusing(
+        "remainders and quotients of encrypted numbers", "decrypt them first"
+    )
+    __abs__ = _refusing(
+        "the absolute value of encrypted numbers", "take x.square(), or x.chebyshev(np.abs, (low, high), degree), in ckks"
+    )
+    __rpow__ = _refusing(
+        "encrypted exponents", "take x.chebyshev(lambda v: base**v, (low, high), degree), in ckks"
+    )
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _numpy.of_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+        return _numpy.of_function(function, args, kwargs)
 
     # Shape: nothing moves.
 
@@ -151,6 +218,10 @@ class Tensor:
             at = np.asarray(self._at[key])
         except IndexError as error:
             raise ShapeError(f"{error}", kind="shape", remedy=f"index within shape {self.shape}") from None
+        return self._taken(at)
+
+    def _taken(self, at: Slots) -> Tensor:
+        """The elements at these slots, which are some of its own, each as often as it is named."""
         if at.size == 0:
             raise ShapeError("no elements are left", kind="shape", remedy="keep at least one")
         if len(np.unique(at)) != at.size:
@@ -166,7 +237,10 @@ class Tensor:
         if len(used) < len(parts):
             at = np.searchsorted(used, at // slots) * slots + at % slots
             parts = [parts[i] for i in used]
-        return Tensor._made(self.context, "", parts, at, self.dtype, rest)
+        held = self._held
+        if held is not None and at.size != self.size:
+            held = Held(held.elements, held.mixed().beside)
+        return Tensor._made(self.context, "", parts, at, self.dtype, rest, held)
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape."""
@@ -175,12 +249,12 @@ class Tensor:
             at = self._at.reshape(tuple(wanted))
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{error}", kind="shape", remedy=f"keep {self.size} elements") from None
-        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest)
+        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest, self._held)
 
     @property
     def T(self) -> Tensor:
         """The axes in reverse order."""
-        return Tensor._made(self.context, "", self._parts, self._at.T, self.dtype, self._rest)
+        return Tensor._made(self.context, "", self._parts, self._at.T, self.dtype, self._rest, self._held)
 
     def transpose(self, *axes: int) -> Tensor:
         """The axes in another order, by default reversed."""
@@ -188,12 +262,12 @@ class Tensor:
             at = self._at.transpose(*axes)
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{error}", kind="shape", remedy=f"permute {self.ndim} axes") from None
-        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest)
+        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest, self._held)
 
     # Sums and products element by element.
 
     def __neg__(self) -> Tensor:
-        return self._with("neg", self._each(Operation.neg()), self._rest)
+        return self._with("neg", self._each(Operation.neg()), self._rest, self._mapped_range(Range.neg))
 
     def __pos__(self) -> Tensor:
         return self
@@ -216,8 +290,7 @@ class Tensor:
 
     def __truediv__(self, other: Any) -> Tensor:
         if isinstance(other, Tensor) or self.context.exact:
-            remedy = "multiply by a polynomial that approximates the inverse, in ckks"
-            raise DTypeError("division by or of encrypted integers", kind="dtype", remedy=remedy)
+            raise _division(self.context.exact)
         divisor = _numbers.as_array(other)
         if divisor.dtype.kind == "O" or not np.all(divisor):
             raise InputError("division by zero", kind="not_finite", remedy="divide by numbers other than 0")
@@ -225,8 +298,15 @@ class Tensor:
             inverse = 1.0 / divisor
         return self._binary("mul", inverse)
 
+    def __rtruediv__(self, other: Any) -> Tensor:
+        raise _division(self.context.exact)
+
     def __pow__(self, exponent: Any) -> Tensor:
-        k = _numbers.whole(exponent, "exponent", 1, 1 << 12)
+        k = _numbers.whole(exponent, "exponent", 0, 1 << 12)
+        if k == 0:
+            return (self - self + 1)._knowing(
+                Held.everywhere(Range(1, 1) if self.context.exact else Range(1.0, 1.0))
+            )
         power, square = None, self
         while True:
             if k & 1:
@@ -238,26 +318,35 @@ class Tensor:
 
     def square(self) -> Tensor:
         """Every element squared."""
-        return self._with("square", self._each(Operation.square()), self._rest)
+        return self._with("square", self._each(Operation.square()), self._rest, self._mapped_range(Range.square))
 
     def _binary(self, op: str, other: Any) -> Tensor:
         if isinstance(other, Tensor):
             x, y = self._aligned(other)
             parts = x._each(Operation.binary(op), y._parts)
             rest = x._rest if x._rest == y._rest else ZERO if op == "mul" and ZERO in (x._rest, y._rest) else FREE
-            return Tensor._made(x.context, op, parts, x._at, np.result_type(x.dtype, y.dtype), rest)
+            held = self._mapped_range(Range.square) if op == "mul" and other is self else _combined(op, x._held, y._held)
+            return Tensor._made(x.context, op, parts, x._at, np.result_type(x.dtype, y.dtype), rest, held)
         array = _numbers.as_array(other)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
         if array.ndim == 0:
             value = _numbers.flat(array, self.context.exact)
             parts = self._each(Operation.scalar(op, value))
             rest = self._rest if op == "mul" or self._rest == SAME else FREE
-            return Tensor._made(self.context, op, parts, self._at, dtype, rest)
+            held = _combined(op, self._held, Held.everywhere(self._public_range(array)))
+            return Tensor._made(self.context, op, parts, self._at, dtype, rest, held)
         x = self._broadcast(_layout.broadcast_shape(self.shape, array.shape))
         public = x._scattered(np.broadcast_to(array, x.shape))
         parts = _native.each([Operation.plain(op, values) for values in public], [[part] for part in x._parts])
         rest = ZERO if op == "mul" or x._rest == ZERO else FREE
-        return Tensor._made(x.context, op, parts, x._at, dtype, rest)
+        # What lies beside the elements meets zeros.
+        held = _combined(op, x._held, Held.alone(self._public_range(array)))
+        return Tensor._made(x.context, op, parts, x._at, dtype, rest, held)
+
+    def _public_range(self, array: NDArray[Any]) -> Range | None:
+        """The range of public numbers, as the scheme holds them."""
+        whole = self.context.exact or array.dtype.kind == "c"
+        return Range.of(array if whole else np.asarray(array, dtype=np.float64))
 
     def _scattered(self, array: NDArray[Any]) -> list[NDArray[Any]]:
         """Public numbers in the slots of the elements, zeros elsewhere, a vector for each ciphertext."""
@@ -296,7 +385,9 @@ class Tensor:
         spread = part if self._rest == SAME else _layout.one(Operation.sum_slots(0, 1), part)
         at = canonical(shape)
         count = -(-at.size // self.context.slots)
-        return Tensor._made(self.context, "broadcast", [spread] * count, at, self.dtype, SAME if at.size == 1 else FREE)
+        rest = SAME if at.size == 1 else FREE
+        held = None if self._held is None else Held.everywhere(self._held.elements)
+        return Tensor._made(self.context, "broadcast", [spread] * count, at, self.dtype, rest, held)
 
     # Elements in other slots.
 
@@ -304,12 +395,12 @@ class Tensor:
         """The same elements in other slots."""
         if self._at is at or np.array_equal(self._at, at):
             return self
-        return self._mapped("move", at, self._at.reshape(-1), at.reshape(-1), None)
+        return self._mapped("move", at, self._at.reshape(-1), at.reshape(-1))
 
     def _gathered(self, what: str, source: Slots) -> Tensor:
         """A fresh layout of elements that lie at ``source``, each as often as it is named."""
         at = canonical(source.shape)
-        return self._mapped(what, at, source.reshape(-1), at.reshape(-1), None)
+        return self._mapped(what, at, source.reshape(-1), at.reshape(-1))
 
     def _mapped(
         self,
@@ -317,7 +408,7 @@ class Tensor:
         at: Slots,
         source: Slots,
         target: Slots,
-        weights: NDArray[Any] | None,
+        weights: NDArray[Any] | None = None,
         prepared: _layout.Prepared | None = None,
     ) -> Tensor:
         """The linear map that adds ``weights`` times the element at ``source`` to the slot ``target``."""
@@ -325,22 +416,35 @@ class Tensor:
         slots = _layout.Slots(context.slots, context.row)
         parts = _layout.mapped(self._parts, slots, source, target, weights, context.exact, prepared)
         kind = self.dtype if weights is None else np.result_type(self.dtype, _kind_of(weights, context.exact))
-        return Tensor._made(context, what, parts, at, kind)
+        known = self._held if weights is None else None
+        held = None if known is None else Held(known.elements, known.mixed().beside.and_zero())
+        return Tensor._made(context, what, parts, at, kind, held=held)
 
     # Sums and products over axes.
 
-    def sum(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """The sum over an axis, or of all elements."""
+    def sum(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        """The sum over an axis or several, or of all elements."""
         if axis is None:
             total = self._total()
             return total.reshape((1,) * self.ndim) if keepdims else total
-        axis = _numbers.whole(axis, "axis", -self.ndim, self.ndim - 1) % max(self.ndim, 1)
-        columns = np.moveaxis(self._at, axis, 0)
-        result = self._sums(columns.reshape(len(columns), -1))
-        shape = list(columns.shape[1:])
-        if keepdims:
-            shape.insert(axis, 1)
-        return result.reshape(tuple(shape))
+        columns, shape = self._columns(axis, keepdims)
+        return self._sums(columns).reshape(shape)
+
+    def _axes(self, axis: Axes) -> tuple[int, ...]:
+        """The axes that are named, counted from 0."""
+        listed = range(self.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+        axes = [_numbers.whole(a, "axis", -self.ndim, self.ndim - 1) % max(self.ndim, 1) for a in listed]
+        if len(set(axes)) != len(axes):
+            raise ShapeError(f"axis {axis} names one twice", kind="shape", remedy="name each once")
+        return tuple(axes)
+
+    def _columns(self, axis: Axes, keepdims: bool) -> tuple[Slots, tuple[int, ...]]:
+        """The slots with these axes as rows, all others as columns, and the shape that is left."""
+        axes = self._axes(axis)
+        first = np.moveaxis(self._at, axes, range(len(axes)))
+        kept = [n for k, n in enumerate(self.shape) if k not in axes]
+        shape = [1 if k in axes else n for k, n in enumerate(self.shape)] if keepdims else kept
+        return first.reshape(-1, int(np.prod(kept, dtype=np.int64))), tuple(shape)
 
     def _total(self) -> Tensor:
         if self._rest != ZERO:
@@ -349,7 +453,8 @@ class Tensor:
         for other in self._parts[1:]:
             part = _layout.one(Operation.binary("add"), part, other)
         total = _layout.one(Operation.sum_slots(0, 1), part)
-        return Tensor._made(self.context, "sum", [total], canonical(()), self.dtype, SAME)
+        held = None if self._held is None else Held.everywhere(self._held.elements.total(self.size))
+        return Tensor._made(self.context, "sum", [total], canonical(()), self.dtype, SAME, held)
 
     def _sums(self, columns: Slots) -> Tensor:
         """The sums of the columns of a matrix of slots."""
@@ -362,23 +467,87 @@ class Tensor:
         result: Tensor | None = None
         for (count, stride, _, _), run in groups.items():
             parts = run._parts if count == 1 else run._each(Operation.sum_slots(count, stride))
-            term = Tensor._made(self.context, "sum", parts, run._at[0], self.dtype)
+            held = run._held
+            if held is not None:
+                beside = held.beside if count == 1 else held.mixed().beside.total(count)
+                held = Held(held.elements.total(count), beside)
+            term = Tensor._made(self.context, "sum", parts, run._at[0], self.dtype, held=held)
             result = term if result is None else result._binary("add", term)
         if result is None:
             raise ShapeError("a sum over no elements", kind="shape", remedy="sum over an axis that has some")
         return result
 
-    def mean(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """The mean over an axis, or of all elements; CKKS only."""
+    def mean(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        """The mean over an axis or several, or of all elements; CKKS only."""
         total = self.sum(axis, keepdims)
         return total.__truediv__(self.size // total.size)
+
+    def var(self, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> Tensor:
+        """The variance over an axis or several, or of all elements, in two levels; CKKS only.
+
+        The mean of the squares less the square of the mean, times n / (n - ddof).
+        """
+        count = int(np.prod([self.shape[k] for k in self._axes(axis)], dtype=np.int64))
+        ddof = _numbers.whole(ddof, "ddof", 0, count - 1)
+        found = self.square().sum(axis, keepdims) / count - self.mean(axis, keepdims).square()
+        if ddof:
+            found = found * (count / (count - ddof))
+        if self._held is None or found._held is None:
+            return found
+        # Variances too are beside the elements, of them and what was beside them.
+        each = self._held.mixed().mapped(lambda r: Range(0.0, (r.high - r.low) ** 2 / 4 * count / (count - ddof)))
+        own = (self._held.elements.high - self._held.elements.low) ** 2 / 4 * count / (count - ddof)
+        return found._knowing(Held(Range(0.0, own), each.beside))
+
+    def std(
+        self,
+        axis: Axes = None,
+        keepdims: bool = False,
+        ddof: int = 0,
+        *,
+        interval: tuple[float, float],
+        degree: int = 15,
+    ) -> Tensor:
+        """The deviation over an axis or several, or of all elements, for variances that lie in an interval; CKKS only.
+
+        The root is a polynomial of ``degree``; as the interval's lower end nears 0 its error grows, which ``error_bound`` has.
+        """
+        low, _ = _pair(interval)
+        if not isinstance(low, (int, float)) or not low > 0:
+            raise InputError(f"interval is {interval!r}", kind="argument", remedy="pass (low, high) with 0 < low")
+        variance = self.var(axis, keepdims, ddof).declare_bound(interval)
+        return variance.chebyshev(np.sqrt, interval, degree)
+
+    def prod(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """The product over an axis, or of all elements, in a tree of products."""
+        if axis is None:
+            product = self.reshape(-1).prod(0)
+            return product.reshape((1,) * self.ndim) if keepdims else product
+        (k,) = self._axes(axis)
+        at = np.moveaxis(self._at, k, 0)
+        factors = [self._view(each) for each in at]
+        while len(factors) > 1:
+            pairs = [x * y for x, y in zip(factors[::2], factors[1::2])]
+            factors = pairs + factors[2 * len(pairs) :]
+        return factors[0].reshape(tuple(1 if j == k else n for j, n in enumerate(self.shape))) if keepdims else factors[0]
+
+    def ravel(self) -> Tensor:
+        """All elements in one row."""
+        return self.reshape(-1)
 
     def dot(self, other: Any) -> Tensor:
         """As ``@``."""
         return self.__matmul__(other)
 
     def __matmul__(self, other: Any) -> Tensor:
-        """The product with a public matrix or vector, or the inner product of two encrypted vectors."""
+        """The product with a public or encrypted vector or matrix, or with each of a stack of them, as NumPy's."""
+        from .matrix import PublicMatrix
+
+        if isinstance(other, PublicMatrix):
+            return NotImplemented
+        other = other if isinstance(other, Tensor) else _numbers.as_array(other)
+        if max(self.ndim, other.ndim) > 2:
+            return _stacked(self, other)
         if isinstance(other, Tensor):
             if self.ndim == 1 and other.ndim == 1:
                 _layout.same_inner(self.shape[0], other.shape[0])
@@ -389,14 +558,17 @@ class Tensor:
             if self.ndim == 1 and other.ndim == 2:
                 return other.T @ self
             return self._times_encrypted(other)
-        matrix = _numbers.as_array(other)
+        return self._times_public(other)
+
+    def _times_public(self, matrix: NDArray[Any], prepared: _layout.Prepared | None = None) -> Tensor:
+        """The product with a public vector or matrix on the right."""
         if self.ndim not in (1, 2) or matrix.ndim not in (1, 2):
             raise _layout.wrong_product(self.shape, matrix.shape)
         _layout.same_inner(self.shape[-1], matrix.shape[0])
         if matrix.ndim == 1:
-            return (self * matrix).sum() if self.ndim == 1 else (self * matrix).sum(axis=1)
+            return self._weighted(matrix)
         if self.ndim == 1:
-            return self._times(self._at, matrix.T, canonical((matrix.shape[1],)))
+            return self._times(self._at, matrix.T, canonical((matrix.shape[1],)), prepared)
         # A row of the result stays where the row of the argument is: then rotations do not depend on the row.
         rows, inner = self.shape
         outer = matrix.shape[1]
@@ -405,7 +577,21 @@ class Tensor:
             at = self._at[:, :outer]
         else:
             at = canonical((rows, outer))
-        return self._times(self._at.T, matrix.T, at.T).T
+        return self._times(self._at.T, matrix.T, at.T, prepared).T
+
+    def _weighted(self, weights: NDArray[Any]) -> Tensor:
+        """The sum of the elements of each row, or of the only one, times public weights."""
+        made, known = (self * weights).sum(axis=self.ndim - 1), self._held
+        if known is None or made._held is None or weights.dtype.kind == "c":
+            return made
+        row, beside = weights.reshape(1, -1), made._held.beside
+        first = int(self._at.reshape(-1)[0])
+        if len(self._parts) == 1 and np.array_equal(self._at.reshape(-1), np.arange(first, first + self.size)):
+            # In one stretch: as many slots in a row as there are weights meet each of them once, or zeros.
+            beside = known.elements.and_zero().weighted(row).and_zero()
+        held = Held(known.elements.weighted(row), beside)
+        reach = max(held.elements.reach, beside.reach)
+        return (made if self.context.exact or not reach else made._certified(reach))._knowing(held)
 
     def _times_encrypted(self, other: Tensor) -> Tensor:
         """The product of encrypted matrices in blocks (Jiang et al., ePrint 2018/1041; ePrint 2023/593)."""
@@ -415,10 +601,17 @@ class Tensor:
         self.context._require_own(other.context)
         left, right = (self._parts, self._at), (other._parts, other._at)
         parts, at = _layout.product(self.context._native, left, right, self.context.exact)
-        return Tensor._made(self.context, "matmul", parts, at, np.result_type(self.dtype, other.dtype))
+        held = None
+        if self._held is not None and other._held is not None:
+            product = self._held.elements.mul(other._held.elements)
+            beside = self._held.mixed().beside.and_zero().mul(other._held.elements.and_zero())
+            held = Held(product.total(self.shape[1]), beside.total(self.shape[1]))
+        return Tensor._made(self.context, "matmul", parts, at, np.result_type(self.dtype, other.dtype), held=held)
 
     def __rmatmul__(self, other: Any, prepared: _layout.Prepared | None = None) -> Tensor:
         matrix = _numbers.as_array(other)
+        if prepared is None and max(self.ndim, matrix.ndim) > 2:
+            return _stacked(matrix, self)
         if self.ndim not in (1, 2) or matrix.ndim not in (1, 2):
             raise _layout.wrong_product(matrix.shape, self.shape)
         _layout.same_inner(matrix.shape[-1], self.shape[0])
@@ -442,7 +635,12 @@ class Tensor:
         source = np.broadcast_to(columns.reshape(1, inner, batch), (outer, inner, batch)).reshape(-1)
         target = np.broadcast_to(at.reshape(outer, 1, batch), (outer, inner, batch)).reshape(-1)
         weights = np.broadcast_to(matrix.reshape(outer, inner, 1), (outer, inner, batch)).reshape(-1)
-        return self._mapped("matmul", at, source, target, weights, prepared)
+        made, known = self._mapped("matmul", at, source, target, weights, prepared), self._held
+        if known is None or matrix.dtype.kind == "c":
+            return made
+        # Of the other slots each is a sum of some of a row's terms, or of none.
+        beside = known.mixed().beside.and_zero().weighted(matrix).and_zero()
+        return made._knowing(Held(known.elements.weighted(matrix), beside))
 
     def polynomial(self, coefficients: Any) -> Tensor:
         """c_0 + c_1 x + c_2 x^2 + .. of every element x, in as few levels as its degree allows."""
@@ -452,25 +650,70 @@ class Tensor:
         vector = _numbers.flat(array, self.context.exact)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
         parts = self._each(Operation.polynomial(vector))
-        return Tensor._made(self.context, "polynomial", parts, self._at, dtype)
+        held = None if array.dtype.kind == "c" else self._mapped_range(lambda r: r.polynomial(array))
+        return Tensor._made(self.context, "polynomial", parts, self._at, dtype, held=held)
 
-    def chebyshev(self, function: Callable[[Any], Any], interval: Sequence[float], degree: int) -> Tensor:
+    def chebyshev(
+        self, function: Callable[[Any], Any], interval: Sequence[float], degree: int, *, error: float | None = None
+    ) -> Tensor:
         """A function of every element by Chebyshev interpolation on an interval that holds them all; CKKS only.
 
-        The function gets and returns NumPy arrays. That elements lie in the interval is the caller's word.
+        Elements that may lie outside by what was declared of them are refused; :meth:`declare_bound` takes your word that
+        they do not. How far the polynomial is from the function enters ``error_bound``. That is proved where the function
+        is written with arithmetic and NumPy's ``exp``, ``log``, ``sqrt``, ``tanh``, ``sin``, ``cos`` and the like, on
+        numbers alone; of any other, ``error`` is your word for it. With ``error=0`` the polynomial itself is the function.
+        The function gets and returns NumPy arrays, and is called once on an object that stands for intervals.
         """
-        low, high = (float(x) for x in interval)
+        if self.context.exact:
+            raise MismatchError("functions of integers modulo t", kind="scheme", remedy="use polynomial, or ckks")
+        wanted = Range.declared(_pair(interval), False, "interval")
         degree = _numbers.whole(degree, "degree", 1, 1 << 12)
-        angles = (np.arange(degree + 1) + 0.5) * np.pi / (degree + 1)
-        points = 0.5 * (low + high) + 0.5 * (high - low) * np.cos(angles)
-        values = _numbers.flat(_numbers.as_array(function(points)), False).real
-        if values.shape != points.shape:
-            raise ShapeError("the function returns another shape", kind="shape", remedy="return one number for each")
-        coefficients = np.cos(np.outer(np.arange(degree + 1), angles)) @ values * (2.0 / (degree + 1))
-        coefficients[0] *= 0.5
-        bounded = self.declare_bound(max(abs(low), abs(high)))
-        parts = bounded._each(Operation.chebyshev([float(c) for c in coefficients], low, high))
-        return Tensor._made(self.context, "chebyshev", parts, self._at, self.dtype)
+        if wanted is None or wanted.low >= wanted.high:
+            raise InputError(f"{interval} is no interval", kind="argument", remedy="pass its lower and its upper end")
+        low, high = float(wanted.low), float(wanted.high)
+        arguments = self._within(wanted)
+        series = _chebyshev.interpolated(function, low, high, degree)
+        apart = _chebyshev.required(series, degree, error)
+        if self.context._approximations is not None:
+            self.context._approximations.append((apart, degree))
+        parts = arguments._certified(wanted.reach)._each(Operation.chebyshev([float(c) for c in series.coefficients], low, high))
+        held = Held.everywhere(Range(series.low - apart, series.high + apart))
+        made = self._with("" if apart else "chebyshev", parts, held=held)
+        return made._with("chebyshev", made._each(Operation.approximate(apart)), held=held) if apart else made
+
+    def _within(self, wanted: Range) -> Tensor:
+        """The tensor with all slots in an interval; elements that may lie outside are refused.
+
+        Zeros beside the elements become another number where they are not in it, and what else may lie outside is made
+        zeros first, in a level.
+        """
+        held = self._known()
+        if held is None or not wanted.holds(held.elements):
+            where = "may be complex" if held is None else f"may lie in {held.elements}"
+            raise InputError(
+                f"elements {where}, the interval is {wanted}",
+                kind="range",
+                remedy=f"widen the interval, or if you know that they lie in it say x.declare_bound(({wanted.low:g}, "
+                f"{wanted.high:g})) first",
+            )
+        if not self._is_padded or self._rest == SAME or wanted.holds(held.beside):
+            return self
+        if self._rest != ZERO:
+            return (self * np.ones(self.shape))._within(wanted)
+        middle = np.full((len(self._parts), self.context.slots), 0.5 * (wanted.low + wanted.high))
+        middle.reshape(-1)[self._at.reshape(-1)] = 0.0
+        parts = _native.each([Operation.plain("add", row) for row in middle], [[part] for part in self._parts])
+        return self._with("", parts, held=Held.everywhere(wanted))
+
+    def _known(self) -> Held | None:
+        """In CKKS where numbers lie, by ranges and by the bounds of certificates; nothing of complex ones."""
+        if self.dtype.kind == "c":
+            return None
+        certified = Range(-self.bound, self.bound)
+        held = self._held or (Held.alone(certified) if self._rest == ZERO else Held.everywhere(certified))
+        if held is None:
+            return None
+        return Held(held.elements.common(certified) or held.elements, held.beside)
 
     # Slots as such.
 
@@ -480,34 +723,66 @@ class Tensor:
         In CKKS a ciphertext is one row, in BFV and BGV two, of half the slots each.
         """
         k = _numbers.whole(steps, "steps", -(1 << 40), 1 << 40)
-        return self._with("rotate", self._each(Operation.rotate(k)))
+        held = None if self._held is None else self._held.mixed()
+        return self._with("rotate", self._each(Operation.rotate(k)), held=held)
 
     def conjugate(self) -> Tensor:
         """The complex conjugate of every element; CKKS only."""
         if self.context.exact:
             raise MismatchError("integers have no conjugates", kind="scheme", remedy="use swap_rows, or ckks")
-        return self._with("conjugate", self._each(Operation.swap()), self._rest)
+        return self._with("conjugate", self._each(Operation.swap()), self._rest, self._held)
 
     def swap_rows(self) -> Tensor:
         """The two rows of slots swapped; BFV and BGV only."""
         if not self.context.exact:
             raise MismatchError("ckks has one row of slots", kind="scheme", remedy="use rotate or conjugate")
-        return self._with("swap_rows", self._each(Operation.swap()))
+        held = None if self._held is None else self._held.mixed()
+        return self._with("swap_rows", self._each(Operation.swap()), held=held)
 
     # Levels and bounds.
 
     def at_level(self, level: int) -> Tensor:
         """The tensor at a lower level, smaller and faster to compute with."""
         level = _numbers.whole(level, "level", 0, self.level)
-        return self._with("at_level", self._each(Operation.at_level(level)), self._rest)
+        return self._with("at_level", self._each(Operation.at_level(level)), self._rest, self._held)
 
-    def declare_bound(self, bound: float) -> Tensor:
-        """CKKS: the caller's word that no slot exceeds ``bound``, where certificates know less."""
-        try:
-            number = float(bound)
-        except (TypeError, ValueError, OverflowError):
-            raise DTypeError(f"bound is {bound!r}, no number", kind="dtype", remedy="pass a float") from None
-        return self._with("bound", self._each(Operation.declare_bound(number)), self._rest)
+    def declare_bound(self, bound: Bound, *, everywhere: bool = False) -> Tensor:
+        """The caller's word for how large its elements are, where certificates and ranges know less.
+
+        A number is the largest absolute value, a pair the lowest and the highest one, which also says that complex numbers
+        are real. In CKKS, where slots in which no element lies may hold more, as sums of other elements, those are made
+        zeros in a level, unless ``everywhere`` says that the word holds for them too. In BFV and BGV ``math.inf`` takes
+        every range back: numbers are residues modulo t then.
+        """
+        declared, pair = Range.declared(bound, self.context.exact), isinstance(bound, (tuple, list))
+        if declared is None:
+            return self._knowing(None)
+        known = self._held
+        if known is not None and known.elements.public:
+            common = known.elements.common(declared)
+            if common is None:
+                message = f"a bound of {declared} for numbers that lie in {known.elements}"
+                raise InputError(message, kind="bound_out_of_range", remedy="declare what can be")
+            declared = common
+        if self.context.exact:
+            return self._knowing(Held(declared, declared.unknown))
+        x, own, certified = self, self._known(), Range(-self.bound, self.bound)
+        beside = certified if own is None else own.beside
+        if everywhere:
+            beside = beside.common(declared) or declared
+        if self._rest == FREE and beside.reach > declared.reach * (1 + 1e-9) and self._is_padded:
+            x, beside = self * np.ones(self.shape), declared.zero
+        bounded = x._certified(declared.reach)
+        dtype = np.dtype(np.float64) if pair else self.dtype
+        return Tensor._made(self.context, "bound", bounded._parts, x._at, dtype, x._rest, Held(declared, beside))
+
+    def _certified(self, bound: float) -> Tensor:
+        """CKKS: the same tensor, whose certificates say that no slot exceeds ``bound``."""
+        return self._with("", self._each(Operation.declare_bound(float(bound))), self._rest, self._held)
+
+    @property
+    def _is_padded(self) -> bool:
+        return self.size < len(self._parts) * self.context.slots
 
     # Files and bytes.
 
@@ -523,6 +798,8 @@ class Tensor:
         head: dict[str, Any] = {"shape": self.shape, "dtype": str(self.dtype), "rest": self._rest}
         if not plain:
             head["slots"] = self._at.reshape(-1).tolist()
+        if self._held is not None:
+            head |= written(self._held)
         rows = self.size if plain else len(self._parts) * self.context.slots
         return self.context._native.encode_column(str(name), rows, json.dumps(head).encode(), self._parts)
 
@@ -545,7 +822,8 @@ class Tensor:
         held = Contexts._restore(column.plan) if context is None else context
         head = Head.read(column.tensor, column.rows, column.parts, held.slots, held.exact)
         parts, believed = held._native.read_column(column, trusted)
-        return cls._made(held, "read", parts, head.at, head.dtype, head.rest if believed else FREE)
+        rest, known = (head.rest, head.held) if believed else (FREE, None)
+        return cls._made(held, "read", parts, head.at, head.dtype, rest, known)
 
     def save(self, path: Any, *, replace: bool = True) -> None:
         """Writes the tensor to a file."""
@@ -561,17 +839,57 @@ class Tensor:
         data = _native.read_file(_path(path))
         return cls.from_bytes(data, context, trust_certificate=trust_certificate)
 
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Tensor:
+        # Nothing changes a tensor.
+        return self
+
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         wrap = pickle.PickleBuffer if isinstance(protocol, int) and protocol >= 5 else bytes
         parts = [wrap(part.to_bytes()) for part in self._parts]
         at = None if self._at is canonical(self.shape) else self._at
-        return _restore, (self.context, parts, self.shape, at, self.dtype, self._rest)
+        # What was seen in the data stays where the data is.
+        known = self._held if self._held is not None and self._held.elements.public else None
+        return _restore, (self.context, parts, self.shape, at, self.dtype, self._rest, known)
 
 
 def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors side by side along an axis; nothing is computed, each keeps its ciphertexts."""
     if isinstance(tensors, Tensor) or not all(isinstance(t, Tensor) for t in tensors) or not len(tensors):
         raise DTypeError("no list of tensors", kind="dtype", remedy="pass at least one tensor, in a list")
+    axis = _numbers.whole(axis, "axis", -32, 32)
+    joint, layouts = _joined(tensors)
+    try:
+        at = np.concatenate(layouts, axis=axis)
+    except ValueError as error:
+        raise ShapeError(f"{error}", kind="shape", remedy="make all other axes equal") from None
+    return joint._taken(at)
+
+
+def _stacked(left: Any, right: Any) -> Tensor:
+    """Products of the matrices along the leading axes, side by side; one of both is a tensor."""
+    if isinstance(left, Tensor) and not isinstance(right, Tensor) and np.ndim(right) == 2:
+        rows: Tensor = left.reshape(-1, left.shape[-1]) @ right
+        return rows.reshape(*left.shape[:-1], rows.shape[1])
+    left, right = (z if isinstance(z, Tensor) else _numbers.as_array(z) for z in (left, right))
+    if left.ndim == 0 or right.ndim == 0:
+        raise _layout.wrong_product(left.shape, right.shape)
+    lead = _layout.broadcast_shape(left.shape[:-2], right.shape[:-2])
+
+    def each(z: Any) -> list[Any]:
+        matrix = z.shape[-2:]
+        held = np.broadcast_to(z._at if isinstance(z, Tensor) else z, (*lead, *matrix)).reshape(-1, *matrix)
+        return [z._view(one) for one in held] if isinstance(z, Tensor) else list(held)
+
+    products = [x @ y for x, y in zip(each(left), each(right))]
+    stack = concatenate([product.reshape(1, *product.shape) for product in products])
+    return stack.reshape(*lead, *stack.shape[1:])
+
+
+def _joined(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Slots]]:
+    """A tensor with the ciphertexts of all, and the slots in it at which the elements of each lie."""
     context = tensors[0].context
     parts: list[_native.Ciphertext] = []
     layouts = []
@@ -579,19 +897,47 @@ def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         context._require_own(tensor.context)
         layouts.append(tensor._at + len(parts) * context.slots)
         parts = parts + tensor._parts
-    try:
-        at = np.concatenate(layouts, axis=_numbers.whole(axis, "axis", -32, 32))
-    except ValueError as error:
-        raise ShapeError(f"{error}", kind="shape", remedy="make all other axes equal") from None
+    at = np.concatenate([layout.reshape(-1) for layout in layouts])
+    rest = ZERO if all(tensor._rest == ZERO for tensor in tensors) else FREE
+    known = [tensor._held for tensor in tensors if tensor._held is not None]
+    held = None
+    if len(known) == len(tensors):
+        held = Held(reduce(Range.hull, (k.elements for k in known)), reduce(Range.hull, (k.beside for k in known)))
     dtype = np.result_type(*(tensor.dtype for tensor in tensors))
-    return Tensor._made(context, "", parts, at, dtype)
+    return Tensor._made(context, "", parts, at, dtype, rest, held), layouts
 
 
 def _restore(
-    context: Context, parts: list[Any], shape: tuple[int, ...], at: Slots | None, dtype: np.dtype[Any], rest: int
+    context: Context,
+    parts: list[Any],
+    shape: tuple[int, ...],
+    at: Slots | None,
+    dtype: np.dtype[Any],
+    rest: int,
+    held: Held | None = None,
 ) -> Tensor:
     native = [context._native.read_ciphertext(_numbers.buffer(part)) for part in parts]
-    return Tensor._made(context, "read", native, canonical(shape) if at is None else at, dtype, rest)
+    return Tensor._made(context, "read", native, canonical(shape) if at is None else at, dtype, rest, held)
+
+
+def _combined(op: str, x: Held | None, y: Held | None) -> Held | None:
+    """The ranges of x op y, where both are known."""
+    return None if x is None or y is None else x.combined(op, y)
+
+
+def _division(exact: bool) -> DTypeError:
+    remedy = "multiply by x.chebyshev(lambda v: 1 / v, (low, high), degree), where low and high have one sign"
+    if exact:
+        remedy = "plan for ckks, or divide after decryption"
+    return DTypeError("division by or of encrypted numbers", kind="dtype", remedy=remedy)
+
+
+def _pair(interval: Any) -> tuple[Any, Any]:
+    try:
+        low, high = interval
+    except (TypeError, ValueError):
+        raise DTypeError(f"interval is {interval!r}", kind="dtype", remedy="pass its two ends") from None
+    return low, high
 
 
 def _precision(bound: float, error: float) -> float:

@@ -36,6 +36,8 @@ pub struct SlotSum<'a, B: Backend> {
 /// What [`Stage::Tensor`] does besides multiplying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TensorMode {
+    /// The operands are slots; otherwise they are coefficients, and are transformed.
+    pub slots: bool,
     /// Adds to the output, in slots, instead of overwriting it.
     pub accumulate: bool,
     /// Which components leave in coefficients; the others leave in slots.
@@ -115,7 +117,7 @@ pub enum Stage<'a, B: Backend> {
         /// Coefficients.
         dst: ViewMut<'a, B>,
     },
-    /// (a_0 b_0, a_0 b_1 + a_1 b_0, a_1 b_1) of polynomials given by coefficients; see [`TensorMode`].
+    /// (a_0 b_0, a_0 b_1 + a_1 b_0, a_1 b_1); see [`TensorMode`].
     Tensor {
         /// One operand.
         a: [View<'a, B>; 2],
@@ -188,7 +190,7 @@ impl<B: Backend> Stage<'_, B> {
                 backend.copy(src, dst.reborrow())?;
                 backend.ntt_inverse(primes, dst)
             }
-            Self::Tensor { a, b, out, mode } => tensor(backend, primes, a.into_iter().chain(b), out, mode),
+            Self::Tensor { a, b, out, mode } => tensor(backend, primes, [a, b], out, mode),
         }
     }
 }
@@ -226,21 +228,24 @@ fn with_product<B: Backend>(
     then([View::new(&product, first), View::new(&product, second)])
 }
 
-fn tensor<'a, B: Backend>(
+fn tensor<B: Backend>(
     backend: &B,
     primes: &[usize],
-    operands: impl Iterator<Item = View<'a, B>>,
+    [a, b]: [[View<'_, B>; 2]; 2],
     out: [ViewMut<'_, B>; 3],
     mode: TensorMode,
 ) -> Done {
     let limbs = primes.len();
-    let mut slots = backend.alloc(4 * limbs)?;
     let rows: [Vec<usize>; 4] = std::array::from_fn(|i| (i * limbs..(i + 1) * limbs).collect());
-    for (operand, rows) in operands.zip(&rows) {
-        backend.copy(operand, ViewMut::new(&mut slots, rows))?;
-        backend.ntt_forward(primes, ViewMut::new(&mut slots, rows))?;
+    let mut slots = backend.alloc(if mode.slots { 0 } else { 4 * limbs })?;
+    if !mode.slots {
+        for (operand, rows) in a.into_iter().chain(b).zip(&rows) {
+            backend.copy(operand, ViewMut::new(&mut slots, rows))?;
+            backend.ntt_forward(primes, ViewMut::new(&mut slots, rows))?;
+        }
     }
-    let [a0, a1, b0, b1] = rows.each_ref().map(|rows| View::new(&slots, rows));
+    let made = rows.each_ref().map(|rows| View::new(&slots, rows));
+    let [a0, a1, b0, b1] = if mode.slots { [a[0], a[1], b[0], b[1]] } else { made };
     let terms = [vec![(a0, b0)], vec![(a0, b1), (a1, b0)], vec![(a1, b1)]];
     for ((mut out, pairs), finish) in out.into_iter().zip(terms).zip(mode.finish) {
         for (i, (x, y)) in pairs.into_iter().enumerate() {

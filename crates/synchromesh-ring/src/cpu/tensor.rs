@@ -3,6 +3,9 @@
 use super::Cpu;
 use crate::backend::{BackendError, TensorMode, View, ViewMut};
 
+/// Words of a row that are multiplied at a time where nothing is transformed: seven such pieces stay in L1.
+const PIECE: usize = 512;
+
 impl Cpu {
     /// [`Stage::Tensor`](crate::backend::Stage::Tensor).
     pub(super) fn tensor_rows(
@@ -13,6 +16,9 @@ impl Cpu {
         out: [ViewMut<'_, Self>; 3],
         mode: TensorMode,
     ) -> Result<(), BackendError> {
+        if mode.slots {
+            return self.tensor_slots(primes, [a, b], out, mode);
+        }
         let n = self.ring.n();
         let [low, middle, high] = out.map(|view| self.rows_mut(view));
         let items: Vec<_> = low.into_iter().zip(middle).zip(high).enumerate().collect();
@@ -38,6 +44,39 @@ impl Cpu {
                 None
             };
             kernels.tensor(given, [&*of_b[0], &*of_b[1]], [&mut *low, &mut *middle, &mut *high]);
+            let rows = [low, middle, high].into_iter().zip(mode.finish);
+            rows.filter(|(_, finish)| *finish).for_each(|(row, _)| table.inverse(row));
+            Ok(())
+        })
+    }
+
+    /// Of operands in slots: each is read once.
+    fn tensor_slots(
+        &self,
+        primes: &[usize],
+        [a, b]: [[View<'_, Self>; 2]; 2],
+        out: [ViewMut<'_, Self>; 3],
+        mode: TensorMode,
+    ) -> Result<(), BackendError> {
+        let n = self.ring.n();
+        let [low, middle, high] = out.map(|view| self.rows_mut(view));
+        let items: Vec<_> = low.into_iter().zip(middle).zip(high).enumerate().collect();
+        self.try_for_each(items, 4 * n, |(r, ((low, middle), high))| {
+            let (table, kernels) = (&self.tables[primes[r]], &self.kernels[primes[r]]);
+            let [a, b] = [&a, &b].map(|x| [self.row(&x[0], 0, r), self.row(&x[1], 0, r)]);
+            for start in (0..n).step_by(PIECE) {
+                let piece = start..n.min(start + PIECE);
+                let [a, b] = [a, b].map(|x| x.map(|row| &row[piece.clone()]));
+                let out = [&mut low[piece.clone()], &mut middle[piece.clone()], &mut high[piece]];
+                if mode.accumulate {
+                    kernels.tensor(Some(a), b, out);
+                } else {
+                    // Multiplied where they come to lie.
+                    out[0].copy_from_slice(a[0]);
+                    out[2].copy_from_slice(a[1]);
+                    kernels.tensor(None, b, out);
+                }
+            }
             let rows = [low, middle, high].into_iter().zip(mode.finish);
             rows.filter(|(_, finish)| *finish).for_each(|(row, _)| table.inverse(row));
             Ok(())

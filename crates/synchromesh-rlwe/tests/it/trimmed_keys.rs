@@ -168,3 +168,22 @@ fn shapes_have_one_encoding_and_are_checked() {
     let empty = KeyPart::of(&params, plan.shape(), vec![], params.keyed());
     assert!(matches!(empty.unwrap_err(), Error::SwitchPlan { .. }));
 }
+
+#[test]
+fn keys_made_one_after_the_other_are_one_set() {
+    let mut f = fixture(literal(10, &[45, 50, 44], &[58], "65537"), 21);
+    let plan = SwitchPlan::hybrid(f.context.params(), 1).unwrap();
+    let mut made = |sources: &[Source]| {
+        let sources = sources.iter().copied();
+        EvaluationKeys::generate(&f.context, &f.secret, sources, &plan, &mut f.randomness).unwrap()
+    };
+    let first = made(&[Source::Square, Source::Galois(G)]);
+    let second = made(&[Source::Square, Source::Galois(G * G)]);
+    let both = first.and(&second).unwrap();
+    assert_eq!(both.iter().len(), 3);
+    for (source, from) in [(Source::Square, &first), (Source::Galois(G), &first), (Source::Galois(G * G), &second)] {
+        assert!(std::sync::Arc::ptr_eq(both.get(source).unwrap(), from.get(source).unwrap()), "{source}");
+    }
+    let other = EvaluationKeys::new(fixture(literal(10, &[45, 50, 44], &[58], "65537"), 22).secret.id());
+    assert_eq!(first.and(&other).err().map(|e| e.kind()), Some("keys_differ"));
+}

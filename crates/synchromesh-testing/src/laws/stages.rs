@@ -156,17 +156,18 @@ impl<B: Backend> Bench<'_, B> {
         self.note(name, 1, &[out]);
     }
 
-    /// Two tensor products added, with components that leave in either domain.
+    /// Two tensor products added, of operands in either domain, with components that leave in either domain.
     fn tensors(&mut self) {
         let rows = self.primes.clone();
         let operands = [0, 1, 2, 3].map(|_| self.random(1));
         let [a0, a1, b0, b1] = operands.each_ref().map(|buffer| View::new(buffer, &rows));
-        for finish in [[false; 3], [false, false, true], [true, false, false], [true; 3]] {
+        let finishes = [[false; 3], [false, false, true], [true, false, false], [true; 3]];
+        for (slots, finish) in [false, true].into_iter().flat_map(|slots| finishes.map(|finish| (slots, finish))) {
             let mut out = [0, 1, 2].map(|_| self.random(1));
             let mut name = "";
             for last in [false, true] {
                 let views = out.each_mut().map(|buffer| ViewMut::new(buffer, &rows));
-                let mode = TensorMode { accumulate: last, finish: finish.map(|finish| last && finish) };
+                let mode = TensorMode { slots, accumulate: last, finish: finish.map(|finish| last && finish) };
                 name = self.run(Stage::Tensor { a: [a0, a1], b: [b0, b1], out: views, mode });
             }
             self.note(name, 1, &out);

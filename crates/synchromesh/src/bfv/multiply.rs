@@ -177,8 +177,12 @@ impl<B: Backend> Product<B> {
         let count = split.unwrap_or(0);
         for (i, [a, b]) in pairs.iter().enumerate() {
             let (accumulate, last) = (i > 0, i + 1 == pairs.len());
-            let all = TensorMode { accumulate, finish: [last; 3] };
-            let some = TensorMode { accumulate, finish: [last && split.is_none(), last && split.is_none(), last] };
+            let all = TensorMode { slots: false, accumulate, finish: [last; 3] };
+            let some = TensorMode {
+                slots: false,
+                accumulate,
+                finish: [last && split.is_none(), last && split.is_none(), last],
+            };
             let a = self.expansions[0].expand(backend, a.inner().parts(), (&self.q, &self.p))?;
             let b = self.expansions[1].expand(backend, b.inner().parts(), (&self.q, &self.p))?;
             let of_q = [&a, &b].map(|x| x.q.each_ref().map(|limbs| &**limbs));

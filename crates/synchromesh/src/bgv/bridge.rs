@@ -215,9 +215,7 @@ impl<B: Backend> Bridge<B> {
         let x = msd.inner().parts().iter().map(|p| Ok(Coeff::to_ntt(backend, p)?)).collect::<Result<Vec<_>>>()?;
         let bring = |p: &Poly<B, Ntt>| carry(self.bgv.backend(), backend, p.duplicate(self.bgv.backend())?);
         let y = lsd.inner().parts().iter().map(bring).collect::<Result<Vec<_>>>()?;
-        let mut middle = x[0].mul(backend, &y[1])?;
-        middle.mul_acc(backend, &x[1], &y[0])?;
-        let products = [x[0].mul(backend, &y[0])?, middle, x[1].mul(backend, &y[1])?];
+        let products = Poly::tensor(backend, [&x[0], &x[1]], [&y[0], &y[1]])?;
         let parts = products.into_iter().map(|p| Ok(p.into_coeff(backend)?)).collect::<Result<_>>()?;
         let noise = mixed_product(params, msd.noise(), lsd.noise());
         let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), parts, level, msd.inner().key(), noise)?;

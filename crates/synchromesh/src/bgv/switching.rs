@@ -311,16 +311,10 @@ pub(super) fn tensor<B: Backend>(context: &Context<B>, pairs: &[[&Ciphertext<B>;
     for (product, [a, b]) in sum.products.into_iter().zip(pairs) {
         let [left, right] = product.moves;
         let (a, b) = (left.apply(context, a)?, right.apply(context, b)?);
-        let [[a0, a1], [b0, b1]] = [&a, &b].map(|x| [0, 1].map(|i| &x.inner().parts()[i]));
-        if let [first, middle, last] = &mut parts[..] {
-            first.mul_acc(backend, a0, b0)?;
-            middle.mul_acc(backend, a0, b1)?;
-            middle.mul_acc(backend, a1, b0)?;
-            last.mul_acc(backend, a1, b1)?;
-        } else {
-            let mut middle = a0.mul(backend, b1)?;
-            middle.mul_acc(backend, a1, b0)?;
-            parts = vec![a0.mul(backend, b0)?, middle, a1.mul(backend, b1)?];
+        let [a, b] = [&a, &b].map(|x| [0, 1].map(|i| &x.inner().parts()[i]));
+        match &mut parts[..] {
+            [first, middle, last] => Poly::tensor_acc(backend, a, b, [first, middle, last])?,
+            _ => parts = Vec::from(Poly::tensor(backend, a, b)?),
         }
     }
     let inner = synchromesh_rlwe::Ciphertext::new(params.rlwe(), parts, level, first[0].inner().key(), sum.error)?;

@@ -197,11 +197,8 @@ impl<B: Backend> Evaluator<B> {
         x.inner().require_components(2)?;
         y.inner().require_components(2)?;
         let backend = self.context.rlwe().backend();
-        let [x0, x1] = [&x.inner().parts()[0], &x.inner().parts()[1]];
-        let [y0, y1] = [&y.inner().parts()[0], &y.inner().parts()[1]];
-        let mut cross = x0.mul(backend, y1)?;
-        cross.mul_acc(backend, x1, y0)?;
-        self.product(&x, &y, [x0.mul(backend, y0)?, cross, x1.mul(backend, y1)?])
+        let [a, b] = [&*x, &*y].map(|z| [0, 1].map(|i| &z.inner().parts()[i]));
+        self.product(&x, &y, Poly::tensor(backend, a, b)?)
     }
 
     /// x^2 with three components, at the square of the scale.
@@ -213,11 +210,8 @@ impl<B: Backend> Evaluator<B> {
         let x = self.settle(x)?;
         x.inner().require_components(2)?;
         let backend = self.context.rlwe().backend();
-        let [x0, x1] = [&x.inner().parts()[0], &x.inner().parts()[1]];
-        let mut cross = x0.mul(backend, x1)?;
-        let twos = vec![2; cross.primes().len()];
-        cross.mul_scalar_assign(backend, &twos)?;
-        self.product(&x, &x, [x0.mul(backend, x0)?, cross, x1.mul(backend, x1)?])
+        let parts = [0, 1].map(|i| &x.inner().parts()[i]);
+        self.product(&x, &x, Poly::tensor(backend, parts, parts)?)
     }
 
     fn product(&self, x: &Ciphertext<B>, y: &Ciphertext<B>, parts: [Poly<B, Ntt>; 3]) -> Result<Ciphertext<B>> {
@@ -317,6 +311,21 @@ impl<B: Backend> Evaluator<B> {
         let (inner, header) = x.into_parts();
         let noise = inner.noise();
         self.finish(Operation::Copy, inner, noise, header.scale, header.bound.min(bound))
+    }
+
+    /// The same ciphertext as one of another message, which the caller answers for: in no slot is that further than `error`
+    /// from its own. The certificate counts from the other message on, as for a polynomial in the place of a function.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless `error` is a positive number; [`rlwe::Error::Noise`] for more than the level has room for.
+    pub fn declare_error(&self, x: Ciphertext<B>, error: f64) -> Result<Ciphertext<B>> {
+        self.require_own(&x)?;
+        if !(error.is_finite() && error > 0.0) {
+            return Err(Error::argument(format!("an error of {error}, where a positive number is needed")));
+        }
+        let (inner, header) = x.into_parts();
+        let noise = inner.noise().plus(Noise::at_most(header.scale.log2() + error.log2()));
+        self.finish(Operation::Copy, inner, noise, header.scale, header.bound + error)
     }
 
     fn require_own(&self, x: &Ciphertext<B>) -> Result<()> {

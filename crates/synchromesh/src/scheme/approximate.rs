@@ -161,6 +161,10 @@ impl Scheme for Ckks {
         }
     }
 
+    fn approximate<B: Backend>(e: &Evaluator<B>, x: &Ciphertext<B>, error: f64) -> Result<Ciphertext<B>> {
+        e.declare_error(x.duplicate(e.context())?, error)
+    }
+
     fn chebyshev<B: Backend>(
         e: &Evaluator<B>,
         x: &Ciphertext<B>,

@@ -41,6 +41,8 @@ pub enum Operation<'a> {
     AtLevel(usize),
     /// The ciphertext, of whose message the caller says that no slot exceeds this; nothing where messages are residues.
     Bounded(f64),
+    /// The ciphertext as that of a message that no slot is further from than this, by the caller's word; in CKKS only.
+    Approximate(f64),
     /// A sum of slots.
     SumSlots(&'a SlotSum),
     /// The sum of x_i y_i: all x, then as many y.
@@ -93,6 +95,7 @@ pub fn apply<S: Scheme, B: Backend>(
         Operation::Swap => e.swap(one()?),
         Operation::AtLevel(level) => e.at_level(one()?, *level),
         Operation::Bounded(bound) => e.bounded(e.duplicate(one()?)?, *bound),
+        Operation::Approximate(error) => S::approximate(e, one()?, *error),
         Operation::SumSlots(sum) => sum.run(e, one()?),
         Operation::InnerProduct if !x.len().is_multiple_of(2) => Err(not_taken(x.len())),
         Operation::InnerProduct => {

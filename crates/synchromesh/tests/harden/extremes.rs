@@ -30,6 +30,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "rotate_rows_many",
             "automorphism",
             "declare_bound",
+            "declare_error",
             "mod_switch_to",
             "mod_raise_to",
             "relinearize_to",

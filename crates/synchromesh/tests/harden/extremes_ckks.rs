@@ -151,6 +151,9 @@ const OPERATIONS: &[Operation] = &[
         let zero = f.evaluator.mul_scalar(x, 0.0)?;
         Ok((f.evaluator.declare_bound(zero, v)?, all(0.0)))
     }),
+    ("a declared error", |f, x, m, v| {
+        Ok((f.evaluator.declare_error(x.duplicate(&f.context)?, v)?, zip(m, &all(v), plus)))
+    }),
 ];
 
 /// Real values of absolute value at most 1.

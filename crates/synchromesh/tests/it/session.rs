@@ -217,6 +217,31 @@ fn chebyshev_polynomials_are_for_ckks() {
 }
 
 #[test]
+fn errors_are_declared_in_ckks() {
+    for scheme in SCHEMES {
+        let mut f = fixture(scheme);
+        let a = f.message(1);
+        let x = f.encrypt(&a, 3.0);
+        let before = f.session.state(&x).unwrap();
+        match f.session.apply(&Operation::Approximate(0.25), &[&x]) {
+            Ok(near) if scheme == SchemeName::Ckks => {
+                let after = f.session.state(&near).unwrap();
+                let apart = after.error_bound - before.error_bound;
+                assert!((0.25 - 1e-9..0.251).contains(&apart) && after.bound == before.bound + 0.25, "{apart}");
+                f.judge(&near, &a, "an error that is declared");
+                // What follows counts it.
+                let twice = f.apply(&Operation::Binary(Binary::Add), &[&near, &near]);
+                assert!(f.session.state(&twice).unwrap().error_bound >= 0.5);
+            }
+            other => assert_eq!(other.err().map(|e| e.kind()), Some("scheme"), "{}", f.name),
+        }
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(f.session.apply(&Operation::Approximate(wrong), &[&x]).is_err(), "{wrong}");
+        }
+    }
+}
+
+#[test]
 fn either_key_encrypts_at_every_level() {
     for scheme in SCHEMES {
         let mut f = fixture(scheme);

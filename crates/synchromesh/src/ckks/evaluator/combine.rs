@@ -90,10 +90,9 @@ impl<B: Backend> Evaluator<B> {
 
     fn add_product(&self, sum: &mut Accumulator<B>, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<()> {
         let backend = self.context.rlwe().backend();
-        let [x0, x1] = [&x.inner().parts()[0], &x.inner().parts()[1]];
-        let [y0, y1] = [&y.inner().parts()[0], &y.inner().parts()[1]];
-        for (part, a, b) in [(0, x0, y0), (1, x0, y1), (1, x1, y0), (2, x1, y1)] {
-            sum.parts[part].mul_acc(backend, a, b)?;
+        let [a, b] = [x, y].map(|z| [0, 1].map(|i| &z.inner().parts()[i]));
+        if let [first, middle, last] = &mut sum.parts[..] {
+            Poly::tensor_acc(backend, a, b, [first, middle, last])?;
         }
         sum.noise = sum.noise.sum(noise::product(x.factor(), y.factor(), self.log_n(), std::ptr::eq(x, y)));
         sum.bound += x.bound() * y.bound();
