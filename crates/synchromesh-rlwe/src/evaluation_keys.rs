@@ -206,16 +206,22 @@ impl<B: Backend> EvaluationKeys<B> {
     /// These keys and those of `other` that are not among them.
     ///
     /// # Errors
-    /// [`Error::KeysDiffer`] when the others switch to another secret key, the second ones included.
+    /// [`Error::KeysDiffer`] when the others switch to another secret key, those under derived keys included.
     pub fn and(&self, other: &Self) -> Result<Self, Error> {
         self.target.require(other.target)?;
         let mut both = Self::new(self.target);
         let named = |keys: &BTreeMap<Source, Arc<SwitchKey<B>>>| keys.clone().into_iter();
         both.keys = named(&other.keys).chain(named(&self.keys)).collect();
-        match (self.second(), other.second()) {
-            (Some(mine), Some(others)) => both.set_second(mine.and(others)?),
-            (Some(one), None) | (None, Some(one)) => both.set_second(one.and(&Self::new(one.target))?),
-            (None, None) => {}
+        let derived = |pair: (Option<&Self>, Option<&Self>)| match pair {
+            (Some(mine), Some(others)) => mine.and(others).map(Some),
+            (Some(one), None) | (None, Some(one)) => one.and(&Self::new(one.target)).map(Some),
+            (None, None) => Ok(None),
+        };
+        if let Some(second) = derived((self.second(), other.second()))? {
+            both.set_second(second);
+        }
+        if let Some(sparse) = derived((self.sparse(), other.sparse()))? {
+            both.set_sparse(sparse);
         }
         Ok(both)
     }

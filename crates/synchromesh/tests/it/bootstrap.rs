@@ -79,7 +79,7 @@ fn a_refreshed_message_is_the_same_at_more_levels() {
     let cases = [
         (chain(10), literal(), 2, [19, 11]),
         (wide, other, 3, [19, 6]),
-        (heavier, BootstrapLiteral { degree: 62, ..literal() }, 2, [19, 10]),
+        (heavier, BootstrapLiteral { degree: 62, ..literal() }, 2, [19, 9]),
     ];
     for (i, (chain, literal, level, [measured, certified])) in cases.into_iter().enumerate() {
         let mut f = fixture(chain, literal, 500 + i as u64);
