@@ -122,13 +122,13 @@ fn ckks(log_n: u32, depth: usize, steps: ckks::Rotations, threads: &Threads) -> 
 
 fn rotation(log_n: u32, depth: usize, threads: &Threads) -> Result<Run, Error> {
     let f = ckks(log_n, depth, ckks::Rotations::by([1]), threads)?;
-    Ok(Box::new(move || Ok(drop(f.evaluator.rotate(&f.x, 1)?))))
+    Ok(Box::new(move || done(f.evaluator.rotate(&f.x, 1))))
 }
 
 fn product(log_n: u32, depth: usize, threads: &Threads) -> Result<Run, Error> {
     let f = ckks(log_n, depth, ckks::Rotations::by([]), threads)?;
     let y = f.x.duplicate(&f.context)?;
-    Ok(Box::new(move || Ok(drop(f.evaluator.mul(&f.x, &y)?))))
+    Ok(Box::new(move || done(f.evaluator.mul(&f.x, &y))))
 }
 
 fn bfv_product(threads: &Threads) -> Result<Run, Error> {
@@ -153,7 +153,7 @@ fn bfv_product(threads: &Threads) -> Result<Run, Error> {
     let message = context.encode_coefficients(&message)?;
     let mut encrypt = || context.encrypt(&public, &message, &mut randomness);
     let (x, y) = (encrypt()?, encrypt()?);
-    Ok(Box::new(move || Ok(drop(evaluator.mul(&x, &y)?))))
+    Ok(Box::new(move || done(evaluator.mul(&x, &y))))
 }
 
 fn encryption(threads: &Threads) -> Result<Run, Error> {
@@ -175,7 +175,7 @@ fn linear_map(threads: &Threads) -> Result<Run, Error> {
     let map = LinearTransform::repeated(shape, &rows)?;
     let f = ckks(15, 11, map.rotations(map.baby_steps()), threads)?;
     let prepared = map.prepare(&f.evaluator, f.context.params().top_level())?;
-    Ok(Box::new(move || Ok(drop(prepared.apply(&f.evaluator, &f.x)?))))
+    Ok(Box::new(move || done(prepared.apply(&f.evaluator, &f.x))))
 }
 
 fn matrix_product(threads: &Threads) -> Result<Run, Error> {
@@ -200,12 +200,18 @@ fn matrix_product(threads: &Threads) -> Result<Run, Error> {
     let level = plan.levels(&none, &a[0], &b[0])?.product;
     let keys = plan.generate_keys(&context, &secret, &choices, level, &mut randomness)?;
     let evaluator = bgv::Evaluator::new(&context, Some(Arc::new(keys)));
-    Ok(Box::new(move || Ok(drop(plan.multiply(&evaluator, &choices, &a, &b)?))))
+    Ok(Box::new(move || done(plan.multiply(&evaluator, &choices, &a, &b))))
 }
 
 fn key_generation(threads: &Threads) -> Result<Run, Error> {
     let f = ckks(15, 11, ckks::Rotations::by([]), threads)?;
     let mut randomness = Randomness::insecure_from_number(4);
     let steps = ckks::Rotations::by(1..=ROTATIONS);
-    Ok(Box::new(move || Ok(drop(f.context.generate_evaluation_keys(&f.secret, &steps, &mut randomness)?))))
+    Ok(Box::new(move || done(f.context.generate_evaluation_keys(&f.secret, &steps, &mut randomness))))
+}
+
+/// What was made is dropped.
+fn done<T>(made: synchromesh::Result<T>) -> Result<(), Error> {
+    made?;
+    Ok(())
 }
