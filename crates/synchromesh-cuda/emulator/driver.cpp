@@ -18,10 +18,6 @@
 
 #include "device.h"
 
-extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32* block, u32 cluster, size_t shared,
-                                   const void* arguments, size_t bytes, const size_t* sizes, size_t count, u32 order,
-                                   size_t skipped);
-
 #define API extern "C" __attribute__((visibility("default"))) int
 
 namespace {
@@ -183,8 +179,9 @@ int launch(const std::string& name, std::vector<u32> grid, std::vector<u32> bloc
     if (kernel == nullptr || (kernel->bytes + 7) / 8 != (bytes + 7) / 8) {
         return LAUNCH_FAILED;
     }
+    const emulator::Manner manner = {emulator::SOURCES, 0, 0, nullptr};
     int fault = synchromesh_emulate(name.c_str(), grid.data(), block.data(), cluster, shared, list.data(),
-                                    kernel->bytes, kernel->sizes, kernel->count, 0, 0);
+                                    kernel->bytes, kernel->sizes, kernel->count, &manner);
     return fault == 0 ? SUCCESS : LAUNCH_FAILED;
 }
 
