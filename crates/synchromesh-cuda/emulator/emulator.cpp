@@ -95,11 +95,10 @@ char* out_of_bounds() {
     return nowhere;
 }
 
-u32* begin(size_t stretches) { return of_thread(here, current_launch.cluster).begin(stretches); }
-
-bool traced() { return tracing; }
-
-void touch(u32 site, u64 address) { of_thread(here, current_launch.cluster).accesses.push_back({site, address}); }
+Counters begin(size_t stretches) {
+    ThreadTrace& trace = of_thread(here, current_launch.cluster);
+    return {trace.begin(stretches), tracing ? &trace.accesses : nullptr};
+}
 
 void barrier(bool of_cluster) {
     if (current_launch.kernel->flat) {
@@ -159,7 +158,7 @@ extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32*
         std::fill(memory.begin(), memory.end(), POISON);
         counting.begin(cluster, threads);
         fault = kernel.flat ? run_flat(blocks, block, within) : run_cluster(blocks, block, team, within);
-        counting.end({(u64)first_shared, stride * sizeof(u64), shared});
+        counting.end({(u64)first_shared, stride * sizeof(u64), (u64)(first_shared + (cluster - 1) * stride) + shared});
         for (u32 rank = 0; rank < cluster && fault == NONE; rank++) {
             const u64* first = memory.data() + rank * stride;
             auto intact = [&](size_t i) { return first[i] == POISON && first[GUARD + words + i] == POISON; };

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #define DEV_FN static inline
 #define DEV_METHOD inline
@@ -55,7 +57,7 @@ const u32 CLASSES = 14;
 struct Counts {
     u64 launches, blocks, threads;
     u64 issued[CLASSES];
-    // Bytes that threads ask for, and sectors of 32 bytes that their warps take for it.
+    // Bytes that warps ask for, each once, and the sectors of 32 bytes that they are in.
     u64 global_bytes, global_sectors;
     // Shared memory's passes over its banks, those that it would take without conflicts, and the most for one.
     u64 shared_passes, shared_least, shared_ways;
@@ -79,11 +81,14 @@ struct Listing {
     const Site* sites;
 };
 
-// The counters of the stretches of this thread, which begins.
-u32* begin(size_t stretches);
-// Whether accesses to memory are wanted, and one of them.
-bool traced();
-void touch(u32 site, u64 address);
+// What a thread that begins is counted into.
+struct Counters {
+    // How often it has run each stretch.
+    u32* stretches;
+    // Its accesses, site and address; null where they are not wanted.
+    std::vector<std::pair<u32, u64>>* accesses;
+};
+Counters begin(size_t stretches);
 
 // Sets of kernels: the sources, the PTX, and from the next number on the PTX with a planted fault each.
 const u32 SOURCES = 0, PTX = 1;

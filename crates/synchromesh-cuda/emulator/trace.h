@@ -12,16 +12,10 @@ namespace {
 const u32 WARP = 32;
 const u32 BANKS = 32;
 
-// An access of a thread to memory.
-struct Access {
-    u32 site;
-    u64 address;
-};
-
 // What one thread did: how often it ran each stretch of its entry, and its accesses in order.
 struct ThreadTrace {
     std::vector<u32> stretches;
-    std::vector<Access> accesses;
+    std::vector<std::pair<u32, u64>> accesses;
 
     u32* begin(size_t count) {
         if (stretches.size() < count) {
@@ -51,12 +45,13 @@ struct Together {
     u32 count;
 };
 
-// Where the shared memory of a cluster's blocks lies: the first, how far apart, and how large.
+// Where the shared memory of a cluster's blocks lies: of the first, how far apart, and where that of the last one ends.
 struct Shared {
     u64 first;
-    size_t stride, bytes;
+    size_t stride;
+    u64 end;
 
-    bool has(u64 address) const { return address >= first && (address - first) % stride < bytes; }
+    bool has(u64 address) const { return first <= address && address < end; }
 };
 
 // Counts the launch in progress, if that is wanted and its kernel can be counted.
@@ -112,18 +107,22 @@ private:
             }
         }
         // The k-th time that threads come to an access, they come together.
-        std::vector<std::vector<Together>> sites;
+        for (std::vector<Together>& site : sites) {
+            site.clear();
+        }
         for (u32 lane = 0; lane < count; lane++) {
-            std::vector<size_t> times;
-            for (const Access& access : lanes[lane].accesses) {
-                sites.resize(std::max<size_t>(sites.size(), access.site + 1));
-                times.resize(sites.size());
-                std::vector<Together>& site = sites[access.site];
-                size_t time = times[access.site]++;
+            times.assign(times.size(), 0);
+            for (auto [number, address] : lanes[lane].accesses) {
+                if (number >= sites.size()) {
+                    sites.resize(number + 1);
+                    times.resize(number + 1);
+                }
+                std::vector<Together>& site = sites[number];
+                size_t time = times[number]++;
                 if (time == site.size()) {
                     site.push_back({});
                 }
-                site[time].addresses[site[time].count++] = access.address;
+                site[time].addresses[site[time].count++] = address;
             }
         }
         for (size_t site = 0; site < sites.size(); site++) {
@@ -142,13 +141,13 @@ private:
             banks(site.bytes, there);
             return;
         }
-        std::vector<u64> sectors;
-        for (u32 i = 0; i < together.count; i++) {
-            sectors.push_back(together.addresses[i] / 32);
-        }
-        std::sort(sectors.begin(), sectors.end());
-        counts->global_sectors += std::unique(sectors.begin(), sectors.end()) - sectors.begin();
-        counts->global_bytes += (u64)together.count * site.bytes;
+        u64 sectors[WARP];
+        std::vector<u64> addresses(together.addresses, together.addresses + together.count);
+        std::sort(addresses.begin(), addresses.end());
+        addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+        std::transform(addresses.begin(), addresses.end(), sectors, [](u64 address) { return address / 32; });
+        counts->global_sectors += std::unique(sectors, sectors + addresses.size()) - sectors;
+        counts->global_bytes += addresses.size() * site.bytes;
     }
 
     // A pass takes one word of four bytes from each bank; words of eight bytes are asked for by half of the threads at a
@@ -179,6 +178,9 @@ private:
     Counts* const counts;
     const Listing* const listing;
     u32 blocks = 0, threads = 0;
+    // Of the warp at hand: what came together at each access, and how often a thread has come to it.
+    std::vector<std::vector<Together>> sites;
+    std::vector<size_t> times;
 };
 
 }  // namespace

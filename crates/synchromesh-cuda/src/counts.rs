@@ -60,9 +60,9 @@ counts! {
     branch,
     /// Barriers; two for one of a cluster.
     barrier,
-    /// Bytes of device memory that threads ask for.
+    /// Bytes of device memory that warps ask for, each once.
     global_bytes,
-    /// Sectors of 32 bytes that their warps take for them.
+    /// Sectors of 32 bytes that these are in.
     global_sectors,
     /// Passes over the banks of shared memory.
     shared_passes,

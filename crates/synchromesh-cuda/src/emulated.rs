@@ -153,11 +153,11 @@ impl Emulated {
         self
     }
 
-    /// What was counted of each kernel, by this device and its clones together.
+    /// What was counted of each kernel since this was last asked, by this device and its clones together.
     #[must_use]
-    pub fn counts(&self) -> BTreeMap<String, Counts> {
-        let counts = self.counts.as_ref().map(|counts| counts.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        counts.unwrap_or_default()
+    pub fn take_counts(&self) -> BTreeMap<String, Counts> {
+        let counts = self.counts.as_ref().map(|counts| counts.lock().unwrap_or_else(PoisonError::into_inner));
+        counts.map(|mut counts| std::mem::take(&mut *counts)).unwrap_or_default()
     }
 
     /// The folder of a library that takes the place of NVIDIA's driver and runs kernels on the emulator, for tests of

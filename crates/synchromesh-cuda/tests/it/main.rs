@@ -20,6 +20,7 @@ macro_rules! for_both {
 }
 
 mod card;
+mod counts;
 mod driver;
 mod emulator;
 mod key_switch;

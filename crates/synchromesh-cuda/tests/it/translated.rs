@@ -65,16 +65,19 @@ fn operands() -> Vec<[u64; 4]> {
 #[test]
 fn every_instruction_computes_what_is_said_of_it() {
     let operands = operands();
+    let mut wrong = Vec::new();
     for order in ORDERS {
         let device = Emulated::new(order).with_kernels(Kernels::Ptx);
         for (index, case) in CASES.iter().enumerate() {
             let results = run(&device, index, &operands).unwrap_or_else(|error| panic!("{}: {error}", case.ptx));
-            for ([a, b, c, _], result) in operands.iter().zip(results) {
-                let expected = (case.result)(*a, *b, *c);
-                assert_eq!(result, expected, "{} on {a:#x}, {b:#x}, {c:#x}: {result:#x}, not {expected:#x}", case.ptx);
-            }
+            let expected = operands.iter().map(|[a, b, c, _]| (case.result)(*a, *b, *c));
+            let differ = operands.iter().zip(results.into_iter().zip(expected)).find(|(_, (have, want))| have != want);
+            wrong.extend(differ.map(|(on, (have, want))| {
+                format!("{order:?}: {} on {:#x?}: {have:#x} and not {want:#x}", case.ptx, &on[..3])
+            }));
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     say(&format!("{} instructions and sequences of them on {THREADS} triples of words", CASES.len()));
 }
 
@@ -89,14 +92,14 @@ fn what_a_warp_does_is_counted() {
     let device = Emulated::new(Order::Descending).with_kernels(Kernels::Ptx).counting();
     let count = |begin| {
         run(&device, case(begin), &operands[..64]).expect("a run");
-        device.counts()[&format!("instructions_{}", case(begin))]
+        device.take_counts()[&format!("instructions_{}", case(begin))]
     };
     // Two warps. A thread stores 8 bytes every 16, so that half of the banks have two words each, and loads 4 bytes of them,
     // from a quarter of the banks four words each.
     let shared = count("st.shared.u64 [%rd15], %rd1; ld.shared.u32 %r10, [%rd15+4]");
     assert_eq!((shared.launches, shared.blocks, shared.threads, shared.shared), (1, 1, 64, 4));
     assert_eq!((shared.shared_passes, shared.shared_least, shared.shared_ways), (2 * (2 * 2 + 4), 2 * (2 + 1), 4));
-    // 16 and 8 bytes every 32, and 8 stored every 8: two sectors that threads share are counted once.
+    // 16 and 8 bytes every 32, and 8 stored every 8: a sector of four threads' words is one.
     assert_eq!((shared.global, shared.global_bytes), (6, 64 * (16 + 8 + 8)));
     assert_eq!(shared.global_sectors, 2 * (32 + 32 + 8));
     // Every thread of a warp goes on as long as its slowest does.
