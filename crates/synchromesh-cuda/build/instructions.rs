@@ -104,10 +104,11 @@ pub(crate) const CASES: &[Case] = &[
         let first = (low(a) + low(b)) >> 32;
         low(2 * low(b) + ((low(c) + low(a) + first) >> 32))
     }),
-    case("add.cc.u64 %rd20, %rd1, %rd2; add.s64 %rd21, %rd1, %rd1; addc.u64 %rd10, %rd3, %rd3;", |a, b, c| {
-        // A sum without `.cc` leaves the carry as it is.
-        c.wrapping_add(c).wrapping_add(u64::from(a.overflowing_add(b).1))
-    }),
+    // What has no `.cc` leaves the carry as it is.
+    case(
+        "add.cc.u64 %rd20, %rd1, %rd2; add.s64 %rd21, %rd1, %rd1; addc.u64 %rd22, %rd1, %rd1; addc.u64 %rd10, %rd3, %rd3;",
+        |a, b, c| c.wrapping_add(c).wrapping_add(u64::from(a.overflowing_add(b).1)),
+    ),
     case("sub.cc.u64 %rd20, %rd1, %rd2; subc.u64 %rd10, %rd3, 0;", |a, b, c| c.wrapping_sub(u64::from(a < b))),
     case("sub.cc.u32 %r20, %r1, %r2; subc.cc.u32 %r21, %r3, 0; subc.u32 %r10, 0, 0;", |a, b, c| {
         low((u64::from(low(c) < u64::from(low(a) < low(b)))).wrapping_neg())

@@ -72,8 +72,8 @@ fn every_instruction_computes_what_is_said_of_it() {
             let results = run(&device, index, &operands).unwrap_or_else(|error| panic!("{}: {error}", case.ptx));
             let expected = operands.iter().map(|[a, b, c, _]| (case.result)(*a, *b, *c));
             let differ = operands.iter().zip(results.into_iter().zip(expected)).find(|(_, (have, want))| have != want);
-            wrong.extend(differ.map(|(on, (have, want))| {
-                format!("{order:?}: {} on {:#x?}: {have:#x} and not {want:#x}", case.ptx, &on[..3])
+            wrong.extend(differ.map(|([a, b, c, _], (have, want))| {
+                format!("{order:?}: {} on {a:#x}, {b:#x}, {c:#x}: {have:#x} and not {want:#x}", case.ptx)
             }));
         }
     }
