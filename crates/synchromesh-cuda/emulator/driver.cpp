@@ -14,6 +14,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "device.h"
@@ -60,6 +61,8 @@ typedef std::vector<Step> Graph;
 struct Stream {
     std::deque<Step> queue;
     std::unique_ptr<Graph> captured;
+    // Who captures: what must not be asked for meanwhile is so for that thread.
+    std::thread::id by;
 };
 
 struct Function {
@@ -94,7 +97,7 @@ int usable() { return failed != SUCCESS ? failed : current == nullptr ? INVALID_
 
 bool capturing() {
     for (Stream* stream : streams) {
-        if (stream->captured != nullptr) {
+        if (stream->captured != nullptr && stream->by == std::this_thread::get_id()) {
             return true;
         }
     }
@@ -306,6 +309,7 @@ API cuStreamBeginCapture_v2(Stream* stream, int) {
         return INVALID_HANDLE;
     }
     stream->captured = std::make_unique<Graph>();
+    stream->by = std::this_thread::get_id();
     return SUCCESS;
 }
 
