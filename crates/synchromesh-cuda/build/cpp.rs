@@ -105,6 +105,21 @@ fn c_type(ty: Type) -> &'static str {
     }
 }
 
+/// What counts a computation with words of a type, doubles or predicates.
+const fn integer(ty: Type) -> Class {
+    match (ty.kind, ty.bits) {
+        (Kind::Float, _) => Class::Double,
+        (Kind::Predicate, _) => Class::Compare,
+        (_, 64) => Class::Integer64,
+        _ => Class::Integer32,
+    }
+}
+
+/// What counts a product of words of a type.
+const fn product(ty: Type) -> Class {
+    if ty.bits == 64 { Class::Multiply64 } else { Class::Multiply32 }
+}
+
 fn unsigned(bits: u32) -> Type {
     Type { kind: Kind::Unsigned, bits }
 }
@@ -183,13 +198,6 @@ impl<'a> Body<'a> {
     fn statement(&mut self, instruction: &Instruction) -> Done<(String, Class)> {
         let parts: Vec<&str> = instruction.opcode.split('.').collect();
         let operands = instruction.operands.as_slice();
-        let class = |ty: Type, [wide, narrow]: [Class; 2]| match (ty.kind, ty.bits) {
-            (Kind::Float, _) => Class::Double,
-            (Kind::Predicate, _) => Class::Compare,
-            (_, 64) => wide,
-            _ => narrow,
-        };
-        let (integer, product) = ([Class::Integer64, Class::Integer32], [Class::Multiply64, Class::Multiply32]);
         match parts.as_slice() {
             ["ld", modifiers @ .., ty] => self.load(modifiers, known(ty)?, operands),
             ["st", modifiers @ .., ty] => self.store(modifiers, known(ty)?, operands),
@@ -213,12 +221,26 @@ impl<'a> Body<'a> {
                 Ok((self.call("me.shared_of", &types, operands)?, Class::Move))
             }
             ["cvt", rounding @ .., to, from] => self.convert(rounding, [known(to)?, known(from)?], operands),
+            ["setp", relation, ty] => self.compare(relation, known(ty)?, operands),
+            ["selp", ty] => {
+                let ty = known(ty)?;
+                expect(ty.kind != Kind::Predicate, "a selection of predicates")?;
+                let types = [ty, ty, ty, Type { kind: Kind::Predicate, bits: 1 }];
+                Ok((self.call("ptx::selp", &types, operands)?, Class::Compare))
+            }
+            parts => self.arithmetic(parts, operands),
+        }
+    }
+
+    /// The same of sums, products and quotients.
+    fn arithmetic(&mut self, parts: &[&str], operands: &[Operand]) -> Done<(String, Class)> {
+        match parts {
             ["add" | "sub", ty] => {
-                let ty = arithmetic(ty)?;
-                Ok((self.simple(&format!("ptx::{}", parts[0]), ty, operands, 2)?, class(ty, integer)))
+                let ty = summed(ty)?;
+                Ok((self.simple(&format!("ptx::{}", parts[0]), ty, operands, 2)?, integer(ty)))
             }
             ["add" | "sub" | "addc" | "subc", cc @ .., ty] if cc.is_empty() || cc == ["cc"] => {
-                self.carried(&parts, known(ty)?, operands)
+                self.carried(parts, known(ty)?, operands)
             }
             ["add" | "sub" | "mul" | "fma", rounding @ ("rn" | "rz" | "rm" | "rp"), "f64"] => {
                 let count = if parts[0] == "fma" { 3 } else { 2 };
@@ -230,46 +252,53 @@ impl<'a> Body<'a> {
                 let wide = Type { bits: 2 * ty.bits, ..ty };
                 let types = [wide, ty, ty, wide];
                 let count = if parts[0] == "mad" { 4 } else { 3 };
-                Ok((self.call(&format!("ptx::{}_wide", parts[0]), &types[..count], operands)?, class(ty, product)))
+                Ok((self.call(&format!("ptx::{}_wide", parts[0]), &types[..count], operands)?, product(ty)))
             }
             ["mul" | "mad", half @ ("lo" | "hi"), ty] => {
                 let ty = whole(ty, &[16, 32, 64])?;
                 let count = if parts[0] == "mad" { 3 } else { 2 };
-                Ok((self.simple(&format!("ptx::{}_{half}", parts[0]), ty, operands, count)?, class(ty, product)))
+                Ok((self.simple(&format!("ptx::{}_{half}", parts[0]), ty, operands, count)?, product(ty)))
             }
             ["mad" | "madc", "lo" | "hi", cc @ .., ty] if cc.is_empty() || cc == ["cc"] => {
-                self.carried(&parts, known(ty)?, operands)
+                self.carried(parts, known(ty)?, operands)
             }
             ["div" | "rem", ty] => {
                 Ok((self.simple(&format!("ptx::{}", parts[0]), whole(ty, &[16, 32, 64])?, operands, 2)?, Class::Divide))
             }
             ["min" | "max", ty] => {
                 let ty = whole(ty, &[16, 32, 64])?;
-                Ok((self.simple(&format!("ptx::{}", parts[0]), ty, operands, 2)?, class(ty, integer)))
+                Ok((self.simple(&format!("ptx::{}", parts[0]), ty, operands, 2)?, integer(ty)))
             }
             ["neg", ty] => {
-                let ty = arithmetic(ty)?;
+                let ty = summed(ty)?;
                 expect(ty.kind != Kind::Unsigned, "an unsigned type")?;
-                Ok((self.simple("ptx::neg", ty, operands, 1)?, class(ty, integer)))
+                Ok((self.simple("ptx::neg", ty, operands, 1)?, integer(ty)))
             }
+            parts => self.logic(parts, operands),
+        }
+    }
+
+    /// The same of what is done bit by bit, and of shifts.
+    fn logic(&mut self, parts: &[&str], operands: &[Operand]) -> Done<(String, Class)> {
+        match parts {
             ["and" | "or" | "xor", ty] => {
-                let ty = bits(ty, true)?;
-                Ok((self.simple(&format!("ptx::{}_of", parts[0]), ty, operands, 2)?, class(ty, integer)))
+                let ty = bits(ty)?;
+                Ok((self.simple(&format!("ptx::{}_of", parts[0]), ty, operands, 2)?, integer(ty)))
             }
             ["not", ty] => {
-                let ty = bits(ty, true)?;
-                Ok((self.simple("ptx::not_of", ty, operands, 1)?, class(ty, integer)))
+                let ty = bits(ty)?;
+                Ok((self.simple("ptx::not_of", ty, operands, 1)?, integer(ty)))
             }
             ["brev", ty @ ("b32" | "b64")] => {
                 let ty = known(ty)?;
-                Ok((self.simple("ptx::brev", ty, operands, 1)?, class(ty, integer)))
+                Ok((self.simple("ptx::brev", ty, operands, 1)?, integer(ty)))
             }
             ["shl" | "shr", ty] => {
                 let ty = known(ty)?;
                 let fits = matches!(ty.kind, Kind::Bits) || parts[0] == "shr" && ty.kind != Kind::Predicate;
                 expect(fits && ty.kind != Kind::Float, "a type that is not shifted so")?;
                 let types = [ty, ty, unsigned(32)];
-                Ok((self.call(&format!("ptx::{}", parts[0]), &types, operands)?, class(ty, integer)))
+                Ok((self.call(&format!("ptx::{}", parts[0]), &types, operands)?, integer(ty)))
             }
             ["shf", side @ ("l" | "r"), "wrap", "b32"] => {
                 let types = [unsigned(32); 4];
@@ -278,16 +307,9 @@ impl<'a> Body<'a> {
             ["bfi", ty @ ("b32" | "b64")] => {
                 let ty = known(ty)?;
                 let types = [ty, ty, ty, unsigned(32), unsigned(32)];
-                Ok((self.call("ptx::bfi", &types, operands)?, class(ty, integer)))
+                Ok((self.call("ptx::bfi", &types, operands)?, integer(ty)))
             }
-            ["setp", relation, ty] => self.compare(relation, known(ty)?, operands),
-            ["selp", ty] => {
-                let ty = known(ty)?;
-                expect(ty.kind != Kind::Predicate, "a selection of predicates")?;
-                let types = [ty, ty, ty, Type { kind: Kind::Predicate, bits: 1 }];
-                Ok((self.call("ptx::selp", &types, operands)?, Class::Compare))
-            }
-            _ => Err(format!("the instruction `{}` with {} operands is not known", instruction.opcode, operands.len())),
+            _ => Err(format!("the instruction `{}` with {} operands is not known", parts.join("."), operands.len())),
         }
     }
 
@@ -316,13 +338,11 @@ impl<'a> Body<'a> {
             ["mad" | "madc", half, ..] => {
                 expect(operands.len() == 4, "another number of operands")?;
                 let [x, y] = [self.value(&operands[1], ty)?, self.value(&operands[2], ty)?];
-                let class = if ty.bits == 64 { Class::Multiply64 } else { Class::Multiply32 };
-                (format!("ptx::mul_{half}<{}>({x}, {y})", c_type(ty)), class)
+                (format!("ptx::mul_{half}<{}>({x}, {y})", c_type(ty)), product(ty))
             }
             _ => {
                 expect(operands.len() == 3, "another number of operands")?;
-                let class = if ty.bits == 64 { Class::Integer64 } else { Class::Integer32 };
-                (self.value(&operands[1], ty)?, class)
+                (self.value(&operands[1], ty)?, integer(ty))
             }
         };
         let word = unsigned(ty.bits);
@@ -515,13 +535,13 @@ fn whole(ty: &str, widths: &[u32]) -> Done<Type> {
 }
 
 /// A type for sums: of integers, or of doubles, of which a sum without a rounding is rounded to nearest.
-fn arithmetic(ty: &str) -> Done<Type> {
+fn summed(ty: &str) -> Done<Type> {
     if ty == "f64" { known(ty) } else { whole(ty, &[16, 32, 64]) }
 }
 
 /// An untyped one, or a predicate.
-fn bits(ty: &str, predicates: bool) -> Done<Type> {
+fn bits(ty: &str) -> Done<Type> {
     let ty = known(ty)?;
-    expect(ty.kind == Kind::Bits || predicates && ty.kind == Kind::Predicate, "a type that is not computed with so")?;
+    expect([Kind::Bits, Kind::Predicate].contains(&ty.kind), "a type that is not computed with so")?;
     Ok(ty)
 }
