@@ -1,24 +1,83 @@
-//! With the feature `emulated`: compiles the kernels as C++ over the emulator. No CUDA is needed to build anything.
+//! With the feature `emulated`: compiles the kernels as C++ over the emulator; with `translated`, those that the PTX is
+//! translated to as well. No CUDA is needed to build anything.
+
+#[cfg(feature = "translated")]
+#[path = "build/cpp.rs"]
+mod cpp;
+#[cfg(feature = "translated")]
+#[path = "build/faults.rs"]
+mod faults;
+#[cfg(feature = "translated")]
+#[path = "build/instructions.rs"]
+#[allow(dead_code, reason = "what instructions compute is for tests")]
+mod instructions;
+#[cfg(feature = "translated")]
+#[path = "build/ptx.rs"]
+mod ptx;
 
 fn main() {
-    for folder in ["kernels", "emulator"] {
+    for folder in ["build", "kernels", "emulator", "ptx"] {
         println!("cargo:rerun-if-changed={folder}");
     }
+    #[cfg(feature = "translated")]
+    translated();
     #[cfg(feature = "emulated")]
     emulator();
 }
 
+/// A compiler of C++ that keeps to IEEE and knows the emulator.
 #[cfg(feature = "emulated")]
-fn emulator() {
+fn compiler(optimisation: u32) -> cc::Build {
     let mut build = cc::Build::new();
     build
         .cpp(true)
         .std("c++17")
-        .opt_level(2)
+        .opt_level(optimisation)
         .flag("-ffp-contract=off")
         .flag("-U_FORTIFY_SOURCE")
         .include("kernels")
-        .include("emulator");
+        .include("emulator")
+        // Kernels enter themselves into a table from static initialisers, which nothing else refers to.
+        .link_lib_modifier("+whole-archive");
+    build
+}
+
+/// The PTX that cards are given, with faults, and single instructions, as a library over the emulator's.
+#[cfg(feature = "translated")]
+fn translated() {
+    let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo says where output goes"));
+    let mut build = compiler(1);
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+        ptx::read(&text).unwrap_or_else(|refused| panic!("{name}: {refused}"))
+    };
+    let mut add = |name: String, unit: &ptx::Unit, set: usize, more: &str| {
+        let text = cpp::translate(unit, set).unwrap_or_else(|refused| panic!("{name}: {refused}"));
+        let path = out.join(format!("{name}.cpp"));
+        std::fs::write(&path, text + more).expect("the C++ is written");
+        build.file(path);
+    };
+    let units = ["kernels", "cluster"].map(|unit| read(&format!("ptx/{unit}.ptx")));
+    units.iter().enumerate().for_each(|(i, unit)| add(format!("unit_{i}"), unit, 1, ""));
+    let cases: Vec<String> = instructions::CASES.iter().enumerate().map(|(i, it)| instructions::entry(i, it)).collect();
+    let text = format!(".extern .shared .align 16 .b8 dev_shared[];\n{}", cases.concat());
+    add("instructions".to_owned(), &ptx::read(&text).unwrap_or_else(|refused| panic!("{refused}")), 1, "");
+    for (i, fault) in faults::FAULTS.iter().enumerate() {
+        let planted = units.iter().find_map(|unit| {
+            let entry = unit.entries.iter().find(|entry| entry.name == fault.entry)?;
+            Some(ptx::Unit { shared: unit.shared.clone(), entries: vec![fault.plant(entry)?] })
+        });
+        let planted = planted.unwrap_or_else(|| panic!("{}: there is no such instruction", fault.name()));
+        let plant = format!("static const bool planted = emulator::plant({}, \"{}\");\n", 2 + i, fault.name());
+        add(format!("fault_{i}"), &planted, 2 + i, &plant);
+    }
+    // The emulator's library, behind this one, says which library of C++ it is.
+    build.warnings(false).cpp_link_stdlib(None).compile("synchromesh_translated");
+}
+
+#[cfg(feature = "emulated")]
+fn emulator() {
+    let mut build = compiler(2);
     let compiler = build.get_compiler();
     if let Some(folder) = static_library(&compiler) {
         // Programs with the emulator run where there is no C++ library.
@@ -26,12 +85,7 @@ fn emulator() {
         println!("cargo:rustc-link-lib=static:-bundle=stdc++");
         build.cpp_link_stdlib(None);
     }
-    build
-        .file("emulator/emulator.cpp")
-        .file("emulator/kernels.cpp")
-        // Kernels enter themselves into a table from static initialisers, which nothing else refers to.
-        .link_lib_modifier("+whole-archive")
-        .compile("synchromesh_emulator");
+    build.file("emulator/emulator.cpp").file("emulator/kernels.cpp").compile("synchromesh_emulator");
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
         driver(&compiler);
     }

@@ -42,7 +42,8 @@ usage: cargo xtask COMMAND
                    pack checks and measurements for a machine with a card and no more than its driver, unpack
                    them and run them: on a card if there is one, on the emulator, or on a driver without a card
   kernels [--check]
-                   compile the GPU kernels and write their PTX, or compare it; fetches the compiler
+                   compile the GPU kernels, count what they do, and write their PTX and the counts, or compare them; fetches
+                   the compiler
   package          pack what goes to a registry, build it from what was packed, and check the oldest Rust
   layers           check that crates use only the layers below them
   machines [PART]  the library on other machines: aarch64 emulated, wasm in Node, check where it is only compiled,

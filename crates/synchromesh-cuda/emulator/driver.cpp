@@ -14,13 +14,10 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "device.h"
-
-extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32* block, u32 cluster, size_t shared,
-                                   const void* arguments, size_t bytes, const size_t* sizes, size_t count, u32 order,
-                                   size_t skipped);
 
 #define API extern "C" __attribute__((visibility("default"))) int
 
@@ -64,6 +61,8 @@ typedef std::vector<Step> Graph;
 struct Stream {
     std::deque<Step> queue;
     std::unique_ptr<Graph> captured;
+    // Who captures: what must not be asked for meanwhile is so for that thread.
+    std::thread::id by;
 };
 
 struct Function {
@@ -98,7 +97,7 @@ int usable() { return failed != SUCCESS ? failed : current == nullptr ? INVALID_
 
 bool capturing() {
     for (Stream* stream : streams) {
-        if (stream->captured != nullptr) {
+        if (stream->captured != nullptr && stream->by == std::this_thread::get_id()) {
             return true;
         }
     }
@@ -183,8 +182,9 @@ int launch(const std::string& name, std::vector<u32> grid, std::vector<u32> bloc
     if (kernel == nullptr || (kernel->bytes + 7) / 8 != (bytes + 7) / 8) {
         return LAUNCH_FAILED;
     }
+    const emulator::Manner manner = {emulator::SOURCES, 0, 0, nullptr};
     int fault = synchromesh_emulate(name.c_str(), grid.data(), block.data(), cluster, shared, list.data(),
-                                    kernel->bytes, kernel->sizes, kernel->count, 0, 0);
+                                    kernel->bytes, kernel->sizes, kernel->count, &manner);
     return fault == 0 ? SUCCESS : LAUNCH_FAILED;
 }
 
@@ -309,6 +309,7 @@ API cuStreamBeginCapture_v2(Stream* stream, int) {
         return INVALID_HANDLE;
     }
     stream->captured = std::make_unique<Graph>();
+    stream->by = std::this_thread::get_id();
     return SUCCESS;
 }
 

@@ -3,12 +3,14 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #ifdef SYNCHROMESH_EMULATOR_THREADS
 #include "threads.h"
 #else
 #include "fibers.h"
 #endif
+#include "trace.h"
 
 namespace emulator {
 
@@ -20,8 +22,14 @@ const size_t MAX_SHARED = 160 * 1024;
 const size_t GUARD = 64;
 const u64 POISON = 0xdeadbeefdeadbeefull;
 
-std::map<std::string, Kernel>& kernels() {
-    static std::map<std::string, Kernel> table;
+std::map<std::pair<u32, std::string>, Kernel>& kernels() {
+    static std::map<std::pair<u32, std::string>, Kernel> table;
+    return table;
+}
+
+// What is planted in the sets from PTX + 1 on.
+std::map<u32, const char*>& faults() {
+    static std::map<u32, const char*> table;
     return table;
 }
 
@@ -42,10 +50,11 @@ Fault run_flat(const std::vector<Here>& blocks, const u32* block, Order& order) 
 
 Fault check(const Kernel& kernel, const u32* grid, const u32* block, u32 cluster, size_t shared, const size_t* sizes,
             size_t count, size_t bytes) {
-    if (count != kernel.count) {
+    if (kernel.sizes != nullptr && count != kernel.count) {
         return ARGUMENT_COUNT;
     }
-    if (!std::equal(sizes, sizes + count, kernel.sizes) || bytes != kernel.bytes || bytes > 4096) {
+    bool alike = kernel.sizes == nullptr || std::equal(sizes, sizes + count, kernel.sizes);
+    if (!alike || bytes != kernel.bytes || bytes > 4096) {
         return ARGUMENT_SIZE;
     }
     u64 threads = (u64)block[0] * block[1] * block[2];
@@ -62,11 +71,33 @@ Fault check(const Kernel& kernel, const u32* grid, const u32* block, u32 cluster
 
 }  // namespace
 
-bool enter(const Kernel& kernel) { return kernels().emplace(kernel.name, kernel).second; }
+bool enter(const Kernel& kernel) { return kernels().emplace(std::make_pair(kernel.set, kernel.name), kernel).second; }
 
-const Kernel* find(const char* name) {
-    auto found = kernels().find(name);
+const Kernel* find(const char* name, u32 set) {
+    auto found = kernels().find({set, name});
+    if (found == kernels().end() && set > PTX) {
+        found = kernels().find({PTX, name});
+    }
     return found == kernels().end() ? nullptr : &found->second;
+}
+
+bool plant(u32 set, const char* fault) { return faults().emplace(set, fault).second; }
+
+char* misaligned() {
+    static thread_local char nowhere[16];
+    current_launch.fault = MISALIGNED;
+    return nowhere;
+}
+
+char* out_of_bounds() {
+    static thread_local char nowhere[16];
+    current_launch.fault = OUT_OF_BOUNDS;
+    return nowhere;
+}
+
+Counters begin(size_t stretches) {
+    ThreadTrace& trace = of_thread(here, current_launch.cluster);
+    return {trace.begin(stretches), tracing ? &trace.accesses : nullptr};
 }
 
 void barrier(bool of_cluster) {
@@ -92,12 +123,10 @@ u64* shared_of(u64* own, u32 rank) {
 
 using namespace emulator;
 
-// Launches a kernel on `bytes` bytes of arguments, of these sizes, and waits for it; 0, or what is wrong. `cluster` blocks
-// along x are a cluster. `skipped` plants a fault: the barrier, counted from 1, at which threads do not wait.
 extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32* block, u32 cluster, size_t shared,
-                                   const void* arguments, size_t bytes, const size_t* sizes, size_t count, u32 order,
-                                   size_t skipped) {
-    const Kernel* found = find(name);
+                                   const void* arguments, size_t bytes, const size_t* sizes, size_t count,
+                                   const Manner* manner) {
+    const Kernel* found = find(name, manner->set);
     if (found == nullptr) {
         return NO_KERNEL;
     }
@@ -110,19 +139,26 @@ extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32*
     // Each block's shared memory between its guards.
     size_t words = shared / sizeof(u64), stride = words + 2 * GUARD;
     std::vector<u64> memory(cluster * stride);
-    current_launch = {&kernel, arguments, NONE, skipped, cluster, threads, memory.data() + GUARD, stride};
-    Order clusters((size_t)grid[0] * grid[1] * grid[2] / cluster, order), team(cluster, order), within(threads, order);
+    u64* const first_shared = memory.data() + GUARD;
+    current_launch = {&kernel, arguments, NONE, manner->skipped, cluster, threads, first_shared, stride};
+    const u32 order = manner->order;
+    const size_t cluster_count = (size_t)grid[0] * grid[1] * grid[2] / cluster;
+    Order clusters(cluster_count, order), team(cluster, order), within(threads, order);
     std::vector<Here> blocks(cluster);
+    Tracing counting(manner->counts, kernel.listing);
     for (u32 c : clusters.next()) {
         for (u32 rank = 0; rank < cluster; rank++) {
             blocks[rank] = {{0, 0, 0},
                             index_of(c * cluster + rank, grid),
                             {block[0], block[1], block[2]},
                             {grid[0], grid[1], grid[2]},
-                            current_launch.shared + rank * stride};
+                            first_shared + rank * stride,
+                            shared};
         }
         std::fill(memory.begin(), memory.end(), POISON);
+        counting.begin(cluster, threads);
         fault = kernel.flat ? run_flat(blocks, block, within) : run_cluster(blocks, block, team, within);
+        counting.end({(u64)first_shared, stride * sizeof(u64), (u64)(first_shared + (cluster - 1) * stride) + shared});
         for (u32 rank = 0; rank < cluster && fault == NONE; rank++) {
             const u64* first = memory.data() + rank * stride;
             auto intact = [&](size_t i) { return first[i] == POISON && first[GUARD + words + i] == POISON; };
@@ -137,11 +173,17 @@ extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32*
     return NONE;
 }
 
-// The name of entry point `index`, or null behind the last one.
-extern "C" const char* synchromesh_emulated_kernel(size_t index) {
-    auto at = kernels().begin();
+// The name of entry point `index` of a set, or null behind the last one.
+extern "C" const char* synchromesh_emulated_kernel(u32 set, size_t index) {
+    auto at = kernels().lower_bound({set, ""});
     for (; index > 0 && at != kernels().end(); index--) {
         ++at;
     }
-    return at == kernels().end() ? nullptr : at->second.name;
+    return at == kernels().end() || at->first.first != set ? nullptr : at->second.name;
+}
+
+// What is planted in the set of a number, or null.
+extern "C" const char* synchromesh_emulated_fault(u32 set) {
+    auto found = faults().find(set);
+    return found == faults().end() ? nullptr : found->second;
 }

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #define DEV_FN static inline
 #define DEV_METHOD inline
@@ -34,6 +36,7 @@ struct Index {
 struct Here {
     Index thread, block, threads, blocks;
     u64* shared;
+    size_t shared_bytes;
 };
 extern thread_local Here here;
 
@@ -43,10 +46,58 @@ void barrier(bool of_cluster);
 // The word of block `rank` of the cluster at the place that `own` has in this block's shared memory.
 u64* shared_of(u64* own, u32 rank);
 
+// What is wrong with an access: the launch fails, and it goes to memory that nobody reads.
+char* out_of_bounds();
+char* misaligned();
+
+// Classes of instructions that are counted; build/cpp.rs says which is of which.
+const u32 CLASSES = 14;
+
+// What launches did, twin of `Counts` in src/counts.rs: instructions as warps issue them, and memory as warps reach it.
+struct Counts {
+    u64 launches, blocks, threads;
+    u64 issued[CLASSES];
+    // Bytes that warps ask for, each once, and the sectors of 32 bytes that they are in.
+    u64 global_bytes, global_sectors;
+    // Shared memory's passes over its banks, those that it would take without conflicts, and the most for one.
+    u64 shared_passes, shared_least, shared_ways;
+};
+
+// Instructions by class of a stretch of an entry that is run as one.
+struct Stretch {
+    u32 counts[CLASSES];
+};
+
+// An access to memory: how many bytes, and whether its addresses are those of shared memory.
+struct Site {
+    u32 bytes;
+    bool shared;
+};
+
+// What is known of an entry for counting.
+struct Listing {
+    const Stretch* stretches;
+    size_t count;
+    const Site* sites;
+};
+
+// What a thread that begins is counted into.
+struct Counters {
+    // How often it has run each stretch.
+    u32* stretches;
+    // Its accesses, site and address; null where they are not wanted.
+    std::vector<std::pair<u32, u64>>* accesses;
+};
+Counters begin(size_t stretches);
+
+// Sets of kernels: the sources, the PTX, and from the next number on the PTX with a planted fault each.
+const u32 SOURCES = 0, PTX = 1;
+
 // An entry point of a kernel: how to run a thread of it, and the sizes of its arguments in bytes.
 struct Kernel {
     const char* name;
     void (*run)(const void* arguments);
+    // Null where they are not known one by one.
     const size_t* sizes;
     size_t count;
     // Of all arguments, as they lie in memory.
@@ -55,12 +106,29 @@ struct Kernel {
     u32 threads;
     // Never waits at a barrier.
     bool flat;
+    u32 set;
+    // Null where nothing is counted.
+    const Listing* listing;
 };
 
 bool enter(const Kernel& kernel);
 
-// The entry point of a name, or null.
-const Kernel* find(const char* name);
+// The entry point of a name in a set, or null; what a planted fault leaves as it is is the PTX's.
+const Kernel* find(const char* name, u32 set = SOURCES);
+
+// Says what the fault of a set is.
+bool plant(u32 set, const char* fault);
+
+// How a launch is run.
+struct Manner {
+    u32 set;
+    // Of threads, see `Order` in launch.h.
+    u32 order;
+    // Plants a fault: the barrier, counted from 1, at which threads do not wait; 0 for none.
+    size_t skipped;
+    // What the launch is added to, or null.
+    Counts* counts;
+};
 
 template <class T>
 struct Sizes;
@@ -79,11 +147,17 @@ bool add(const char* name, const char* merged, u32 threads, bool flat) {
     auto run_merged = [](const void* list) { ::Entry<BODY>::run_merged(*static_cast<const Several*>(list)); };
     typedef Sizes<Arguments> One;
     typedef Sizes<Several> Many;
-    return enter({name, run, One::list, One::count, sizeof(Arguments), threads, flat}) &&
-           enter({merged, run_merged, Many::list, Many::count, sizeof(Several), threads, flat});
+    return enter({name, run, One::list, One::count, sizeof(Arguments), threads, flat, SOURCES, nullptr}) &&
+           enter({merged, run_merged, Many::list, Many::count, sizeof(Several), threads, flat, SOURCES, nullptr});
 }
 
 }  // namespace emulator
+
+// Launches a kernel on `bytes` bytes of arguments, of these sizes, and waits for it; 0, or what is wrong. `cluster` blocks
+// along x are a cluster.
+extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32* block, u32 cluster, size_t shared,
+                                   const void* arguments, size_t bytes, const size_t* sizes, size_t count,
+                                   const emulator::Manner* manner);
 
 #define threadIdx (emulator::here.thread)
 #define blockIdx (emulator::here.block)

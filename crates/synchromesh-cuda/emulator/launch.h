@@ -24,6 +24,8 @@ enum Fault {
     CLUSTER_SHAPE,
     NO_SUCH_BLOCK,
     OUT_OF_REACH,
+    MISALIGNED,
+    OUT_OF_BOUNDS,
 };
 
 // The order of threads between barriers, of clusters, and of the blocks of a cluster: 0 ascending, 1 descending, others drawn from a generator

@@ -9,10 +9,6 @@
 
 #include "kernels.cpp"
 
-extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32* block, u32 cluster, size_t shared,
-                                   const void* arguments, size_t bytes, const size_t* sizes, size_t count, u32 order,
-                                   size_t skipped);
-
 static size_t skipped = 0;
 static std::string wanted;
 
@@ -38,8 +34,9 @@ static void launch(const char* name, u32 blocks, u32 threads, size_t shared, Arg
     Pack<Arguments...> list = pack(arguments...);
     size_t sizes[] = {sizeof(Arguments)...};
     u32 grid[] = {blocks, 1, 1}, block[] = {threads, 1, 1};
-    int fault = synchromesh_emulate(name, grid, block, cluster, shared, &list, sizeof list, sizes, sizeof...(Arguments), 0,
-                                    skipped);
+    const emulator::Manner manner = {emulator::SOURCES, 0, skipped, nullptr};
+    int fault = synchromesh_emulate(name, grid, block, cluster, shared, &list, sizeof list, sizes, sizeof...(Arguments),
+                                    &manner);
     if (fault != 0) {
         std::printf("%s: fault %d\n", name, fault);
         std::exit(2);

@@ -134,7 +134,7 @@ impl DeviceError {
             Self::Unsupported { .. } => "use a card of compute capability 8.0 or later, or compute on the CPU",
             Self::MemoryBudget { .. } => "raise the budget, drop keys or ciphertexts, or use smaller parameters",
             Self::Launch { .. } => "report this: it is a defect of this program",
-            Self::Lost { .. } => "open the device again and upload the data anew, or compute on the CPU",
+            Self::Lost { .. } => "start the program again, which gives back the card, or compute on the CPU",
             Self::OtherDevice { .. } => "bring the operands to one device",
             Self::Recording { .. } => "upload and prepare before recording, download after a replay",
             Self::Unlike { .. } => "merge operands of one level and one domain, or run them one after another",

@@ -230,6 +230,68 @@ impl Driver {
         functions.insert(kernel.to_owned(), function);
         Ok(function.handle)
     }
+
+    /// Queues a kernel on a stream.
+    ///
+    /// # Safety
+    /// As [`Device::launch`]; the stream is alive.
+    unsafe fn launch_on(
+        &self,
+        stream: sys::CUstream,
+        (kernel, launch, arguments): (&CStr, Launch, &Arguments),
+    ) -> Result<(), DeviceError> {
+        self.enter("a launch")?;
+        let function = self.function(kernel, launch.shared)?;
+        // A kernel has one parameter, the list.
+        let mut list = [arguments.pointer().cast_mut()];
+        let [x, y, z] = launch.grid;
+        let done = if launch.cluster > 1 {
+            let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
+            value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: launch.cluster, y: 1, z: 1 };
+            let id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+            let mut attribute = sys::CUlaunchAttribute { id, pad: [0; 4], value };
+            let config = sys::CUlaunchConfig {
+                gridDimX: x,
+                gridDimY: y,
+                gridDimZ: z,
+                blockDimX: launch.threads,
+                blockDimY: 1,
+                blockDimZ: 1,
+                sharedMemBytes: launch.shared,
+                hStream: stream,
+                attrs: &raw mut attribute,
+                numAttrs: 1,
+            };
+            let none = std::ptr::null_mut();
+            // SAFETY: by contract the arguments are the kernel's; the driver copies all of it before it returns.
+            unsafe { sys::cuLaunchKernelEx(&raw const config, function, list.as_mut_ptr(), none) }.result()
+        } else {
+            let block = (launch.threads, 1, 1);
+            // SAFETY: as above.
+            unsafe { result::launch_kernel(function, (x, y, z), block, launch.shared, stream, &mut list) }
+        };
+        done.map_err(|error| self.refused(kernel, error))
+    }
+
+    /// Queues clearing on a stream.
+    ///
+    /// # Safety
+    /// As [`Device::clear`]; the stream is alive.
+    unsafe fn clear_on(&self, stream: sys::CUstream, address: u64, words: usize) -> Result<(), DeviceError> {
+        self.enter("clearing")?;
+        // SAFETY: by contract the memory is large enough.
+        unsafe { result::memset_d8_async(address, 0, words * size_of::<u64>(), stream) }.map_err(self.lost("clearing"))
+    }
+}
+
+/// A stream of one recording: what other threads queue meanwhile is not written down.
+struct Private(sys::CUstream);
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        // SAFETY: made for this object, and nobody else has it.
+        let _ = unsafe { result::stream::destroy(self.0) };
+    }
 }
 
 impl Drop for Driver {
@@ -338,44 +400,13 @@ impl Device for Driver {
     }
 
     unsafe fn clear(&self, address: u64, words: usize) -> Result<(), DeviceError> {
-        self.enter("clearing")?;
-        // SAFETY: by contract the memory is large enough.
-        unsafe { result::memset_d8_async(address, 0, words * size_of::<u64>(), self.stream) }
-            .map_err(self.lost("clearing"))
+        // SAFETY: forwarded contract; the stream is alive as long as this object.
+        unsafe { self.clear_on(self.stream, address, words) }
     }
 
     unsafe fn launch(&self, kernel: &CStr, launch: Launch, arguments: &Arguments) -> Result<(), DeviceError> {
-        self.enter("a launch")?;
-        let function = self.function(kernel, launch.shared)?;
-        // A kernel has one parameter, the list.
-        let mut list = [arguments.pointer().cast_mut()];
-        let [x, y, z] = launch.grid;
-        let done = if launch.cluster > 1 {
-            let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
-            value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: launch.cluster, y: 1, z: 1 };
-            let id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-            let mut attribute = sys::CUlaunchAttribute { id, pad: [0; 4], value };
-            let config = sys::CUlaunchConfig {
-                gridDimX: x,
-                gridDimY: y,
-                gridDimZ: z,
-                blockDimX: launch.threads,
-                blockDimY: 1,
-                blockDimZ: 1,
-                sharedMemBytes: launch.shared,
-                hStream: self.stream,
-                attrs: &raw mut attribute,
-                numAttrs: 1,
-            };
-            let none = std::ptr::null_mut();
-            // SAFETY: by contract the arguments are the kernel's; the driver copies all of it before it returns.
-            unsafe { sys::cuLaunchKernelEx(&raw const config, function, list.as_mut_ptr(), none) }.result()
-        } else {
-            let block = (launch.threads, 1, 1);
-            // SAFETY: as above.
-            unsafe { result::launch_kernel(function, (x, y, z), block, launch.shared, self.stream, &mut list) }
-        };
-        done.map_err(|error| self.refused(kernel, error))
+        // SAFETY: forwarded contract; the stream is alive as long as this object.
+        unsafe { self.launch_on(self.stream, (kernel, launch, arguments)) }
     }
 
     fn graph(&self, work: &[Work]) -> Result<Graph, DeviceError> {
@@ -386,18 +417,22 @@ impl Device for Driver {
                 self.function(kernel, launch.shared)?;
             }
         }
+        let made = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(self.lost("recording"))?;
+        let stream = Private(made);
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream is alive as long as this object.
-        unsafe { result::stream::begin_capture(self.stream, mode) }.map_err(self.lost("recording"))?;
+        // SAFETY: the stream is alive as long as its object.
+        unsafe { result::stream::begin_capture(stream.0, mode) }.map_err(self.lost("recording"))?;
         let queued: Result<(), DeviceError> = work.iter().try_for_each(|item| match item {
             // SAFETY: nothing runs before the graph is replayed, whose contract is this one.
-            Work::Launch { kernel, launch, arguments } => unsafe { self.launch(kernel, *launch, arguments) },
+            Work::Launch { kernel, launch, arguments } => unsafe {
+                self.launch_on(stream.0, (kernel, *launch, arguments))
+            },
             // SAFETY: as above.
-            Work::Clear { address, words } => unsafe { self.clear(*address, *words) },
+            Work::Clear { address, words } => unsafe { self.clear_on(stream.0, *address, *words) },
         });
         // A capture ends whatever happened.
         // SAFETY: begun above.
-        let captured = unsafe { result::stream::end_capture(self.stream) }.map_err(self.lost("recording"));
+        let captured = unsafe { result::stream::end_capture(stream.0) }.map_err(self.lost("recording"));
         queued?;
         let graph = captured?;
         // SAFETY: the graph was made above, and is not used after.

@@ -1,9 +1,12 @@
-//! The emulated device: host memory, and the kernels compiled as C++.
+//! The emulated device: host memory, and the kernels compiled as C++, from their sources or from the PTX made of them.
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use crate::counts::Counts;
 use crate::device::{Device, DeviceError, First, MAX_CLUSTER, Properties};
 use crate::work::{Arguments, Launch, Work};
 
@@ -18,10 +21,41 @@ unsafe extern "C" {
         bytes: usize,
         sizes: *const usize,
         count: usize,
-        order: u32,
-        skipped: usize,
+        manner: *const Manner,
     ) -> c_int;
-    fn synchromesh_emulated_kernel(index: usize) -> *const c_char;
+    fn synchromesh_emulated_kernel(set: u32, index: usize) -> *const c_char;
+    fn synchromesh_emulated_fault(set: u32) -> *const c_char;
+}
+
+/// How a launch is run; twin of `Manner` in emulator/emulator.h.
+#[repr(C)]
+struct Manner {
+    set: u32,
+    order: u32,
+    skipped: usize,
+    counts: *mut Counts,
+}
+
+/// Which kernels an emulated device runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Kernels {
+    /// The sources, compiled as C++.
+    #[default]
+    Sources,
+    /// The PTX that cards are given, translated to C++ (feature `translated`; without it there are none).
+    Ptx,
+    /// The same with the fault of this number in [`Emulated::faults`].
+    Faulty(u16),
+}
+
+impl Kernels {
+    const fn set(self) -> u32 {
+        match self {
+            Self::Sources => 0,
+            Self::Ptx => 1,
+            Self::Faulty(fault) => 2 + fault as u32,
+        }
+    }
 }
 
 /// In which order the clusters of a launch run, the blocks of a cluster between two barriers of it, and the threads of a
@@ -53,6 +87,9 @@ pub struct Emulated {
     properties: Properties,
     order: Order,
     skipped: usize,
+    kernels: Kernels,
+    /// By kernel, where launches are counted.
+    counts: Option<Arc<Mutex<BTreeMap<String, Counts>>>>,
 }
 
 impl Emulated {
@@ -70,7 +107,7 @@ impl Emulated {
             cluster_blocks: 1,
             fast_doubles: false,
         };
-        Self { properties, order, skipped: 0 }
+        Self { properties, order, skipped: 0, kernels: Kernels::default(), counts: None }
     }
 
     /// The same with fast multiplication of doubles.
@@ -102,6 +139,27 @@ impl Emulated {
         self
     }
 
+    /// The same with other kernels.
+    #[must_use]
+    pub const fn with_kernels(mut self, kernels: Kernels) -> Self {
+        self.kernels = kernels;
+        self
+    }
+
+    /// The same, counting what kernels of the PTX do; slower.
+    #[must_use]
+    pub fn counting(mut self) -> Self {
+        self.counts = Some(Arc::default());
+        self
+    }
+
+    /// What was counted of each kernel since this was last asked, by this device and its clones together.
+    #[must_use]
+    pub fn take_counts(&self) -> BTreeMap<String, Counts> {
+        let counts = self.counts.as_ref().map(|counts| counts.lock().unwrap_or_else(PoisonError::into_inner));
+        counts.map(|mut counts| std::mem::take(&mut *counts)).unwrap_or_default()
+    }
+
     /// The folder of a library that takes the place of NVIDIA's driver and runs kernels on the emulator, for tests of
     /// `Driver`: to be put first into `LD_LIBRARY_PATH`; `emulator/driver.cpp` says what it can be told.
     /// None where none was built.
@@ -110,15 +168,26 @@ impl Emulated {
         option_env!("SYNCHROMESH_STAND_IN_FOLDER")
     }
 
-    /// The names of all entry points: of each kernel for one list of arguments and for several (`_merged`), and those of
-    /// the kernels with planted faults.
+    /// The names of all entry points of a set of kernels: of each kernel for one list of arguments and for several
+    /// (`_merged`), and those that test the emulator: the sources with faults, PTX of single instructions.
     #[must_use]
-    pub fn kernels() -> Vec<&'static CStr> {
+    pub fn kernels(kernels: Kernels) -> Vec<&'static CStr> {
         // SAFETY: reads a table that is complete before main.
-        let name = |index| unsafe { synchromesh_emulated_kernel(index) };
-        // SAFETY: names are string literals.
-        (0..).map(name).take_while(|name| !name.is_null()).map(|name| unsafe { CStr::from_ptr(name) }).collect()
+        texts(|index| unsafe { synchromesh_emulated_kernel(kernels.set(), index) })
     }
+
+    /// The faults that are planted in the PTX, in words, to see that tests find them.
+    #[must_use]
+    pub fn faults() -> Vec<&'static CStr> {
+        // SAFETY: reads a table that is complete before main.
+        texts(|index| unsafe { synchromesh_emulated_fault(Kernels::Faulty(index as u16).set()) })
+    }
+}
+
+/// The texts by their numbers, up to the first that there is not.
+fn texts(text: impl Fn(usize) -> *const c_char) -> Vec<&'static CStr> {
+    // SAFETY: the emulator's texts are literals.
+    (0..).map(text).take_while(|text| !text.is_null()).map(|text| unsafe { CStr::from_ptr(text) }).collect()
 }
 
 fn layout(bytes: usize) -> Option<Layout> {
@@ -139,6 +208,8 @@ const fn fault(number: c_int) -> &'static str {
         9 => "a cluster that does not divide the grid, or of more than 8 blocks",
         10 => "it asked for the shared memory of a block that its cluster does not have",
         11 => "it asked for the shared memory of a block that had not begun, or had ended",
+        12 => "an access at an address that is no multiple of its bytes",
+        13 => "an access outside its shared memory or its arguments",
         _ => "an unknown fault",
     }
 }
@@ -202,7 +273,15 @@ impl Device for Emulated {
 
     unsafe fn launch(&self, kernel: &CStr, launch: Launch, arguments: &Arguments) -> Result<(), DeviceError> {
         let (grid, block) = (launch.grid, [launch.threads, 1, 1]);
-        // SAFETY: the lists are as long as they say; by contract the arguments are the kernel's.
+        let mut counts = self.counts.as_ref().map(|counts| counts.lock().unwrap_or_else(PoisonError::into_inner));
+        let counts = counts.as_mut().map(|counts| counts.entry(kernel.to_string_lossy().into_owned()).or_default());
+        let manner = Manner {
+            set: self.kernels.set(),
+            order: self.order.number(),
+            skipped: self.skipped,
+            counts: counts.map_or(std::ptr::null_mut(), std::ptr::from_mut),
+        };
+        // SAFETY: the lists are as long as they say; by contract the arguments are the kernel's. Nobody else has the counts.
         let number = unsafe {
             synchromesh_emulate(
                 kernel.as_ptr(),
@@ -214,8 +293,7 @@ impl Device for Emulated {
                 arguments.bytes(),
                 arguments.sizes().as_ptr(),
                 arguments.sizes().len(),
-                self.order.number(),
-                self.skipped,
+                &raw const manner,
             )
         };
         if number == 0 {

@@ -3,8 +3,9 @@
 //! There are two devices, and the code above them does not know which it has:
 //! - `Driver` (feature `driver`): an NVIDIA card. The driver is loaded when a device is opened and the kernels are
 //!   embedded as PTX, so that nothing of CUDA is needed to build, and only the driver to run.
-//! - `Emulated` (feature `emulated`): the same kernel sources, compiled as C++ over an emulator of CUDA's execution
-//!   model that runs threads in a chosen order and checks what they do. Slow; for tests.
+//! - `Emulated` (feature `emulated`): the same kernels, compiled as C++ over an emulator of CUDA's execution model that
+//!   runs threads in a chosen order and checks what they do: their sources, or (feature `translated`) the PTX itself,
+//!   translated to C++ by the build script. Slow; for tests.
 //!
 //! Results are bit for bit those of the CPU backend: residues are canonical, and where a result is defined by an
 //! approximation (the overflow counts of base conversions, the uniform sampler) the definition is in integers or in
@@ -15,6 +16,8 @@
 mod arguments;
 mod backend;
 mod convert;
+#[cfg(feature = "emulated")]
+mod counts;
 mod cuda;
 mod device;
 #[cfg(feature = "driver")]
@@ -29,12 +32,14 @@ mod tables;
 mod work;
 
 pub use convert::DeviceConversion;
+#[cfg(feature = "emulated")]
+pub use counts::Counts;
 pub use cuda::{Cuda, Stages, Transforms};
 pub use device::{Device, DeviceError, First, Properties};
 #[cfg(feature = "driver")]
 pub use driver::Driver;
 #[cfg(feature = "emulated")]
-pub use emulated::{Emulated, Order};
+pub use emulated::{Emulated, Kernels, Order};
 pub use memory::DeviceBuffer;
 pub use recording::Recording;
 pub use work::{Argument, Arguments, Launch, Parameter, Work};

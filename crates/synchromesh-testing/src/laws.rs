@@ -76,8 +76,12 @@ pub fn transforms_invert_and_multiply<B: Backend>(backend: &B, seed: u64) {
     let back = slots(&b).into_coeff(backend).expect("inverse");
     bench.holds(&back, &rns::decompose(&b, &bench.primes), "inverse after forward");
     let product = fa.mul(backend, &fb).and_then(|p| p.into_coeff(backend)).expect("product");
-    let expected = rns::decompose(&poly::mul(&a, &b), &bench.primes);
-    bench.holds(&product, &expected, "negacyclic product");
+    let exact = poly::mul(&a, &b);
+    bench.holds(&product, &rns::decompose(&exact, &bench.primes), "negacyclic product");
+    let mut sum = slots(&b);
+    sum.mul_acc(backend, &fa, &fb).expect("product and sum");
+    let expected = rns::decompose(&poly::sub(&exact, &poly::scale(&b, &(-1).into())), &bench.primes);
+    bench.holds(&sum.into_coeff(backend).expect("inverse"), &expected, "negacyclic product and sum");
 }
 
 /// Sums, differences, negation and multiplication by an integer are those of the integers, in [0, q).
@@ -97,6 +101,11 @@ pub fn sums_and_scalars_are_linear<B: Backend>(backend: &B, seed: u64) {
     x.add_assign(backend, &y).expect("sum");
     let expected = poly::sub(&poly::scale(&b, &2.into()), &poly::scale(&a, &factor));
     bench.holds(&x, &rns::decompose(&expected, &bench.primes), "linear operations");
+    // Sums that are the primes themselves.
+    let mut opposite = bench.upload(&all, &b);
+    opposite.neg_assign(backend).expect("negation");
+    opposite.add_assign(backend, &y).expect("sum");
+    bench.holds(&opposite, &rns::decompose(&vec![BigInt::zero(); b.len()], &bench.primes), "a sum with the opposite");
 }
 
 /// X -> X^g on coefficients is the definition, and on slots the same map.

@@ -3,11 +3,13 @@
 #![cfg(all(feature = "driver", feature = "emulated", target_os = "linux"))]
 
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::runs::methods::{cases, has_the_bits_of_the_cpu, merges};
 use crate::runs::say;
 use synchromesh_cuda::{Cuda, Driver, Emulated, Stages, Transforms};
+use synchromesh_ring::backend::{View, ViewMut};
 use synchromesh_ring::{Backend, BackendError, Coeff, Cpu, Error, IndexSet, Poly, Ring};
 use synchromesh_testing::laws;
 use synchromesh_testing::toy::{self, sets};
@@ -73,6 +75,47 @@ fn a_driver_has_the_bits_of_the_cpu() {
 }
 
 #[test]
+fn recordings_take_no_work_of_other_threads() {
+    const SUMS: u64 = 100_000;
+    if !on_stand_in() {
+        again("recordings_take_no_work_of_other_threads", "ratio=2");
+        return say(&format!("{SUMS} sums of a thread beside one that records: none lost"));
+    }
+    let device = Arc::new(Cuda::<Driver>::open(ring(), 0).expect("a device"));
+    let filled = |word| {
+        let mut buffer = device.alloc(1).expect("memory");
+        device.upload(&[word; 1024], &mut buffer, 0).expect("upload");
+        buffer
+    };
+    let (mut sum, one) = (filled(0), filled(1));
+    let done = AtomicBool::new(false);
+    let recordings = std::thread::scope(|scope| {
+        let recorder = scope.spawn(|| {
+            let mut count = 0;
+            while !done.load(Ordering::Relaxed) {
+                let (on, x) = (Arc::clone(&device), Mutex::new(filled(3)));
+                let work = move |_| {
+                    let mut x = x.lock().expect("a lock");
+                    on.neg_assign(&[0], ViewMut::new(&mut *x, &[0])).map_err(Error::from)
+                };
+                let recording = device.record(1, work).expect("a recording");
+                recording.replay().expect("a replay");
+                count += 1;
+            }
+            count
+        });
+        for _ in 0..SUMS {
+            device.add_assign(&[0], ViewMut::new(&mut sum, &[0]), View::new(&one, &[0])).expect("a sum");
+        }
+        done.store(true, Ordering::Relaxed);
+        recorder.join().expect("recordings")
+    });
+    let mut words = [0; 1024];
+    device.download(&sum, 0, &mut words).expect("download");
+    assert!(recordings > 1 && words == [SUMS; 1024], "{} of {SUMS} sums beside {recordings} recordings", words[0]);
+}
+
+#[test]
 fn drivers_and_cards_that_will_not_do_are_named() {
     if on_stand_in() {
         return match Driver::first() {
@@ -111,6 +154,8 @@ fn a_card_that_fails_is_lost_from_then_on() {
     assert!(matches!(polynomial(&device), Err(Error::Backend(BackendError::Lost { .. }))));
     let error = Driver::first().err().expect("a lost card does not open");
     assert_eq!(error.kind(), "device_lost");
+    // Opening it again in this process does not help.
+    assert!(error.remedy().starts_with("start the program again"), "{}", error.remedy());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::runs::say;
-use synchromesh_cuda::{Argument, Arguments, Cuda, Device, DeviceError, Emulated, Launch, Order, Transforms};
+use synchromesh_cuda::{Argument, Arguments, Cuda, Device, DeviceError, Emulated, Kernels, Launch, Order, Transforms};
 use synchromesh_ring::backend::{Backend, View, ViewMut};
 use synchromesh_ring::{BackendError, Cpu, Ring};
 use synchromesh_testing::random::SplitMix;
@@ -52,15 +52,16 @@ const FAULTS: [&str; 7] = [
 
 #[test]
 fn every_kernel_has_two_entry_points_and_is_in_the_ptx() {
-    let names: Vec<&str> = Emulated::kernels().iter().map(|name| name.to_str().expect("a name")).collect();
+    let names: Vec<&str> =
+        Emulated::kernels(Kernels::Sources).iter().map(|name| name.to_str().expect("a name")).collect();
     let kernels: Vec<&str> = names.iter().copied().filter(|name| !name.ends_with("_merged")).collect();
     assert_eq!(names.len(), 2 * kernels.len());
     let ours: Vec<&&str> = kernels.iter().filter(|name| !FAULTS.contains(name)).collect();
     assert_eq!((kernels.len(), ours.len()), (32, 25));
-    let ptx = [include_str!("../../ptx/kernels.ptx"), include_str!("../../ptx/cluster.ptx")].concat();
-    for name in names.iter().filter(|name| !FAULTS.contains(&name.trim_end_matches("_merged"))) {
-        assert!(ptx.contains(&format!(".entry {name}(")), "{name} is not in the PTX");
-    }
+    let expected = names.iter().copied().filter(|name| !FAULTS.contains(&name.trim_end_matches("_merged")));
+    let ptx = Emulated::kernels(Kernels::Ptx);
+    let ptx = ptx.iter().map(|name| name.to_str().expect("a name")).filter(|name| !name.starts_with("instructions_"));
+    assert_eq!(ptx.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     say(&format!("{} kernels, each alone and merged, and {} with planted faults", ours.len(), FAULTS.len()));
 }
 
@@ -146,8 +147,11 @@ fn transforms(ring: &Arc<Ring>, device: Emulated, log_points: u32, words: &[u64]
     })
 }
 
-#[test]
-fn every_barrier_of_the_transforms_is_needed_and_its_lack_is_found() {
+for_both! {
+    every_barrier_of_the_transforms_is_needed_and_its_lack_is_found,
+}
+
+fn every_barrier_of_the_transforms_is_needed_and_its_lack_is_found(kernels: Kernels) {
     // One pass of ten layers: rounds of 3, 3, 2 and 2 layers. Two passes of seven: 3, 2 and 2. Clusters of 8 and 2 blocks
     // that do seven and nine layers alone: two barriers of the cluster besides.
     let cases = [(10, 13, [4, 4]), (14, 12, [3, 3]), (10, 7, [5, 5]), (10, 9, [5, 5])];
@@ -157,7 +161,7 @@ fn every_barrier_of_the_transforms_is_needed_and_its_lack_is_found() {
         let words = SplitMix::new(3).residues(ring.n(), primes[0]);
         // At N = 2^14 without clusters, for two passes.
         let emulated = |order| {
-            let device = Emulated::new(order);
+            let device = Emulated::new(order).with_kernels(kernels);
             if log_n < 14 { device.with_clusters() } else { device }
         };
         let good = transforms(&ring, emulated(Order::Ascending), log_points, &words);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::runs::methods::{cases, has_the_bits_of_the_cpu, merges};
 use crate::runs::say;
-use synchromesh_cuda::{Cuda, Emulated, Order, Stages};
+use synchromesh_cuda::{Cuda, Emulated, Kernels, Order, Stages};
 use synchromesh_ring::backend::{Backend, View, ViewMut};
 use synchromesh_ring::{BackendError, Error, Ring};
 use synchromesh_testing::toy;
@@ -16,23 +16,28 @@ fn emulated(ring: &Arc<Ring>, order: Order) -> Cuda<Emulated> {
     Cuda::new(Arc::clone(ring), Emulated::new(order), None).expect("a device")
 }
 
-#[test]
-fn every_method_has_the_bits_of_the_cpu() {
+for_both! {
+    every_method_has_the_bits_of_the_cpu,
+    batches_are_one_launch_a_step_and_have_the_bits_of_the_cpu,
+}
+
+fn every_method_has_the_bits_of_the_cpu(kernels: Kernels) {
     let cases = cases();
     for (case, order) in cases.iter().zip(ORDERS.iter().cycle()) {
-        has_the_bits_of_the_cpu(case, |ring| emulated(ring, *order));
+        has_the_bits_of_the_cpu(case, |ring| {
+            Cuda::new(Arc::clone(ring), Emulated::new(*order).with_kernels(kernels), None).expect("a device")
+        });
     }
     say(&format!("{} key-switching plans on the emulated device: the bits of the CPU", cases.len()));
 }
 
-#[test]
-fn batches_are_one_launch_a_step_and_have_the_bits_of_the_cpu() {
+fn batches_are_one_launch_a_step_and_have_the_bits_of_the_cpu(kernels: Kernels) {
     let cases = cases();
     let mut launches = [0; 2];
     for (i, case) in cases.iter().enumerate() {
         let stages = [Stages::Fused, Stages::Primitive][i % 2];
         let made = merges(case, |ring| {
-            let device = Emulated::new(ORDERS[i % 3]);
+            let device = Emulated::new(ORDERS[i % 3]).with_kernels(kernels);
             let device = if i % 4 < 2 { device } else { device.with_fast_doubles() };
             Cuda::new(Arc::clone(ring), device, None).expect("a device").with_stages(stages)
         });

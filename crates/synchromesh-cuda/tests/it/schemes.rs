@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use crate::runs::schemes::{SCHEMES, has_the_bits_of_the_cpu, refuses_ciphertexts_of_another_device};
-use synchromesh_cuda::{Cuda, Emulated, Order};
+use synchromesh_cuda::{Cuda, Emulated, Kernels, Order};
 
-#[test]
-fn every_scheme_multiplies_adds_rotates_and_decrypts() {
+for_both! {
+    every_scheme_multiplies_adds_rotates_and_decrypts,
+}
+
+fn every_scheme_multiplies_adds_rotates_and_decrypts(kernels: Kernels) {
     for scheme in SCHEMES {
         has_the_bits_of_the_cpu(scheme, |ring| {
-            Cuda::new(Arc::clone(ring), Emulated::new(Order::Shuffled(9)), None).expect("a device")
+            let device = Emulated::new(Order::Shuffled(9)).with_kernels(kernels);
+            Cuda::new(Arc::clone(ring), device, None).expect("a device")
         });
     }
 }

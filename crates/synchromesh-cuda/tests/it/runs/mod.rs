@@ -1,6 +1,7 @@
 //! Key switches from a seed on any backend: what they decrypt to is judged, all that they make is kept as words.
 #![allow(dead_code, reason = "the packed checks use a part of these")]
 
+pub(crate) mod counted;
 pub(crate) mod methods;
 pub(crate) mod schemes;
 
