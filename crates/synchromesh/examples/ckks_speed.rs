@@ -38,6 +38,7 @@ fn measure(mode: Mode, rounds: usize) -> synchromesh::Result<()> {
         level_limbs: vec![],
         schedule: Default::default(),
         omega: 3,
+        log_scales: vec![],
         mode,
         security: Security::Bits128,
         primes: None,
