@@ -113,9 +113,16 @@ fn every_stage_is_written_down_whole_or_by_its_parts() {
         Operation::NttInverseInto,
         Operation::Tensor,
     ];
-    // Digits brought to slots, a product on top of slots, and a sum that is turned.
-    let parts =
-        [Operation::NttForward, Operation::NttInverse, Operation::Copy, Operation::Add, Operation::PermuteCoeff];
+    // Digits brought to slots, a product on top of slots, a sum that is turned, and a tensor product of slots.
+    let parts = [
+        Operation::NttForward,
+        Operation::NttInverse,
+        Operation::Copy,
+        Operation::Add,
+        Operation::PermuteCoeff,
+        Operation::Mul,
+        Operation::MulAcc,
+    ];
     let expected = whole.into_iter().chain(parts).chain([Operation::Uniform]);
     assert_eq!(operations, expected.collect());
 }

@@ -45,6 +45,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "multiply_part",
             "multiply_plain",
             "to_bfv_at",
+            "refresh",
         ],
     ),
     // Ciphertexts alone go in: `adversary` looks for an excess there.

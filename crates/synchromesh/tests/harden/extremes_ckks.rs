@@ -8,8 +8,9 @@ use synchromesh::circuits::{
     Arithmetic, Coefficient, Combination, LinearTransform, MatrixArithmetic, Polynomial, SlotShape, SlotSum, masked,
     replicate_blocks,
 };
+use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain};
 use synchromesh::ckks::{Ciphertext, Complex64, Evaluator, ParamsLiteral, Release, Rotations};
-use synchromesh::rlwe::{PublicKey, SecretKey};
+use synchromesh::rlwe::{PublicKey, SecretKey, Security};
 
 const SHAPE: SlotShape = SlotShape { row: 512, rows: 1 };
 
@@ -370,4 +371,44 @@ fn intervals_too_narrow_for_doubles_are_refused() {
     for (a, b) in [(0.0, 1e-9), (-1.0, 1.0), (1000.0, 1001.0), (-8.0, 8.0)] {
         on(a, b, 63).unwrap();
     }
+}
+
+#[test]
+fn refreshed_messages_of_any_size_keep_their_certificates() {
+    let choices = BootstrapLiteral {
+        slots_to_coeffs: 2,
+        coeffs_to_slots: 2,
+        degree: 30,
+        doublings: 4,
+        message_bound: 1.0,
+        ratio_bits: 10,
+    };
+    let chain = Chain {
+        log_n: 10,
+        log_scale: 40,
+        usable: 1,
+        base_bits: 60,
+        log_scale_down: 45,
+        log_scale_up: 58,
+        omega: 4,
+        weight: 32,
+        security: Security::Insecure,
+    };
+    let mut f = fixture(chain.literal(&choices).unwrap(), 790);
+    let bootstrap = Bootstrap::new(f.context.params(), choices).unwrap();
+    let keys = bootstrap.generate_keys(&f.context, &f.secret, &Rotations::by([]), &mut f.randomness).unwrap();
+    let bootstrapper = Bootstrapper::new(&f.context, bootstrap, Arc::new(keys)).unwrap();
+    let mut refreshed = 0;
+    for v in numbers() {
+        let Ok(plain) = f.context.encode_bounded(&[v; 512], v.abs()) else { continue };
+        let Ok(ct) = f.context.encrypt_at(&f.public, &plain, 2, &mut f.randomness) else { continue };
+        match bootstrapper.refresh(&ct) {
+            Ok(ct) => {
+                within(&f, &ct, &all(v)).unwrap_or_else(|e| panic!("{v:e}: {e}"));
+                refreshed += 1;
+            }
+            Err(error) => assert!(v.abs() > 1.0 && error.kind() == "message_bound", "{v:e}: {error}"),
+        }
+    }
+    assert!(refreshed > 20, "{refreshed}");
 }
