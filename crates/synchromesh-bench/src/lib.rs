@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bootstrap;
 pub mod circuits;
 pub mod decryptions;
 pub mod device;

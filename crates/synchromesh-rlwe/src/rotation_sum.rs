@@ -1,6 +1,9 @@
-//! Sums of rotations times public polynomials, sum_g rot_g(sum_i f_gi rot_i(x)), by baby and giant steps with double
-//! hoisting (ePrint 2020/1203): the input is decomposed once for all baby steps, products with the polynomials are
-//! summed modulo QP, each giant step divides one component by P, and the result is divided by P once.
+//! Sums of rotations times public polynomials, by baby and giant steps with double hoisting (ePrint 2020/1203): the input
+//! is decomposed once for all baby steps, products with the polynomials are summed modulo QP, each giant step divides one
+//! component by P, and the result is divided by P once.
+//!
+//! Giant steps are nested, rot_0(s_0 + rot_1(s_1 + rot_2(...))) with s_g = sum_i f_gi rot_i(x): as many switches as
+//! rot_0(s_0) + rot_01(s_1) + ..., and steps of equal distance need one key.
 
 use synchromesh_ring::{Backend, IndexSet, Ntt, Poly, View, ViewMut};
 
@@ -20,9 +23,9 @@ pub type Term<B> = (usize, Option<Poly<B, Ntt>>);
 
 /// One giant step as it is given.
 pub struct Giant<B: Backend> {
-    /// X -> X^galois, after the sum; 1: none.
+    /// X -> X^galois, after the sum of its terms and of all giant steps that follow; 1: none.
     pub galois: usize,
-    /// The terms of the sum.
+    /// The terms of its sum.
     pub terms: Vec<Term<B>>,
 }
 
@@ -45,7 +48,7 @@ pub struct RotationSum<B: Backend> {
 }
 
 impl<B: Backend> RotationSum<B> {
-    /// A sum for inputs at `level`, whose extended base is `extended`.
+    /// A sum for inputs at `level`, whose extended base is `extended`, its giant steps from the outermost to the innermost.
     ///
     /// # Errors
     /// [`Error::Argument`] for a baby step that is not there or a sum of nothing, [`Error::Ring`] for a polynomial on
@@ -175,13 +178,12 @@ impl<B: Backend> KeySwitching<B> {
         }
         let babies = switch.baby_steps(context, inputs, sum)?;
         let mut total: Option<Accumulator<B>> = None;
-        for (galois, runs) in &sum.giants {
-            let Some(inner) = babies.sum(context, switch.switcher, runs)? else { continue };
-            let step = if *galois == 1 { inner } else { switch.giant_step(context, inner, *galois)? };
-            match &mut total {
-                Some(total) => switch.switcher.add(context, total, &step, None)?,
-                None => total = Some(step),
-            }
+        for (galois, runs) in sum.giants.iter().rev() {
+            let inner = babies.sum(context, switch.switcher, runs, total.take())?;
+            total = match inner {
+                Some(inner) if *galois != 1 => Some(switch.giant_step(context, inner, *galois)?),
+                inner => inner,
+            };
         }
         let total = match total {
             Some(total) => total,
@@ -270,13 +272,14 @@ struct Babies<B: Backend> {
 }
 
 impl<B: Backend> Babies<B> {
+    /// The terms of one giant step, added to what there is.
     fn sum(
         &self,
         context: &Context<B>,
         switcher: &Switcher<B>,
         runs: &[Run<B>],
+        mut sum: Option<Accumulator<B>>,
     ) -> Result<Option<Accumulator<B>>, Error> {
-        let mut sum = None;
         for run in runs {
             let [a, b] = &self.parts;
             sum = Some(match &run.factors {

@@ -5,52 +5,28 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain};
+use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapRequest, Bootstrapper};
 use synchromesh::ckks::{Ciphertext, Context, Params, Rotations};
 use synchromesh::rlwe::{Randomness, Security};
 
 #[expect(clippy::print_stdout, reason = "an example")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let log_n: u32 = std::env::args().nth(1).map_or(Ok(12), |text| text.parse())?;
-    let choices = BootstrapLiteral {
-        slots_to_coeffs: 2,
-        coeffs_to_slots: 2,
-        degree: 30,
-        doublings: 3,
-        message_bound: 1.0,
-        ratio_bits: 8,
-    };
-    let small = Chain {
+    let insecure = log_n < 15;
+    let request = BootstrapRequest {
         log_n,
-        log_scale: 40,
-        usable: 3,
-        base_bits: 60,
-        log_scale_down: 40,
-        log_scale_up: 56,
-        omega: 4,
-        weight: 32,
-        security: Security::Insecure,
+        log_scale: if log_n == 15 { 30 } else { 40 },
+        precision: if log_n == 15 { 6 } else { 15 },
+        levels: insecure.then_some(3),
+        message_bound: 1.0,
+        // Few keys: a refresh at N = 2^16 takes 10 GB of memory, at the fastest number of baby steps 21.
+        baby_steps: Some(4),
+        security: if insecure { Security::Insecure } else { Security::Bits128 },
     };
-    let chain = match log_n {
-        ..15 => small,
-        15 => Chain {
-            log_scale: 32,
-            base_bits: 52,
-            log_scale_down: 32,
-            log_scale_up: 46,
-            omega: 6,
-            security: Security::Bits128,
-            ..small
-        },
-        _ => Chain { usable: 11, omega: 5, security: Security::Bits128, ..small },
-    };
-    let choices = if log_n < 16 {
-        choices
-    } else {
-        BootstrapLiteral { slots_to_coeffs: 3, coeffs_to_slots: 3, doublings: 4, ratio_bits: 9, ..choices }
-    };
-    let params = Params::new(chain.literal(&choices)?)?;
-    let bootstrap = Bootstrap::new(&params, choices)?;
+    let found = request.find(None)?;
+    println!("a refresh will take {} MB of memory", found.forecast.peak_bytes >> 20);
+    let params = Params::new(found.params)?;
+    let bootstrap = Bootstrap::new(&params, found.bootstrap)?;
     println!(
         "N = 2^{log_n}, log QP = {}, {:.1} bits of security; levels {} to {} are the user's",
         params.rlwe().log_qp(),

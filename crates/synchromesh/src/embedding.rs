@@ -26,10 +26,11 @@ use std::sync::OnceLock;
 use zeroize::{Zeroize, Zeroizing};
 
 pub use error::EmbeddingError;
+pub(crate) use roots::RootTable;
 pub use scale::Scale;
 
 use fft::{Parts, SpecialFft, reverse_bits};
-use fixed::FixedFft;
+use fixed::{FixedFft, Rounding};
 use scale::{LOG2_COEFFICIENT_LIMIT, round_to_integer};
 
 /// Smallest supported log2 N; real parameters start at 10.
@@ -145,7 +146,28 @@ impl Embedding {
         scale: Scale,
         bound: f64,
     ) -> Result<Zeroizing<Vec<i128>>, EmbeddingError> {
-        self.encode_with(values.len(), |i| values[i], scale, bound)
+        self.encode_with(values.len(), |i| values[i], (scale, bound, Rounding::Bounded), |_, _| ())
+    }
+
+    /// [`encode`](Self::encode) of public values, with the largest value at any root of what rounding takes from the
+    /// coefficients, as doubles have it.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn encode_measured(
+        &self,
+        values: &[Complex64],
+        scale: Scale,
+        bound: f64,
+    ) -> Result<(Zeroizing<Vec<i128>>, f64), EmbeddingError> {
+        let mut rounding = vec![0.0; self.degree()];
+        let how = (scale, bound, Rounding::Measured);
+        let coefficients = self.encode_with(values.len(), |i| values[i], how, |i, x| rounding[i] = x)?;
+        let (re, im) = rounding.split_at_mut(self.slot_count());
+        self.fft.forward(&mut Parts { re, im });
+        let squares = re.iter().zip(im.iter()).map(|(re, im)| re * re + im * im);
+        let largest = squares.fold(0.0, f64::max).sqrt();
+        Ok((coefficients, largest))
     }
 
     /// [`encode`](Self::encode) for real values.
@@ -158,15 +180,15 @@ impl Embedding {
         scale: Scale,
         bound: f64,
     ) -> Result<Zeroizing<Vec<i128>>, EmbeddingError> {
-        self.encode_with(values.len(), |i| values[i].into(), scale, bound)
+        self.encode_with(values.len(), |i| values[i].into(), (scale, bound, Rounding::Bounded), |_, _| ())
     }
 
     fn encode_with(
         &self,
         count: usize,
         value: impl Fn(usize) -> Complex64,
-        scale: Scale,
-        bound: f64,
+        (scale, bound, rounding): (Scale, f64, Rounding),
+        mut taken: impl FnMut(usize, f64),
     ) -> Result<Zeroizing<Vec<i128>>, EmbeddingError> {
         self.check_count(count)?;
         check_values(count, &value, bound)?;
@@ -177,9 +199,9 @@ impl Embedding {
             re[leaf as usize] = v.re;
             im[leaf as usize] = if i % 2 == 0 { v.im } else { -v.im };
         }
-        if fixed::serves(scale, bound) {
+        if fixed::serves(scale, bound, rounding) {
             let fft = self.fixed.get_or_init(|| FixedFft::new(self.log_n - 1));
-            return Ok(fft.encode(re, im, scale, bound));
+            return Ok(fft.encode(re, im, scale, bound, taken));
         }
         self.fft.inverse_times_n(&mut Parts { re, im });
         let factor = scale.divided_by_power_of_two(self.log_n - 1);
@@ -193,7 +215,14 @@ impl Embedding {
                 log2_limit: LOG2_COEFFICIENT_LIMIT,
                 log2_scale: scale.exponent(),
             }),
-            None => Ok(Zeroizing::new(scratch.iter().map(|&x| round_to_integer(x)).collect())),
+            None => {
+                let round = |(i, &x): (usize, &f64)| {
+                    let integer = round_to_integer(x);
+                    taken(i, x - integer as f64);
+                    integer
+                };
+                Ok(Zeroizing::new(scratch.iter().enumerate().map(round).collect()))
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! `bench`: medians of one operation on one thread, at any parameters, secure or not.
 
+mod bootstrap;
 mod circuit;
 mod matmul;
 mod scaling;
@@ -31,6 +32,8 @@ pub(super) enum Bench {
     KeySwitch(KeySwitch),
     /// One operation of a scheme.
     Scheme(SchemeBench),
+    /// Refreshes of CKKS ciphertexts: seconds by stage, precision measured and certified, keys, memory.
+    Bootstrap(bootstrap::BootstrapBench),
     /// One circuit of BFV or BGV, at planned parameters.
     Circuit(circuit::CircuitBench),
     /// The product of encrypted square matrices, at the parameters of ePrint 2023/593.
@@ -50,6 +53,7 @@ impl Bench {
             Self::Ntt(ntt) => ntt.run(),
             Self::KeySwitch(switch) => switch.run(),
             Self::Scheme(scheme) => scheme.run(),
+            Self::Bootstrap(bootstrap) => bootstrap.run(),
             Self::Circuit(circuit) => circuit.run(),
             Self::Matmul(matmul) => matmul.run(),
             Self::Slicing(slicing) => slicing.run(),

@@ -65,6 +65,7 @@ fn errors_are_one_object_and_exit_code_2() {
 fn benches_have_the_keys_scripts_rely_on() {
     let switch = ["bench", "key-switch", "--log-n", "11", "--log-q", "100", "--omega", "2", "--width", "25", "--json"];
     let scheme = ["bench", "scheme", "--scheme", "ckks", "--log-n", "11", "--depth", "2", "--op", "mul", "--json"];
+    let bootstrap = ["bench", "bootstrap", "--log-n", "10", "--levels", "2", "--precision", "10", "--iterations", "1"];
     for (arguments, keys) in [
         (&["bench", "ntt", "--log-n", "11", "--bits", "50", "--json"][..], "log_n bits isa forward_ns inverse_ns"),
         (
@@ -73,6 +74,11 @@ fn benches_have_the_keys_scripts_rely_on() {
              median_ms predicted_ms key_bytes counts",
         ),
         (&scheme, "scheme op variant log_n log_q security_bits median_ms"),
+        (
+            &[&bootstrap[..], &["--insecure", "--json"]].concat(),
+            "log_n slots log_qp security_bits usable_levels usable_bits certified_bits measured_bits mean_bits keys \
+             key_bytes prepared_bytes vector_bytes peak_bytes keys_s vectors_s stages seconds bootstrap",
+        ),
         (
             &["bench", "circuit", "--scheme", "bgv", "--circuit", "product", "--k", "1", "--json"],
             "scheme circuit k log_n log_q security_bits noise_budget median_ms",

@@ -1,6 +1,6 @@
 //! Host memory for residues: whole cache lines, huge pages where they help, dropped buffers handed out again.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use memmap2::MmapMut;
@@ -82,9 +82,13 @@ struct Shelf {
     asked: u64,
 }
 
+/// What a buffer that is handed out again may have more than was asked for, as a part of that: levels that follow one another
+/// need buffers of almost the same size.
+const SLACK: usize = 4;
+
 /// Dropped memory by size in bytes, how much there is and may be, and how often any was asked for.
 struct Free {
-    by_size: HashMap<usize, Shelf>,
+    by_size: BTreeMap<usize, Shelf>,
     bytes: usize,
     most: usize,
     clock: u64,
@@ -92,18 +96,20 @@ struct Free {
 
 impl Default for Free {
     fn default() -> Self {
-        Self { by_size: HashMap::new(), bytes: 0, most: RECYCLED_BYTES, clock: 0 }
+        Self { by_size: BTreeMap::new(), bytes: 0, most: RECYCLED_BYTES, clock: 0 }
     }
 }
 
 impl Free {
     fn take(&mut self, bytes: usize) -> Option<Memory> {
         self.clock += 1;
-        let shelf = self.by_size.entry(bytes).or_default();
+        self.by_size.entry(bytes).or_default().asked = self.clock;
+        let near = self.by_size.range_mut(bytes..=bytes + bytes / SLACK);
+        let shelf = near.map(|(_, shelf)| shelf).find(|shelf| !shelf.buffers.is_empty())?;
         shelf.asked = self.clock;
-        let memory = shelf.buffers.pop();
-        self.bytes -= memory.as_ref().map_or(0, Memory::bytes);
-        memory
+        let memory = shelf.buffers.pop()?;
+        self.bytes -= memory.bytes();
+        Some(memory)
     }
 
     /// Keeps `memory`, and returns what has to go for it: buffers of the sizes that were not asked for the longest.
@@ -136,7 +142,7 @@ impl Recycler {
             Some(memory) => memory,
             None => Memory::new(bytes)?,
         };
-        Ok(CpuBuffer { memory: Some(memory), recycler: Arc::clone(self) })
+        Ok(CpuBuffer { memory: Some(memory), count: bytes / size_of::<u64>(), recycler: Arc::clone(self) })
     }
 
     fn give(&self, memory: Memory) {
@@ -149,6 +155,8 @@ impl Recycler {
 /// Host memory of whole rows; goes back to its backend's recycler when dropped.
 pub struct CpuBuffer {
     memory: Option<Memory>,
+    /// Words of it; the memory may have more.
+    count: usize,
     recycler: Arc<Recycler>,
 }
 
@@ -156,12 +164,12 @@ impl CpuBuffer {
     /// All words, row after row.
     #[must_use]
     pub fn words(&self) -> &[u64] {
-        self.memory.as_ref().map_or(&[], Memory::words)
+        self.memory.as_ref().map_or(&[], |memory| &memory.words()[..self.count])
     }
 
     /// All words, row after row.
     pub fn words_mut(&mut self) -> &mut [u64] {
-        self.memory.as_mut().map_or(&mut [], Memory::words_mut)
+        self.memory.as_mut().map_or(&mut [], |memory| &mut memory.words_mut()[..self.count])
     }
 }
 
@@ -184,6 +192,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_buffer_has_the_words_asked_for_whatever_memory_it_gets() {
+        let recycler = Arc::new(Recycler::default());
+        drop(recycler.take(5120).unwrap());
+        let buffer = recycler.take(4096).unwrap();
+        assert_eq!(buffer.words().len(), 512);
+        assert_eq!(buffer.memory.as_ref().map(Memory::bytes), Some(5120));
+        drop(buffer);
+        assert_eq!(recycler.take(5120).unwrap().words().len(), 640, "nothing of it is lost");
+    }
+
+    #[test]
     fn sizes_that_nobody_asks_for_make_way() {
         let mut free = Free { most: 1000, ..Free::default() };
         let memory = |bytes: usize| Memory::new(bytes).unwrap();
@@ -195,6 +214,10 @@ mod tests {
         let gone = free.keep(memory(128));
         assert_eq!(gone.iter().map(Memory::bytes).collect::<Vec<_>>(), [448]);
         assert_eq!(free.bytes, 448 + 128);
+        assert!(free.take(320).is_none(), "too large by more than a quarter");
+        let larger = free.take(384).unwrap();
+        assert_eq!(larger.bytes(), 448);
+        assert!(free.keep(larger).is_empty());
         assert!(free.take(128).is_some_and(|memory| memory.bytes() == 128));
         assert_eq!(free.keep(memory(1024)).len(), 1, "larger than all that may be kept");
     }

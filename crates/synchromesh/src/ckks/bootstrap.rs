@@ -9,8 +9,11 @@
 //! The result has a certificate like that of any other operation. What approximations are off by is in it, bounded on
 //! their intervals; |m / q + I| is at most (1 + h) / 2 whatever happens, h the weight of the sparse secret.
 
+mod chain;
+mod forecast;
 mod keys;
 mod raise;
+mod search;
 mod sine;
 mod transform;
 mod view;
@@ -23,11 +26,13 @@ use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
 use synchromesh_rlwe::{EvaluationKeys, Noise};
 
-pub use keys::Chain;
+pub use chain::Chain;
+pub use forecast::{Forecast, StageForecast};
+pub use search::{BootstrapRequest, Found};
 
 use self::raise::Raise;
 use self::sine::{Sine, off_by, with_noise};
-use self::transform::Direction;
+use self::transform::{Direction, ENTRY};
 use self::view::View;
 use super::ciphertext::Ciphertext;
 use super::context::Context;
@@ -38,8 +43,8 @@ use crate::circuits::{Arithmetic, LinearTransform, PreparedTransform};
 use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 
-/// By how much the entries of a map in doubles may be off, against the gain of all of it: a hundred roundings of one.
-const DOUBLES: f64 = 100.0 * f64::EPSILON;
+/// By how much a number worked out by a few products and quotients of doubles may be off, relatively.
+const DOUBLES: f64 = 4.0 * f64::EPSILON;
 
 /// What bootstrapping does, as choices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +54,9 @@ pub struct BootstrapLiteral {
     pub slots_to_coeffs: usize,
     /// Levels of CoeffsToSlots, the highest there are.
     pub coeffs_to_slots: usize,
+    /// Baby steps of each map, a power of two: fewer of them need fewer keys and take longer; none: as many as are fastest.
+    #[serde(default)]
+    pub baby_steps: Option<usize>,
     /// Degree of the cosine's polynomial, even.
     pub degree: usize,
     /// Doublings of its angle.
@@ -58,6 +66,36 @@ pub struct BootstrapLiteral {
     /// log2 of what the modulus of level 0 is of the largest message, at the least: the sine is straight up to a relative
     /// error of 6.6 / 4^this.
     pub ratio_bits: u32,
+}
+
+/// A stage of a refresh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// The message comes to the coefficients.
+    SlotsToCoeffs,
+    /// From the smallest modulus to the largest, under the sparse secret and back.
+    ModRaise,
+    /// The coefficients come to the slots of two ciphertexts.
+    CoeffsToSlots,
+    /// The sine of both, and their sum.
+    EvalMod,
+}
+
+impl Stage {
+    /// All, in their order.
+    pub const ALL: [Self; 4] = [Self::SlotsToCoeffs, Self::ModRaise, Self::CoeffsToSlots, Self::EvalMod];
+
+    /// Its name, as in the papers.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SlotsToCoeffs => "SlotsToCoeffs",
+            Self::ModRaise => "ModRaise",
+            Self::CoeffsToSlots => "CoeffsToSlots",
+            Self::EvalMod => "EvalMod",
+        }
+    }
 }
 
 /// Bootstrapping at some parameters.
@@ -93,6 +131,9 @@ impl Bootstrap {
                  at most 8 doublings are needed",
                 literal.degree, literal.doublings
             ));
+        }
+        if literal.baby_steps.is_some_and(|count| !count.is_power_of_two()) {
+            return refuse(format!("{:?} baby steps: a power of two is needed", literal.baby_steps));
         }
         let (top, log_n) = (params.top_level(), params.log_n());
         let (lowest, highest) = (params.at(0)?, params.at(top)?);
@@ -154,12 +195,30 @@ impl Bootstrap {
         self.output_level - self.literal.slots_to_coeffs
     }
 
+    /// Baby steps of a map.
+    fn baby_steps(&self, map: &LinearTransform<Complex64>) -> usize {
+        self.literal.baby_steps.map_or_else(|| map.baby_steps(), |count| count.saturating_mul(map.unit()))
+    }
+
     fn maps(&self, direction: Direction) -> Result<Vec<LinearTransform<Complex64>>> {
         let (count, number) = match direction {
             Direction::SlotsToCoeffs => (self.literal.slots_to_coeffs, 1.0),
             Direction::CoeffsToSlots => (self.literal.coeffs_to_slots, self.up),
         };
         transform::factors(self.params.slots(), direction, count, number)
+    }
+}
+
+impl Bootstrap {
+    /// No slot is larger after so many maps of CoeffsToSlots: the maps that are left take it to a slot of known size, and
+    /// undone each of their layers makes slots at most twice as large.
+    fn bound_after(&self, maps: usize) -> f64 {
+        let count = self.literal.coeffs_to_slots;
+        let layers = self.params.slots().trailing_zeros() as usize;
+        let left = layers - transform::layers_before(layers, count, maps);
+        // What becomes of real and imaginary part, 1 / 2 at the most each, before the number comes to it.
+        let last = f64::sqrt(0.5) * (1.0 + 1e-9);
+        if maps == count { last } else { last / self.up * (left as f64).exp2() }
     }
 }
 
@@ -184,7 +243,10 @@ impl<B: Backend> Bootstrapper<B> {
         let view = View(Evaluator::new(context, Some(keys)));
         let prepare = |direction, top: usize| -> Result<Vec<_>> {
             let maps = bootstrap.maps(direction)?;
-            maps.into_iter().enumerate().map(|(at, map)| map.prepare(&view, top - at)).collect()
+            let prepare = |(at, map): (usize, LinearTransform<Complex64>)| {
+                map.prepare_with(&view, top - at, bootstrap.baby_steps(&map))
+            };
+            maps.into_iter().enumerate().map(prepare).collect()
         };
         let down = prepare(Direction::SlotsToCoeffs, bootstrap.input_level())?;
         let up = prepare(Direction::CoeffsToSlots, params.top_level())?;
@@ -223,6 +285,14 @@ impl<B: Backend> Bootstrapper<B> {
     /// [`Bootstrap::input_level`], [`rlwe::Error::Noise`] where its error is too large, [`rlwe::Error::MissingKey`], or when
     /// the device fails.
     pub fn refresh(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        self.refresh_watched(x, |_| ())
+    }
+
+    /// As [`Self::refresh`]; `done` is told each stage as it ends.
+    ///
+    /// # Errors
+    /// As [`Self::refresh`].
+    pub fn refresh_watched(&self, x: &Ciphertext<B>, mut done: impl FnMut(Stage)) -> Result<Ciphertext<B>> {
         let (evaluator, most) = (&self.view.0, self.bootstrap.literal.message_bound);
         if x.bound() > most * (1.0 + 1e-9) {
             return Err(Error::MessageBound { have: x.bound(), most });
@@ -236,24 +306,40 @@ impl<B: Backend> Bootstrapper<B> {
         for map in &self.down {
             low = map.apply(&self.view, &low)?;
         }
-        let beside = low.bound() * self.down.len() as f64 * DOUBLES;
+        let beside = low.bound() * self.down.len() as f64 * ENTRY;
         let low = off_by(evaluator, low, beside)?;
+        done(Stage::SlotsToCoeffs);
         let mut raised = self.bootstrap.raise.run(evaluator, &low)?;
         drop(low);
-        for map in &self.up {
+        done(Stage::ModRaise);
+        for (at, map) in self.up.iter().enumerate() {
             raised = map.apply(&self.view, &raised)?;
+            let bound = raised.bound().min(self.bootstrap.bound_after(at + 1));
+            raised = evaluator.declare_bound(raised, bound)?;
         }
+        let entries = self.bootstrap.raise.bound * self.bootstrap.up * self.up.len() as f64 * ENTRY;
+        let raised = off_by(evaluator, raised, entries + DOUBLES)?;
         let parts = self.parts(&raised)?;
+        // With z off by e, and its conjugate as it is switched by f, the parts are off by e + f and i (f - e): together 2 e
+        // where the sine is straight, and a little of each where it is not.
+        let (own, scale) = (raised.inner().noise(), raised.log2_scale());
+        let apart = parts.iter().map(|part| part.inner().noise()).fold(Noise::ZERO, Noise::plus);
         drop(raised);
-        let sine = |part| self.bootstrap.sine.evaluate(evaluator, part);
+        done(Stage::CoeffsToSlots);
+        let bent = &self.bootstrap.sine;
+        let sine = |part| bent.evaluate(evaluator, part);
         let parts = evaluator.threads().try_map(Vec::from(parts), sine)?;
         let [re, im] = <[Ciphertext<B>; 2]>::try_from(parts).map_err(|_| Error::argument("two parts are two"))?;
         let sum = evaluator.add(&re, &self.times_i(&im, 1)?)?;
         // Both parts are bent as much at the most.
-        let bend = 2f64.sqrt() * self.bootstrap.sine.bend(most + off);
+        let bend = 2f64.sqrt() * bent.bend(most + off);
         let sum = off_by(evaluator, evaluator.declare_bound(sum, most)?, bend)?;
-        let given = given.times(sum.log2_scale() - log2_scale);
-        with_noise(evaluator, sum, |own| own.plus(given))
+        let to = sum.log2_scale();
+        let carried = bent.carried(own.times(1.0).plus(apart.times(bent.flatter(most + off).log2())), scale, to);
+        let given = given.times(to - log2_scale).plus(carried);
+        let refreshed = with_noise(evaluator, sum, |own| own.plus(given))?;
+        done(Stage::EvalMod);
+        Ok(refreshed)
     }
 
     /// Twice the real parts of all slots and twice the imaginary ones.
@@ -263,8 +349,7 @@ impl<B: Backend> Bootstrapper<B> {
         let (re, im) = (evaluator.add(x, &conjugate)?, evaluator.sub(&conjugate, x)?);
         // (conj z - z) i = 2 Im z.
         let im = self.times_i(&im, 0)?;
-        let beside = 2.0 * self.bootstrap.raise.bound * self.bootstrap.up * self.up.len() as f64 * DOUBLES;
-        let bounded = |part| evaluator.declare_bound(off_by(evaluator, part, beside)?, 1.0);
+        let bounded = |part| evaluator.declare_bound(part, 1.0);
         Ok([bounded(re)?, bounded(im)?])
     }
 

@@ -206,14 +206,45 @@ impl<B: Backend> Context<B> {
         scale: &Scale,
     ) -> Result<Poly<B, Coeff>> {
         let double = self.double(scale)?;
-        let values = self.values(plaintext)?;
-        let integers = self.embedding.encode(values, double, plaintext.bound())?;
+        let integers = self.embedding.encode(self.values(plaintext)?, double, plaintext.bound())?;
+        self.encoded_polynomial(primes, &integers, double, plaintext.bound())
+    }
+
+    /// As [`Self::polynomial_on`] of public values of modulus at most `bound`, with log2 of how far from the scaled values
+    /// the polynomial is at any root: the rounding of its coefficients is measured. A device without numbers is told what
+    /// no rounding is likely to exceed.
+    pub(crate) fn public_polynomial(
+        &self,
+        values: &[Complex64],
+        bound: f64,
+        primes: &IndexSet,
+        scale: &Scale,
+    ) -> Result<(Poly<B, Coeff>, f64)> {
+        let (log_n, largest) = (self.params.log_n(), scale.log2() + bound.log2());
+        if !B::HOLDS_NUMBERS {
+            self.embedding.check(values, bound)?;
+            let error = noise::encoding_measured(log_n, largest, noise::likely_rounding(log_n));
+            return Ok((Poly::zero(self.rlwe.backend(), primes)?, error));
+        }
+        let double = self.double(scale)?;
+        let (integers, rounding) = self.embedding.encode_measured(values, double, bound)?;
+        let error = noise::encoding_measured(log_n, largest, rounding);
+        Ok((self.encoded_polynomial(primes, &integers, double, bound)?, error))
+    }
+
+    fn encoded_polynomial(
+        &self,
+        primes: &IndexSet,
+        integers: &[i128],
+        scale: super::embedding::Scale,
+        bound: f64,
+    ) -> Result<Poly<B, Coeff>> {
         // No coefficient exceeds the largest slot.
-        if f64::from(double.exponent()) + 1.0 + plaintext.bound().log2() < 62.0 {
+        if f64::from(scale.exponent()) + 1.0 + bound.log2() < 62.0 {
             let words: Zeroizing<Vec<i64>> = Zeroizing::new(integers.iter().map(|&x| x as i64).collect());
             return Ok(Poly::from_signed(self.rlwe.backend(), primes, &words)?);
         }
-        self.signed_polynomial(primes, &integers)
+        self.signed_polynomial(primes, integers)
     }
 
     /// The polynomial with these coefficients, of less than 124 bits each.

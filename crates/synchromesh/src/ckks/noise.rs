@@ -17,7 +17,7 @@ use synchromesh_rlwe::noise::{
 };
 
 use super::params::Params;
-use crate::embedding::fixed;
+use crate::embedding::fixed::{self, Rounding};
 use crate::error::Result;
 
 /// Rounding unit of a double.
@@ -111,17 +111,34 @@ pub(crate) fn sum(x: Noise, y: Noise, twice: bool) -> Noise {
 /// would count, bounds each coefficient.
 pub(crate) fn encoding(log_n: u32, log2_scale: f64, bound: f64) -> Noise {
     let rounding = f64::from(log_n) - 1.0 + LARGEST_AT_ROOT.log2();
-    let largest = log2_scale + bound.log2();
-    let transform = largest
-        + match fixed::surely_serves(largest) {
-            true => f64::from(log_n) + fixed::LOG2_ERROR,
-            false => (transform_error(log_n) + 2.0 * UNIT).log2(),
-        };
+    let transform = encoding_transform(log_n, log2_scale + bound.log2(), Rounding::Bounded);
     // Coefficients are off by up to 1/2 each, uniform in the average case.
     let half = Estimates::uniform(-1.0);
     let average = half.average.with_message(message_variance(log_n, log2_scale, bound));
     let certificate = Certificate::at_most(log2_add(rounding, transform));
     Noise { certificate, estimates: Some(Estimates { average, ..half }) }
+}
+
+/// log2 of the error of encoding public values that are `largest` at most, scaled, as log2, where what rounding took was
+/// looked at, and its largest value is `rounding`.
+pub(crate) fn encoding_measured(log_n: u32, largest: f64, rounding: f64) -> f64 {
+    log2_add((rounding * (1.0 + transform_error(log_n))).log2(), encoding_transform(log_n, largest, Rounding::Measured))
+}
+
+/// What the rounding of N coefficients, uniform in +-1/2, exceeds at no root but with a probability of e^-20.
+pub(crate) fn likely_rounding(log_n: u32) -> f64 {
+    let n = f64::from(log_n).exp2();
+    // A value has the variance N / 12; its modulus squared over that is exponential.
+    (n / 12.0 * (20.0 + n.ln())).sqrt()
+}
+
+/// log2 of how far the transform of scaled values is off before it is rounded, for values of at most 2^`largest`.
+fn encoding_transform(log_n: u32, largest: f64, rounding: Rounding) -> f64 {
+    largest
+        + match fixed::surely_serves(largest, rounding) {
+            true => f64::from(log_n) + fixed::LOG2_ERROR,
+            false => (transform_error(log_n) + 2.0 * UNIT).log2(),
+        }
 }
 
 /// Relative error of decoded slots, against the largest: the transform, three roundings of each coefficient.
@@ -169,7 +186,7 @@ pub(crate) fn check(params: &Params, level: usize, log2_message: f64, noise: Noi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embedding::{Embedding, Scale};
+    use crate::embedding::{Complex64, Embedding, Scale};
 
     #[test]
     fn rounding_attains_its_bound_where_it_is_all_on_one_frequency() {
@@ -192,6 +209,39 @@ mod tests {
             let off = distances.fold(0.0, f64::max) * scale.to_f64();
             let most = encoding(log_n, 20.0, bound).certificate.remainder;
             assert!((0.97..1.0).contains(&(off / most.exp2())), "2^{log_n}: {off} of {}", most.exp2());
+        }
+    }
+
+    #[test]
+    fn what_is_measured_of_an_encoding_holds_and_is_sharp() {
+        let mut state = 11u64;
+        let mut word = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 11) as f64 / 2f64.powi(52) - 1.0
+        };
+        let log_n = 11;
+        let embedding = Embedding::new(log_n).unwrap();
+        let values: Vec<Complex64> =
+            (0..1 << (log_n - 1)).map(|_| Complex64::new(0.7 * word(), 0.7 * word())).collect();
+        // In doubles and in integers.
+        for exponent in [20, 40, 43, 50] {
+            let scale = Scale::power_of_two(exponent).unwrap();
+            let (encoded, rounding) = embedding.encode_measured(&values, scale, 1.0).unwrap();
+            let error = encoding_measured(log_n, f64::from(exponent), rounding);
+            assert!(
+                rounding.log2() <= error && error <= encoding(log_n, f64::from(exponent), 1.0).certificate.remainder
+            );
+            // Decoding is in doubles: the message has to be small for it to see the rounding.
+            let scaled: Vec<f64> = encoded.iter().map(|&c| c as f64 / scale.to_f64()).collect();
+            let found = embedding.decode(&scaled).unwrap();
+            let off = values.iter().zip(&found).map(|(a, b)| (a.re - b.re).hypot(a.im - b.im)).fold(0.0, f64::max);
+            let own = transform_error(log_n) * 1.01;
+            assert!(off <= error.exp2() / scale.to_f64() + own, "2^{exponent}: {off:e}");
+            if exponent < 43 {
+                assert!((rounding / scale.to_f64() - off).abs() < 2.0 * own, "2^{exponent}: {rounding} is not {off:e}");
+            }
+            // The largest of N / 2 values of variance N / 12, not N / 2.
+            assert!(rounding <= likely_rounding(log_n) && rounding * 4.0 > likely_rounding(log_n), "{rounding}");
         }
     }
 }

@@ -20,17 +20,38 @@ const INPUT_BITS: i32 = 119;
 /// log2 of scale times bound from which doubles are too coarse: their error would count beside that of rounding.
 const FROM: i32 = 53;
 
+/// The same beside rounding that is measured.
+const MEASURED_FROM: i32 = 44;
+
 /// log2 of scale times bound up to which results are surely small enough.
 const UP_TO: i32 = 118;
 
+/// What is known of the rounding of coefficients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    /// That each is off by 1/2 at the most.
+    Bounded,
+    /// What it takes from each.
+    Measured,
+}
+
+impl Rounding {
+    const fn from(self) -> i32 {
+        match self {
+            Self::Bounded => FROM,
+            Self::Measured => MEASURED_FROM,
+        }
+    }
+}
+
 /// Whether messages of this bound are encoded in fixed point at this scale.
-pub(super) fn serves(scale: Scale, bound: f64) -> bool {
-    (FROM..=UP_TO).contains(&(scale.exponent() + above(bound)))
+pub(super) fn serves(scale: Scale, bound: f64, rounding: Rounding) -> bool {
+    (rounding.from()..=UP_TO).contains(&(scale.exponent() + above(bound)))
 }
 
 /// As [`serves`], of a product of scale and bound that is known to a bit: where it says so, it is so.
-pub(crate) fn surely_serves(log2_product: f64) -> bool {
-    (f64::from(FROM) + 1.0..=f64::from(UP_TO) - 2.0).contains(&log2_product)
+pub(crate) fn surely_serves(log2_product: f64, rounding: Rounding) -> bool {
+    (f64::from(rounding.from()) + 1.0..=f64::from(UP_TO) - 2.0).contains(&log2_product)
 }
 
 /// log2 of how far a coefficient in fixed point may be from the exact one before it is rounded, in units of the bound
@@ -54,8 +75,16 @@ impl FixedFft {
         Self { roots: std::iter::once(Fixed::ONE).chain(twiddles(log_slots)).collect() }
     }
 
-    /// The integers nearest to `scale` times the coefficients of values whose parts are these, of modulus at most `bound`.
-    pub(super) fn encode(&self, re: &[f64], im: &[f64], scale: Scale, bound: f64) -> Zeroizing<Vec<i128>> {
+    /// The integers nearest to `scale` times the coefficients of values whose parts are these, of modulus at most `bound`;
+    /// `taken` is told what rounding takes from each.
+    pub(super) fn encode(
+        &self,
+        re: &[f64],
+        im: &[f64],
+        scale: Scale,
+        bound: f64,
+        mut taken: impl FnMut(usize, f64),
+    ) -> Zeroizing<Vec<i128>> {
         let log_bound = above(bound);
         let unit = power_of_two(INPUT_BITS - log_bound);
         let parts = re.iter().chain(im).map(|&x| round_to_integer(x * unit) << (VALUE_BITS - INPUT_BITS));
@@ -65,8 +94,11 @@ impl FixedFft {
         self.inverse(re, im);
         // The mantissa counts as half of what it is.
         let (mantissa, shift) = (scale.half_mantissa(FRACTION_BITS), VALUE_BITS - 1 - log_bound - scale.exponent());
-        for x in values.iter_mut() {
-            *x = (product(*x, mantissa) + (1 << (shift - 1))) >> shift;
+        let unit = power_of_two(-shift);
+        for (i, x) in values.iter_mut().enumerate() {
+            let exact = product(*x, mantissa);
+            *x = (exact + (1 << (shift - 1))) >> shift;
+            taken(i, (exact - (*x << shift)) as f64 * unit);
         }
         values
     }

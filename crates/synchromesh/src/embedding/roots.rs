@@ -1,6 +1,8 @@
 //! Roots of unity exp(i pi k / N), computed in 128-bit fixed point and rounded once to doubles: no libm, so the same
 //! bits on every platform.
 
+use super::Complex64;
+
 /// Fraction bits of [`Fixed`].
 pub(super) const FRACTION_BITS: u32 = 126;
 
@@ -75,13 +77,13 @@ fn half_turn_root(j: u32) -> Fixed {
 }
 
 /// exp(i pi k / 2^log_half_turn) for the exponents k < 2^(log_half_turn + 1) asked for: a product of one root a bit.
-pub(super) struct RootTable {
+pub(crate) struct RootTable {
     /// Entry b is exp(i pi 2^b / 2^log_half_turn).
     powers: Vec<Fixed>,
 }
 
 impl RootTable {
-    pub(super) fn new(log_half_turn: u32) -> Self {
+    pub(crate) fn new(log_half_turn: u32) -> Self {
         Self { powers: (0..=log_half_turn).map(|b| half_turn_root(log_half_turn - b)).collect() }
     }
 
@@ -92,6 +94,12 @@ impl RootTable {
             .enumerate()
             .filter(|(b, _)| (k >> b) & 1 == 1)
             .fold(Fixed::ONE, |root, (_, &power)| root.mul(power))
+    }
+
+    /// The doubles nearest to exp(i pi k / 2^log_half_turn).
+    pub(crate) fn nearest(&self, k: usize) -> Complex64 {
+        let (re, im) = self.root(k).to_f64();
+        Complex64 { re, im }
     }
 }
 

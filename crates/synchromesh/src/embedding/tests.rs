@@ -284,7 +284,7 @@ fn e11_fixed_point_serves_where_doubles_are_too_coarse() {
     for (numerator, denominator, bound) in [(1u128 << 60, 3u32, 1.0), (u128::MAX / 5, 1 << 29, 0.75), (1 << 90, 7, 1.5)]
     {
         let scale = Scale::from_ratio(&numerator.into(), &denominator.into()).expect("in range");
-        assert!(fixed::serves(scale, bound));
+        assert!(fixed::serves(scale, bound, Rounding::Bounded));
         let encoded = embedding(log_n).encode(&values, scale, bound).expect("fits");
         let log2 = numerator.ilog2() as f64 - f64::from(denominator.ilog2());
         let allowed = 0.5 + f64::exp2(log2 + 2.0 + fixed::LOG2_ERROR) + f64::exp2(log2 - 100.0);
@@ -307,13 +307,13 @@ fn e11_fixed_point_serves_where_doubles_are_too_coarse() {
     let values = Stream(12).complex(1 << 11);
     let tables = embedding(12);
     let [coarse, fine] = [1.0, 2.0].map(|bound| tables.encode(&values, scale(51), bound).expect("fits"));
-    assert!(!fixed::serves(scale(51), 1.0) && fixed::serves(scale(51), 2.0));
+    assert!(!fixed::serves(scale(51), 1.0, Rounding::Bounded) && fixed::serves(scale(51), 2.0, Rounding::Bounded));
     let most = coarse.iter().zip(fine.iter()).map(|(a, b)| (a - b).abs()).max();
     assert!(most.is_some_and(|most| (1..100).contains(&most)), "{most:?}");
     for log_scale in 0..=110 {
         for bound in [0.01f64, 0.5, 1.0, 1.99, 1000.0] {
-            let surely = fixed::surely_serves(f64::from(log_scale) + bound.log2());
-            assert!(!surely || fixed::serves(scale(log_scale), bound), "2^{log_scale}, {bound}");
+            let surely = fixed::surely_serves(f64::from(log_scale) + bound.log2(), Rounding::Bounded);
+            assert!(!surely || fixed::serves(scale(log_scale), bound, Rounding::Bounded), "2^{log_scale}, {bound}");
         }
     }
 }

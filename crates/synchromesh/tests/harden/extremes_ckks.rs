@@ -378,6 +378,7 @@ fn refreshed_messages_of_any_size_keep_their_certificates() {
     let choices = BootstrapLiteral {
         slots_to_coeffs: 2,
         coeffs_to_slots: 2,
+        baby_steps: None,
         degree: 30,
         doublings: 4,
         message_bound: 1.0,

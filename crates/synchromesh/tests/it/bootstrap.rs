@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use crate::ckks_fixture::{Slots, minus, times, values, zip};
-use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain};
+use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, BootstrapRequest, Bootstrapper, Chain, Stage};
 use synchromesh::ckks::{Ciphertext, Complex64, Context, Params, ParamsLiteral, Rotations};
 use synchromesh::rlwe::ring::{Cpu, Threads};
-use synchromesh::rlwe::{PublicKey, Randomness, SecretKey, Security};
+use synchromesh::rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey, Security, Source};
 
 struct Fixture {
     context: Arc<Context>,
     secret: SecretKey,
     public: PublicKey,
+    keys: Arc<EvaluationKeys>,
     bootstrapper: Bootstrapper,
     randomness: Randomness,
 }
@@ -20,6 +21,7 @@ fn literal() -> BootstrapLiteral {
     BootstrapLiteral {
         slots_to_coeffs: 2,
         coeffs_to_slots: 2,
+        baby_steps: None,
         degree: 30,
         doublings: 4,
         message_bound: 1.0,
@@ -51,8 +53,9 @@ fn made(context: Arc<Context>, literal: BootstrapLiteral, seed: u64) -> Fixture 
     let mut randomness = Randomness::insecure_from_number(seed);
     let (secret, public) = context.generate_keys(&mut randomness).unwrap();
     let keys = bootstrap.generate_keys(&context, &secret, &Rotations::default(), &mut randomness).unwrap();
-    let bootstrapper = Bootstrapper::new(&context, bootstrap, Arc::new(keys)).unwrap();
-    Fixture { context, secret, public, bootstrapper, randomness }
+    let keys = Arc::new(keys);
+    let bootstrapper = Bootstrapper::new(&context, bootstrap, Arc::clone(&keys)).unwrap();
+    Fixture { context, secret, public, keys, bootstrapper, randomness }
 }
 
 impl Fixture {
@@ -192,4 +195,69 @@ fn certificates_hold_for_messages_at_their_bound() {
         let refreshed = f.bootstrapper.refresh(&ct).unwrap();
         f.error(&refreshed, &x);
     }
+}
+
+#[test]
+fn parameters_are_found_for_a_precision_and_a_refresh_is_as_forecast() {
+    let request = BootstrapRequest {
+        log_n: 11,
+        log_scale: 40,
+        precision: 12,
+        levels: Some(2),
+        message_bound: 1.0,
+        baby_steps: None,
+        security: Security::Insecure,
+    };
+    let found = request.find(None).unwrap();
+    let forecast = &found.forecast;
+    assert!(forecast.precision_bits >= 12.0, "{}", forecast.precision_bits);
+    assert!((forecast.usable_levels, forecast.stages.len()) == (2, 4) && forecast.usable_bits > 75.0);
+    assert!(forecast.stages.iter().map(|stage| stage.stage).eq(Stage::ALL));
+    let params = Params::new(found.params.clone()).unwrap();
+    let mut f = made(Context::new(params).unwrap(), found.bootstrap.clone(), 550);
+    let x = values(1 << 10, 1.0, 551);
+    let ct = f.encrypt(&x, f.bootstrapper.bootstrap().output_level());
+    let mut stages = Vec::new();
+    let refreshed = f.bootstrapper.refresh_watched(&ct, |stage| stages.push(stage)).unwrap();
+    assert!(stages.into_iter().eq(Stage::ALL));
+    let [error, bound] = f.error(&refreshed, &x);
+    assert!(error < 2f64.powi(-14), "error 2^{:.1}", error.log2());
+    // What is measured of public vectors is only likely in a forecast.
+    let ratio = forecast.error_bound / bound;
+    assert!((1.0..4.0).contains(&ratio), "2^{:.2} of 2^{:.2}", bound.log2(), forecast.error_bound.log2());
+    let keys = &f.keys;
+    assert_eq!(forecast.key_bytes, keys.wire_bytes(f.context.params().rlwe()));
+    assert_eq!(forecast.prepared_bytes, keys.prepared_bytes());
+    assert_eq!(forecast.vector_bytes, f.bootstrapper.bytes() as u64);
+
+    // Fewer baby steps, fewer keys, the same message.
+    let frugal = BootstrapRequest { baby_steps: Some(2), ..request.clone() }.find(None).unwrap();
+    assert!(frugal.forecast.keys * 3 < forecast.keys * 2, "{} of {}", frugal.forecast.keys, forecast.keys);
+    let params = Params::new(frugal.params.clone()).unwrap();
+    let mut f = made(Context::new(params).unwrap(), frugal.bootstrap.clone(), 552);
+    let ct = f.encrypt(&x, f.bootstrapper.bootstrap().input_level());
+    let refreshed = f.bootstrapper.refresh(&ct).unwrap();
+    f.error(&refreshed, &x);
+
+    // What cannot be had: the nearest is named.
+    let refused = |request: BootstrapRequest| request.find(None).err().map(|error| (error.kind(), error.to_string()));
+    let open = refused(BootstrapRequest { levels: None, ..request.clone() });
+    assert!(open.is_some_and(|(kind, text)| kind == "request" && text.contains("say how many")));
+    let precise = refused(BootstrapRequest { precision: 30, ..request.clone() });
+    assert!(precise.is_some_and(|(kind, text)| kind == "request" && text.contains("30 bits of precision")));
+    let odd = refused(BootstrapRequest { baby_steps: Some(3), ..request });
+    assert_eq!(odd.map(|(kind, _)| kind), Some("request"));
+}
+
+#[test]
+fn keys_end_at_the_levels_they_switch_at() {
+    let mut f = fixture(chain(10), literal(), 560);
+    let rlwe = f.context.params().rlwe().clone();
+    let keys = Arc::clone(&f.keys);
+    let all: Vec<_> = keys.iter().map(|key| key.source()).filter(|source| !matches!(source, Source::Key(_))).collect();
+    let plan = f.context.params().plan();
+    let whole = EvaluationKeys::generate(f.context.rlwe(), &f.secret, all, plan, &mut f.randomness).unwrap();
+    let sparse = keys.sparse().map_or(0, |sparse| sparse.wire_bytes(&rlwe));
+    let part = (keys.wire_bytes(&rlwe) - sparse) as f64 / whole.wire_bytes(&rlwe) as f64;
+    assert!(part < 0.85, "{part}");
 }

@@ -15,7 +15,7 @@
 use std::f64::consts::{PI, TAU};
 
 use synchromesh_rlwe::noise::require_room;
-use synchromesh_rlwe::ring::Backend;
+use synchromesh_rlwe::ring::{Backend, Cpu};
 use synchromesh_rlwe::{Noise, Operation};
 
 use crate::circuits::{Arithmetic, Coefficient, Combination, Polynomial, chebyshev_coefficients};
@@ -59,6 +59,29 @@ impl Sine {
         Ok(Self { polynomial, sizes, reach, error: first * (cut + rounding) })
     }
 
+    /// The degree and doublings of the fewest levels that keep within `error`, of these the fewest products, and the levels;
+    /// none where doubles are too coarse.
+    pub(super) fn cheapest(most: f64, size: f64, error: f64) -> Result<Option<(usize, u32, usize)>> {
+        let mut best: Option<((usize, usize), usize, u32)> = None;
+        for doublings in 0..=5 {
+            // What the polynomial is off by grows fourfold with each doubling, times what the values do.
+            let grown = |sine: &Self| sine.error / sine.sizes[0] * 4f64.powi(doublings as i32) * size;
+            for degree in (4..=126).step_by(2) {
+                let sine = Self::new(most, degree, doublings, size)?;
+                if grown(&sine) > error {
+                    continue;
+                }
+                let plan = sine.polynomial.plan::<Evaluator<Cpu>>();
+                let key = (sine.depth::<Cpu>(), plan.products + doublings as usize);
+                if best.as_ref().is_none_or(|(least, ..)| key < *least) {
+                    best = Some((key, degree, doublings));
+                }
+                break;
+            }
+        }
+        Ok(best.map(|((depth, _), degree, doublings)| (degree, doublings, depth)))
+    }
+
     /// Levels it takes.
     pub(super) fn depth<B: Backend>(&self) -> usize {
         self.polynomial.plan::<Evaluator<B>>().depth + self.sizes.len() - 1
@@ -66,9 +89,8 @@ impl Sine {
 
     /// How far the sine times its size is from the message, for messages of absolute value at most `bound`.
     pub(super) fn bend(&self, bound: f64) -> f64 {
-        let size = self.sizes[self.sizes.len() - 1];
         // size sin(x) for x = message / size.
-        bound * (bound / size).powi(2) / 6.0
+        bound * (bound / self.size()).powi(2) / 6.0
     }
 
     /// The factor that makes the message, as the sine has it, of t times q: 2 pi times what q is of the message.
@@ -76,15 +98,15 @@ impl Sine {
         modulus_of_message / (2.0 * PI)
     }
 
-    /// Of `t / (K + 1/4)` the sine.
+    /// Of `t / (K + 1/4)` the sine, as if t had no error but for how the sine bends it; [`Self::carried`] is the rest.
     pub(super) fn evaluate<B: Backend>(&self, evaluator: &Evaluator<B>, t: Ciphertext<B>) -> Result<Ciphertext<B>> {
         let params = evaluator.context().params();
+        let off = noise::canonical(params, t.inner().noise()) - t.log2_scale();
+        require_room(off, (SPARE / self.reach).log2(), t.level(), params.failure_limit().log2_failure())?;
+        let t = with_noise(evaluator, t, |_| Noise::ZERO)?;
         let u = evaluator.add_scalar(&t, -0.25 / self.reach)?;
-        let u = evaluator.declare_bound(u, 1.0)?;
-        let (given, log2_scale) = (u.inner().noise(), u.log2_scale());
-        let off = noise::canonical(params, given) - log2_scale;
-        require_room(off, (SPARE / self.reach).log2(), u.level(), params.failure_limit().log2_failure())?;
-        let u = with_noise(evaluator, u, |_| Noise::ZERO)?;
+        let (shift, from) = (u.inner().noise(), u.log2_scale());
+        let u = with_noise(evaluator, evaluator.declare_bound(u, 1.0)?, |_| Noise::ZERO)?;
         let cosine = self.polynomial.evaluate(evaluator, &u)?;
         let mut cosine = off_by(evaluator, cosine, self.error)?;
         for pair in self.sizes.windows(2) {
@@ -95,12 +117,31 @@ impl Sine {
             cosine = evaluator.combine(&Combination { products, weights: Vec::new(), constant: Some(&minus) })?;
         }
         // b sin(2 pi reach u) has slopes of at most b 2 pi reach, and bends by that times 2 pi reach.
-        let (size, turns) = (self.sizes[self.sizes.len() - 1], TAU * self.reach);
-        let log2_slope = (size * turns).log2();
-        let bend = Noise::at_most(log2_slope + turns.log2() + 2.0 * off - 1.0 + cosine.log2_scale());
-        let given = given.times(log2_slope + cosine.log2_scale() - log2_scale).plus(bend);
-        let sine = with_noise(evaluator, cosine, |own| own.plus(given))?;
+        let (size, turns) = (self.size(), TAU * self.reach);
+        let bend = Noise::at_most(self.log2_slope() + turns.log2() + 2.0 * off - 1.0 + cosine.log2_scale());
+        let shift = self.carried(shift, from, cosine.log2_scale());
+        let sine = with_noise(evaluator, cosine, |own| own.plus(bend).plus(shift))?;
         evaluator.declare_bound(sine, size)
+    }
+
+    /// What becomes of an error of t / (K + 1/4) where the sine is straight, from one scale to another, both as log2.
+    pub(super) fn carried(&self, noise: Noise, from: f64, to: f64) -> Noise {
+        noise.times(self.log2_slope() + to - from)
+    }
+
+    /// By how much the slope of the sine differs from what it is at 0, relatively, for messages of absolute value at most
+    /// `bound`.
+    pub(super) fn flatter(&self, bound: f64) -> f64 {
+        (bound / self.size()).powi(2) / 2.0
+    }
+
+    fn size(&self) -> f64 {
+        self.sizes[self.sizes.len() - 1]
+    }
+
+    /// log2 of the largest slope of size sin(2 pi reach u).
+    fn log2_slope(&self) -> f64 {
+        (self.size() * TAU * self.reach).log2()
     }
 }
 

@@ -6,13 +6,19 @@
 //! butterflies after a permutation by reversed bits, which is left out: slots and coefficients correspond in reversed
 //! order, both ways. A layer of blocks of 2h slots has the diagonals -h, 0 and h, and a product of neighbouring layers few
 //! more: 2^(k+1) - 1 for k layers (ePrint 2018/1043).
+//!
+//! From a slot to another there is one way through the butterflies, so that an entry of any product of layers is a root of
+//! unity, by a power of two: exponents are added, and every entry is rounded once.
 
 use std::collections::BTreeMap;
-use std::f64::consts::PI;
 
 use crate::circuits::{LinearTransform, SlotShape};
-use crate::embedding::Complex64;
+use crate::embedding::{Complex64, RootTable};
 use crate::error::Result;
+
+/// How far an entry may be from what it stands for, relatively: it is rounded to doubles, and after the product with a
+/// public number again.
+pub(super) const ENTRY: f64 = f64::EPSILON;
 
 /// Which way a transform goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +29,13 @@ pub(super) enum Direction {
     CoeffsToSlots,
 }
 
-/// A map of n slots by its diagonals: slot i becomes the sum over k of `d_k\[i\]` times slot i + k.
-type Diagonals = BTreeMap<usize, Vec<Complex64>>;
+/// A map of n slots by its diagonals: slot i becomes the sum over k of `d_k\[i\]` times slot i + k. An entry is nothing or
+/// the root of unity exp(i pi e / 2n), given by its exponent e.
+type Diagonals = BTreeMap<usize, Vec<Option<usize>>>;
 
 /// The transform times a public number, as the product of `count` maps, the first to be applied first.
+///
+/// The last map has the number: one that makes slots smaller makes smaller what the maps before it round.
 pub(super) fn factors(
     slots: usize,
     direction: Direction,
@@ -40,80 +49,89 @@ pub(super) fn factors(
     }
     let count = count.clamp(1, layers.max(1));
     let shape = SlotShape { row: slots, rows: 1 };
+    let table = RootTable::new(slots.trailing_zeros() + 1);
+    let roots: Vec<Complex64> = (0..4 * slots).map(|e| table.nearest(e)).collect();
     let mut maps = Vec::with_capacity(count);
     for at in 0..count {
-        // As even as can be, the shorter ones first.
-        let own = &blocks[layers * at / count..layers * (at + 1) / count];
-        let mut map = Diagonals::from([(0, vec![Complex64::new(1.0, 0.0); slots])]);
-        for &block in own {
-            map = product(&layer(slots, block, direction), &map);
-        }
+        let own = &blocks[layers_before(layers, count, at)..layers_before(layers, count, at + 1)];
+        let map = own.iter().fold(identity(slots), |map, &block| product(&layer(slots, block, direction), &map));
         // Each layer is sqrt(2) times a unitary map, or 1 / sqrt(2) times one.
-        let half = own.len() as f64 / 2.0;
-        let mut norm = if direction == Direction::SlotsToCoeffs { half.exp2() } else { (-half).exp2() };
-        if at == 0 {
+        let layers = own.len() as f64;
+        let (mut each, mut norm) = match direction {
+            Direction::SlotsToCoeffs => (1.0, (layers / 2.0).exp2()),
+            Direction::CoeffsToSlots => ((-layers).exp2(), (-layers / 2.0).exp2()),
+        };
+        if at + 1 == count {
+            each *= number;
             norm *= number.abs();
-            map.values_mut().flatten().for_each(|z| *z = Complex64::new(z.re * number, z.im * number));
         }
-        let diagonals = map.into_iter().map(|(k, values)| (k as i64, values));
+        let value = |exponent: Option<usize>| {
+            let root = exponent.map_or(Complex64::default(), |e| roots[e]);
+            Complex64::new(root.re * each, root.im * each)
+        };
+        let diagonals = map.into_iter().map(|(k, entries)| (k as i64, entries.into_iter().map(value).collect()));
         maps.push(LinearTransform::from_diagonals(shape, diagonals)?.with_norm(norm * (1.0 + 1e-9)));
     }
     Ok(maps)
 }
 
-/// The butterflies of blocks of `block` slots.
+/// Layers in the first `maps` of `count` maps: as even as can be, the shorter ones first.
+pub(super) const fn layers_before(layers: usize, count: usize, maps: usize) -> usize {
+    layers * maps / count
+}
+
+fn identity(slots: usize) -> Diagonals {
+    Diagonals::from([(0, vec![Some(0); slots])])
+}
+
+/// The butterflies of blocks of `block` slots; halved where they go to slots, which [`factors`] does.
 fn layer(slots: usize, block: usize, direction: Direction) -> Diagonals {
     let half = block / 2;
-    let order = 4 * block;
+    let (order, unit) = (4 * block, slots / block);
     let mut exponent = 1;
-    let mut turns = Vec::with_capacity(half);
-    for _ in 0..half {
-        let (sin, cos) = (2.0 * PI * exponent as f64 / order as f64).sin_cos();
-        turns.push(Complex64::new(cos, sin));
-        exponent = exponent * (order - 3) % order;
-    }
-    let zero = vec![Complex64::default(); slots];
     let mut map = Diagonals::new();
-    let mut set = |shift: usize, slot: usize, value: Complex64| {
-        map.entry(shift % slots).or_insert_with(|| zero.clone())[slot] = value;
+    let mut set = |shift: usize, slot: usize, exponent: usize| {
+        map.entry(shift % slots).or_insert_with(|| vec![None; slots])[slot] = Some(exponent % (4 * slots));
     };
-    for first in (0..slots).step_by(block) {
-        for (j, &w) in turns.iter().enumerate() {
+    for j in 0..half {
+        let (w, minus) = (exponent * unit, 2 * slots);
+        for first in (0..slots).step_by(block) {
             let (low, high) = (first + j, first + j + half);
+            set(0, low, 0);
             match direction {
                 Direction::SlotsToCoeffs => {
-                    set(0, low, Complex64::new(1.0, 0.0));
                     set(half, low, w);
-                    set(slots - half, high, Complex64::new(1.0, 0.0));
-                    set(0, high, Complex64::new(-w.re, -w.im));
+                    set(slots - half, high, 0);
+                    set(0, high, w + minus);
                 }
                 Direction::CoeffsToSlots => {
-                    set(0, low, Complex64::new(0.5, 0.0));
-                    set(half, low, Complex64::new(0.5, 0.0));
-                    set(slots - half, high, Complex64::new(0.5 * w.re, -0.5 * w.im));
-                    set(0, high, Complex64::new(-0.5 * w.re, 0.5 * w.im));
+                    set(half, low, 0);
+                    set(slots - half, high, 4 * slots - w);
+                    set(0, high, 4 * slots - w + minus);
                 }
             }
         }
+        exponent = exponent * (order - 3) % order;
     }
     map
 }
 
-/// The map that applies `first` and then `second`.
+/// The map that applies `first` and then `second`, both products of layers that follow one another.
 fn product(second: &Diagonals, first: &Diagonals) -> Diagonals {
     let mut out = Diagonals::new();
     for (&a, x) in second {
         for (&b, y) in first {
             let slots = x.len();
-            let sum = out.entry((a + b) % slots).or_insert_with(|| vec![Complex64::default(); slots]);
+            let sum = out.entry((a + b) % slots).or_insert_with(|| vec![None; slots]);
             for (i, (sum, x)) in sum.iter_mut().zip(x).enumerate() {
-                let y = y[(i + a) % slots];
-                sum.re += x.re * y.re - x.im * y.im;
-                sum.im += x.re * y.im + x.im * y.re;
+                if let (Some(x), Some(y)) = (x, y[(i + a) % slots]) {
+                    debug_assert!(sum.is_none(), "two ways from slot {} to slot {i}", i + a + b);
+                    *sum = Some((x + y) % (4 * slots));
+                }
             }
         }
     }
-    out.retain(|_, values| values.iter().any(|z| z.re != 0.0 || z.im != 0.0));
+    out.retain(|_, entries| entries.iter().any(Option::is_some));
     out
 }
 
@@ -124,10 +142,11 @@ mod tests {
 
     fn apply(map: &Diagonals, x: &[Complex64]) -> Vec<Complex64> {
         let n = x.len();
+        let roots = RootTable::new(n.trailing_zeros() + 1);
         let mut out = vec![Complex64::default(); n];
-        for (&k, values) in map {
-            for (i, (sum, d)) in out.iter_mut().zip(values).enumerate() {
-                let x = x[(i + k) % n];
+        for (&k, entries) in map {
+            for (i, (sum, entry)) in out.iter_mut().zip(entries).enumerate() {
+                let (x, d) = (x[(i + k) % n], entry.map_or(Complex64::default(), |e| roots.nearest(e)));
                 sum.re += d.re * x.re - d.im * x.im;
                 sum.im += d.re * x.im + d.im * x.re;
             }
@@ -138,11 +157,10 @@ mod tests {
     fn whole(slots: usize, direction: Direction) -> Diagonals {
         let logs = 1..=slots.trailing_zeros();
         let blocks: Vec<usize> = logs.map(|log| 1 << log).collect();
-        let one = Diagonals::from([(0, vec![Complex64::new(1.0, 0.0); slots])]);
         let then = |map, &block: &usize| product(&layer(slots, block, direction), &map);
         match direction {
-            Direction::SlotsToCoeffs => blocks.iter().fold(one, then),
-            Direction::CoeffsToSlots => blocks.iter().rev().fold(one, then),
+            Direction::SlotsToCoeffs => blocks.iter().fold(identity(slots), then),
+            Direction::CoeffsToSlots => blocks.iter().rev().fold(identity(slots), then),
         }
     }
 
@@ -169,7 +187,9 @@ mod tests {
                 assert!((found[0] - z.re).abs() < 1e-9 && (found[1] - z.im).abs() < 1e-9, "N = {n}, slot {k}");
             }
             let back = apply(&whole(half, Direction::CoeffsToSlots), &there);
-            assert!(back.iter().zip(&given).all(|(a, b)| (a.re - b.re).hypot(a.im - b.im) < 1e-12));
+            let same =
+                |(a, b): (&Complex64, &Complex64)| (a.re / half as f64 - b.re).hypot(a.im / half as f64 - b.im) < 1e-12;
+            assert!(back.iter().zip(&given).all(same));
         }
     }
 
@@ -183,7 +203,8 @@ mod tests {
             let x: Vec<Complex64> =
                 (0..512).map(|i| Complex64::new((i as f64).sin(), (3.0 * i as f64).cos())).collect();
             let norm = |x: &[Complex64]| x.iter().map(|z| z.re * z.re + z.im * z.im).sum::<f64>().sqrt();
-            let grows = norm(&apply(&map, &x)) / norm(&x);
+            let halved = if sign < 0.0 { 0.25 } else { 1.0 };
+            let grows = halved * norm(&apply(&map, &x)) / norm(&x);
             assert!((grows - f64::exp2(2.0 * sign)).abs() < 1e-9, "{grows}");
         }
     }

@@ -59,9 +59,8 @@ impl<B: Backend> Evaluator<B> {
         }
         let bound = bounds.fold(0.0, f64::max);
         let rotated = terms.iter().map(|(x, _)| x.inner.noise()).fold(Noise::ZERO, Noise::either).plus_switching(added);
-        let rounding = |size: f64| self.context.encoding_noise(own.log2, size).certificate.remainder;
-        let sizes = terms.iter().filter_map(|(_, factor)| factor.map(|(_, size)| rounding(*size)));
-        let errors = sizes.fold(f64::NEG_INFINITY, log2_add);
+        let errors = terms.iter().filter_map(|(_, factor)| factor.map(|(_, error)| *error));
+        let errors = errors.fold(f64::NEG_INFINITY, log2_add);
         let message = own.log2 + bound.log2();
         let noise = rotated.times(log2_add(own.log2, errors)).plus(Noise::at_most(message + errors)).plus(added);
         noise::check(params, from, message + own.log2, noise)?;

@@ -33,13 +33,13 @@ impl<B: Backend> Evaluator<B> {
         if left.is_empty() && !swap { Ok(()) } else { Err(Error::MissingRotations { steps: left, swap }) }
     }
 
-    /// A public vector as it multiplies rotations modulo QP, at the scale of its level, and its bound.
+    /// A public vector as it multiplies rotations modulo QP, at the scale of its level, and log2 of how far from the scaled
+    /// vector it is at any root.
     pub(super) fn rotation_factor(&self, values: &[Complex64], level: usize) -> Result<(Poly<B, Ntt>, f64)> {
-        let bound = largest(values)?;
-        let plaintext = self.context.encode_complex(values, bound)?;
         let primes = self.switching("rotation")?.extended(self.context.rlwe(), level)?;
-        let poly = self.context.polynomial_on(&plaintext, &primes, &self.context.params().at(level)?.scale)?;
-        Ok((poly.into_ntt(self.context.rlwe().backend())?, bound))
+        let scale = &self.context.params().at(level)?.scale;
+        let (poly, log2_error) = self.context.public_polynomial(values, largest(values)?, &primes, scale)?;
+        Ok((poly.into_ntt(self.context.rlwe().backend())?, log2_error))
     }
 
     /// The sum of rotations; with factors also rescaled, in the same division. Automatic mode only.
@@ -87,9 +87,7 @@ impl<B: Backend> Evaluator<B> {
             let noise = rotated.plus(giants).plus(added);
             return self.finish(Operation::Rotation, made(noise)?, noise, own.scale.clone(), bound * count);
         }
-        let rounding = |bound: &f64| self.context.encoding_noise(own.log2, *bound).certificate.remainder;
-        let sizes = sum.terms.iter().flatten().map(|(_, size)| size.as_ref().map_or(f64::NEG_INFINITY, rounding));
-        let errors = sizes.fold(f64::NEG_INFINITY, log2_add);
+        let errors = sum.terms.iter().flatten().filter_map(|(_, error)| *error).fold(f64::NEG_INFINITY, log2_add);
         let message = own.log2 + bound.log2();
         let MapSize { gain, norm, total } = sum.size;
         let log_n = params.log_n();

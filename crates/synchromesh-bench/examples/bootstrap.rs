@@ -1,0 +1,28 @@
+//! `bootstrap LOG_N LOG_SCALE PRECISION LEVELS BABY_STEPS THREADS`: what `bench bootstrap` measures, without the command
+//! line; 0 for levels or baby steps leaves them open.
+
+use synchromesh::ckks::bootstrap::BootstrapRequest;
+use synchromesh_bench::bootstrap::measure;
+use synchromesh_ring::Threads;
+use synchromesh_rlwe::Security;
+
+#[expect(clippy::print_stdout, reason = "an example")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let numbers: Vec<usize> = std::env::args().skip(1).map(|text| text.parse()).collect::<Result<_, _>>()?;
+    let at = |i: usize, default: usize| numbers.get(i).copied().unwrap_or(default);
+    let open = |i: usize| Some(at(i, 0)).filter(|&number| number > 0);
+    let log_n = at(0, 12) as u32;
+    let insecure = log_n < 15;
+    let request = BootstrapRequest {
+        log_n,
+        log_scale: at(1, 40) as u32,
+        precision: at(2, 15) as u32,
+        levels: if insecure { Some(at(3, 3)) } else { open(3) },
+        message_bound: 1.0,
+        baby_steps: open(4),
+        security: if insecure { Security::Insecure } else { Security::Bits128 },
+    };
+    let report = measure(&request, 3, &Threads::new(at(5, 1))?, |what| println!("{what}"))?;
+    println!("{report:#?}");
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! Refreshes of CKKS ciphertexts: seconds by stage, precision measured beside certified, levels, keys and memory.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, BootstrapRequest, Bootstrapper, Forecast, Stage};
+use synchromesh::ckks::{Complex64, Context, Params, Rotations};
+use synchromesh_ring::isa::Isa;
+use synchromesh_ring::{Cpu, Threads};
+use synchromesh_rlwe::Randomness;
+
+use crate::Error;
+use crate::memory::{fits, forget_peak, peak_bytes};
+use crate::timing::median;
+
+/// What a stage took.
+#[derive(Debug, Clone, Serialize)]
+pub struct StageReport {
+    /// Which.
+    pub stage: Stage,
+    /// Median seconds.
+    pub seconds: f64,
+    /// The level of what it makes.
+    pub level: usize,
+}
+
+/// What `bench bootstrap` reports.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Instruction set.
+    pub isa: &'static str,
+    /// Threads.
+    pub threads: usize,
+    /// log2 of the ring degree.
+    pub log_n: u32,
+    /// Complex slots that are refreshed.
+    pub slots: usize,
+    /// log2 of the largest modulus of a key.
+    pub log_qp: u32,
+    /// Security in bits.
+    pub security_bits: f64,
+    /// What is done.
+    pub bootstrap: BootstrapLiteral,
+    /// Digits of a key switch.
+    pub omega: usize,
+    /// Widths of the ciphertext primes, in bits.
+    pub q_bits: Vec<u32>,
+    /// Widths of the special primes, in bits.
+    pub p_bits: Vec<u32>,
+    /// Levels between two refreshes.
+    pub usable_levels: usize,
+    /// log2 of what their primes multiply to.
+    pub usable_bits: f64,
+    /// The certificate: log2 of the message bound over what a slot may be off by.
+    pub certified_bits: f64,
+    /// log2 of the message bound over the largest error of a slot in all refreshes.
+    pub measured_bits: f64,
+    /// log2 of the message bound over the mean error.
+    pub mean_bits: f64,
+    /// Switch keys.
+    pub keys: usize,
+    /// Bytes of their file.
+    pub key_bytes: u64,
+    /// Bytes of them as they are computed with.
+    pub prepared_bytes: u64,
+    /// Bytes of the public vectors.
+    pub vector_bytes: u64,
+    /// The most memory of this process while keys were made and ciphertexts refreshed, in bytes; none where the system does
+    /// not say.
+    pub peak_bytes: Option<u64>,
+    /// Seconds to make the keys.
+    pub keys_s: f64,
+    /// Seconds to prepare the public vectors.
+    pub vectors_s: f64,
+    /// Refreshes that were timed, after one that was not.
+    pub iterations: usize,
+    /// The stages.
+    pub stages: Vec<StageReport>,
+    /// Median seconds of a refresh.
+    pub seconds: f64,
+}
+
+/// Measures refreshes of random messages at the parameters found for a request; `progress` hears what is done.
+///
+/// # Errors
+/// [`Error::Request`] before anything is made that does not fit, or what a search or a refresh refuses.
+pub fn measure(
+    request: &BootstrapRequest,
+    iterations: usize,
+    threads: &Threads,
+    progress: impl Fn(&str),
+) -> Result<Report, Error> {
+    progress("parameters");
+    let found = request.find(None)?;
+    let Forecast { peak_bytes: forecast, .. } = found.forecast;
+    let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+    fits(forecast as usize).map_err(|free| Error::Request {
+        reason: format!(
+            "a refresh takes {:.1} GB of memory, {:.1} GB are free: fewer baby steps need fewer keys",
+            gigabytes(forecast),
+            gigabytes(free)
+        ),
+    })?;
+    forget_peak();
+    let params = Params::new(found.params.clone())?;
+    let bootstrap = Bootstrap::new(&params, found.bootstrap.clone())?;
+    let device = Cpu::open(Arc::clone(params.rlwe().ring()))?.with_threads(threads.clone());
+    let context = Context::with_backend(params.clone(), device)?;
+    let mut randomness = Randomness::from_os();
+    let (secret, public) = context.generate_keys(&mut randomness)?;
+    progress("keys");
+    let start = Instant::now();
+    let keys = Arc::new(bootstrap.generate_keys(&context, &secret, &Rotations::default(), &mut randomness)?);
+    let keys_s = start.elapsed().as_secs_f64();
+    progress("public vectors");
+    let start = Instant::now();
+    let bootstrapper = Bootstrapper::new(&context, bootstrap, Arc::clone(&keys))?;
+    let vectors_s = start.elapsed().as_secs_f64();
+    let level = bootstrapper.bootstrap().input_level();
+    let mut times: Vec<Vec<Duration>> = vec![Vec::new(); Stage::ALL.len()];
+    let mut totals = Vec::new();
+    let (mut worst, mut sum, mut certified) = (0f64, 0f64, f64::INFINITY);
+    for round in 0..=iterations {
+        progress(&format!("refresh {round} of {iterations}"));
+        let message = random(params.slots(), request.message_bound, round as u64);
+        let plain = context.encode_complex(&message, request.message_bound)?;
+        let x = context.encrypt_at(&public, &plain, level, &mut randomness)?;
+        let begin = Instant::now();
+        let mut last = begin;
+        let mut own = Vec::with_capacity(Stage::ALL.len());
+        let refreshed = bootstrapper.refresh_watched(&x, |_| {
+            let now = Instant::now();
+            own.push(now - last);
+            last = now;
+        })?;
+        if round > 0 {
+            totals.push(begin.elapsed().as_secs_f64());
+            times.iter_mut().zip(own).for_each(|(all, time)| all.push(time));
+        }
+        let slots = context.decode_complex(&context.decrypt(&secret, &refreshed)?)?;
+        let errors = slots.iter().zip(&message).map(|(a, b)| (a.re - b.re).hypot(a.im - b.im));
+        let (most, mean) = errors.fold((0f64, 0f64), |(most, mean), error| (most.max(error), mean + error));
+        worst = worst.max(most);
+        sum += mean / message.len() as f64;
+        certified = certified.min((request.message_bound / context.error_bound(&refreshed)).log2());
+    }
+    let stages = found.forecast.stages.iter().zip(&times).map(|(stage, times)| StageReport {
+        stage: stage.stage,
+        seconds: median(times.iter().map(Duration::as_secs_f64).collect()),
+        level: stage.level,
+    });
+    Ok(Report {
+        isa: Isa::detect().map_or("unknown", Isa::name),
+        threads: threads.count(),
+        log_n: request.log_n,
+        slots: params.slots(),
+        log_qp: found.forecast.log_qp,
+        security_bits: found.forecast.security_bits,
+        omega: found.params.omega,
+        q_bits: found.params.q_bits.clone(),
+        p_bits: found.params.p_bits.clone(),
+        usable_levels: found.forecast.usable_levels,
+        usable_bits: found.forecast.usable_bits,
+        certified_bits: certified,
+        measured_bits: (request.message_bound / worst).log2(),
+        mean_bits: (request.message_bound * (iterations + 1) as f64 / sum).log2(),
+        keys: found.forecast.keys,
+        key_bytes: keys.wire_bytes(params.rlwe()),
+        prepared_bytes: keys.prepared_bytes(),
+        vector_bytes: bootstrapper.bytes() as u64,
+        peak_bytes: peak_bytes(),
+        keys_s,
+        vectors_s,
+        iterations,
+        stages: stages.collect(),
+        seconds: median(totals),
+        bootstrap: found.bootstrap,
+    })
+}
+
+/// Values in the square of this half diagonal, the same for the same number.
+fn random(slots: usize, bound: f64, number: u64) -> Vec<Complex64> {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
+    let mut next = || {
+        // splitmix64
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / f64::from(2).powi(52) - 1.0
+    };
+    let half = bound * f64::sqrt(0.5) * (1.0 - 1e-9);
+    (0..slots).map(|_| Complex64::new(half * next(), half * next())).collect()
+}

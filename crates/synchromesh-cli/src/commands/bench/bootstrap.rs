@@ -1,0 +1,67 @@
+//! `bench bootstrap`: refreshes of CKKS ciphertexts at parameters found for a precision.
+
+use crate::commands::place::Cores;
+use crate::error::Error;
+use crate::output::{Report, say};
+use clap::Args;
+use synchromesh::ckks::bootstrap::BootstrapRequest;
+use synchromesh_bench::bootstrap::measure;
+use synchromesh_rlwe::Security;
+
+/// Parameters of `bench bootstrap`.
+#[derive(Args, Debug)]
+pub(in crate::commands) struct BootstrapBench {
+    /// log2 of the degree N; half as many slots are refreshed.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(10..=17))]
+    log_n: u32,
+    /// log2 of the scale of the levels between two refreshes.
+    #[arg(long, value_name = "BITS", default_value_t = 40, value_parser = clap::value_parser!(u32).range(20..=58))]
+    log_scale: u32,
+    /// Bits that the certificate of a refreshed message is to leave.
+    #[arg(long, value_name = "BITS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=40))]
+    precision: u32,
+    /// Levels between two refreshes [default: as many as security leaves].
+    #[arg(long, value_name = "L")]
+    levels: Option<usize>,
+    /// Baby steps of each map, a power of two: fewer of them need fewer keys and take longer [default: the fastest].
+    #[arg(long, value_name = "B")]
+    baby_steps: Option<usize>,
+    /// Refreshes that are timed, after one that is not.
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    iterations: u32,
+    /// No security at all, for a small degree; levels have to be said.
+    #[arg(long)]
+    insecure: bool,
+    #[command(flatten)]
+    threads: Cores,
+}
+
+impl BootstrapBench {
+    pub(in crate::commands) fn run(&self) -> Result<Report, Error> {
+        let request = BootstrapRequest {
+            log_n: self.log_n,
+            log_scale: self.log_scale,
+            precision: self.precision,
+            levels: self.levels,
+            message_bound: 1.0,
+            baby_steps: self.baby_steps,
+            security: if self.insecure { Security::Insecure } else { Security::Bits128 },
+        };
+        let threads = self.threads.settle_to_measure()?;
+        let report = measure(&request, self.iterations as usize, &threads, |what| say(&format!("{what}\n")))?;
+        for stage in &report.stages {
+            say(&format!("{}: {:.2} s, to level {}\n", stage.stage.name(), stage.seconds, stage.level));
+        }
+        say(&format!(
+            "{:.2} s; {:.1} bits measured, {:.1} on average, {:.1} certified; {} levels of {:.0} bits; {:.2} GB of keys\n",
+            report.seconds,
+            report.measured_bits,
+            report.mean_bits,
+            report.certified_bits,
+            report.usable_levels,
+            report.usable_bits,
+            report.key_bytes as f64 / 1e9
+        ));
+        Report::new(&report)
+    }
+}

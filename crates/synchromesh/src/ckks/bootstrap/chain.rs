@@ -1,0 +1,83 @@
+//! Chains of primes for bootstrapping, from the sizes of their levels.
+
+use synchromesh_rlwe::ring::Cpu;
+use synchromesh_rlwe::{Schedule, Security};
+
+use super::BootstrapLiteral;
+use super::sine::Sine;
+use crate::ckks::params::{Mode, ParamsLiteral};
+use crate::error::{Error, Result};
+
+/// Widest prime of a chain for bootstrapping, in bits.
+const WIDEST: u32 = 60;
+
+/// Parameters for bootstrapping by their sizes, the widths of primes worked out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Chain {
+    /// log2 of the ring degree.
+    pub log_n: u32,
+    /// log2 of the scale of the levels for the user.
+    pub log_scale: u32,
+    /// Levels for the user, between the input and the output of a refresh.
+    pub usable: usize,
+    /// Bits of level 0.
+    pub base_bits: u32,
+    /// log2 of the scale of SlotsToCoeffs' levels.
+    pub log_scale_down: u32,
+    /// log2 of the scale of the levels of EvalMod and CoeffsToSlots.
+    pub log_scale_up: u32,
+    /// Digits of a key switch.
+    pub omega: usize,
+    /// Coefficients of the sparse secret that are not 0.
+    pub weight: usize,
+    /// Required security.
+    pub security: Security,
+}
+
+impl Chain {
+    /// The parameters.
+    ///
+    /// # Errors
+    /// [`Error::Params`] for choices that no polynomial is made of.
+    pub fn literal(&self, bootstrap: &BootstrapLiteral) -> Result<ParamsLiteral> {
+        let sine = Sine::new((1.0 + self.weight as f64) / 2.0, bootstrap.degree, bootstrap.doublings, 1.0)?;
+        self.literal_with(bootstrap, sine.depth::<Cpu>())
+    }
+
+    /// As [`Self::literal`], with so many levels for EvalMod.
+    pub(super) fn literal_with(&self, bootstrap: &BootstrapLiteral, eval_mod: usize) -> Result<ParamsLiteral> {
+        let inside = eval_mod + bootstrap.coeffs_to_slots;
+        let mut log_scales = vec![self.log_scale_down; bootstrap.slots_to_coeffs + 1];
+        log_scales.extend(std::iter::repeat_n(self.log_scale, self.usable));
+        log_scales.extend(std::iter::repeat_n(self.log_scale_up, inside));
+        let mut q_bits = split(self.base_bits);
+        let mut level_limbs = vec![q_bits.len()];
+        for pair in log_scales.windows(2) {
+            let bits = (2 * pair[1]).checked_sub(pair[0]).filter(|&bits| bits >= 20);
+            q_bits.extend(split(bits.ok_or_else(|| Error::params(format!("scales of {pair:?} bits do not follow")))?));
+            level_limbs.push(q_bits.len());
+        }
+        let digit =
+            q_bits.chunks(q_bits.len().div_ceil(self.omega.max(1))).map(|digit| digit.iter().sum::<u32>()).max();
+        let special = digit.unwrap_or(0).div_ceil(WIDEST) as usize;
+        Ok(ParamsLiteral {
+            log_n: self.log_n,
+            log_scale: self.log_scale,
+            q_bits,
+            p_bits: vec![WIDEST; special],
+            level_limbs,
+            schedule: Schedule::default().with_sparse_key(self.weight),
+            omega: self.omega,
+            log_scales,
+            mode: Mode::Auto,
+            security: self.security,
+            primes: None,
+        })
+    }
+}
+
+/// Widths of as few primes as make up so many bits together.
+fn split(bits: u32) -> Vec<u32> {
+    let count = bits.div_ceil(WIDEST).max(1);
+    (0..count).map(|i| (bits + i) / count).collect()
+}

@@ -1,0 +1,230 @@
+//! Parameters for bootstrapping, found from what it is to do.
+
+use serde::{Deserialize, Serialize};
+use synchromesh_rlwe::Security;
+
+use super::chain::Chain;
+use super::forecast::Forecast;
+use super::sine::Sine;
+use super::{Bootstrap, BootstrapLiteral};
+use crate::ckks::params::{Params, ParamsLiteral};
+use crate::cost::Profile;
+use crate::error::{Error, Result};
+
+/// The sparse secret's coefficients that are not 0.
+const WEIGHT: usize = 32;
+
+/// Widths of level 0, in bits.
+const BASE_BITS: u32 = 60;
+
+/// log2 of the scales of the levels inside.
+const UP: std::ops::RangeInclusive<u32> = 42..=60;
+
+/// Digits of a key switch.
+const DIGITS: std::ops::RangeInclusive<usize> = 2..=6;
+
+/// Layers of a map of SlotsToCoeffs and CoeffsToSlots, at most: 63 diagonals, or 255 where levels are dear.
+const LAYERS: [usize; 2] = [5, 7];
+
+/// log2 of the least scale of SlotsToCoeffs' levels.
+const LEAST_DOWN: u32 = 28;
+
+/// Levels between two refreshes, at most.
+const MOST_LEVELS: usize = 64;
+
+/// What bootstrapping is to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BootstrapRequest {
+    /// log2 of the ring degree.
+    pub log_n: u32,
+    /// log2 of the scale of the levels between two refreshes.
+    pub log_scale: u32,
+    /// Bits that the certificate of a refreshed message leaves: log2 of the message bound over what a slot is off by.
+    pub precision: u32,
+    /// Levels between two refreshes; none: as many as security leaves.
+    #[serde(default)]
+    pub levels: Option<usize>,
+    /// No slot of a message exceeds this.
+    pub message_bound: f64,
+    /// Baby steps of each map; none: as many as are fastest.
+    #[serde(default)]
+    pub baby_steps: Option<usize>,
+    /// Required security.
+    pub security: Security,
+}
+
+/// Parameters that were found.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Found {
+    /// The ring, its primes and keys.
+    pub params: ParamsLiteral,
+    /// What is done in them.
+    pub bootstrap: BootstrapLiteral,
+    /// What a refresh will be like.
+    pub forecast: Forecast,
+}
+
+impl BootstrapRequest {
+    /// The smallest scales of the levels inside that keep the precision, then as many levels between refreshes as are asked
+    /// for or fit, and as few digits of a key switch as fit with them.
+    ///
+    /// # Errors
+    /// [`Error::Request`] where nothing serves, with what comes nearest; [`Profile::seconds`].
+    pub fn find(&self, profile: Option<&Profile>) -> Result<Found> {
+        if self.security == Security::Insecure && self.levels.is_none() {
+            return Err(Error::request(
+                "parameters without security have no most levels: say how many there are to be",
+            ));
+        }
+        let mut nearest: Option<Forecast> = None;
+        for layers in LAYERS {
+            let Some(sizes) = self.sizes(layers, &mut nearest)? else { continue };
+            let Some((params, bootstrap)) = self.fitted(&sizes)? else { continue };
+            let forecast = bootstrap.forecast(profile)?;
+            if self.is_precise(&forecast) {
+                return Ok(Found { params, bootstrap: sizes.literal, forecast });
+            }
+            keep_nearest(&mut nearest, forecast);
+        }
+        let levels = self.levels.map_or_else(String::new, |levels| format!(" and {levels} levels between refreshes"));
+        let found = nearest.map_or_else(
+            || "no parameters serve".to_owned(),
+            |near| format!("{:.1} bits and {} levels come nearest", near.precision_bits, near.usable_levels),
+        );
+        Err(Error::request(format!(
+            "bootstrapping at N = 2^{} with {} bits of precision at a scale of 2^{}{levels}: {found}",
+            self.log_n, self.precision, self.log_scale
+        )))
+    }
+
+    fn is_precise(&self, forecast: &Forecast) -> bool {
+        forecast.precision_bits >= f64::from(self.precision)
+    }
+
+    /// The smallest scales that keep the precision with maps of so many layers: first of EvalMod and CoeffsToSlots, whose
+    /// levels are more, then of SlotsToCoeffs. Precision grows with both.
+    fn sizes(&self, layers: usize, nearest: &mut Option<Forecast>) -> Result<Option<Sizes>> {
+        let Some(sizes) = self.largest(layers)? else { return Ok(None) };
+        let mut keeps = |down: u32, up: u32| -> Result<bool> {
+            let tried = sizes.with(down, up);
+            let chain = Chain { usable: self.levels.unwrap_or(1), omega: *DIGITS.end(), ..tried.chain };
+            let Some((_, bootstrap)) = tried.params(&chain)? else { return Ok(false) };
+            let Some(forecast) = room(bootstrap.forecast(None))? else { return Ok(false) };
+            let precise = self.is_precise(&forecast);
+            keep_nearest(nearest, forecast);
+            Ok(precise)
+        };
+        let highest = sizes.chain.log_scale_down;
+        let Some(up) = least(UP, |up| keeps(highest, up))? else { return Ok(None) };
+        let down = least(LEAST_DOWN.min(highest)..=highest, |down| keeps(down, up))?;
+        Ok(down.map(|down| sizes.with(down, up)))
+    }
+
+    /// The choices with maps of so many layers, at the largest scales.
+    fn largest(&self, layers: usize) -> Result<Option<Sizes>> {
+        let all = self.log_n.saturating_sub(1);
+        let maps = (all as usize).div_ceil(layers).max(1);
+        // The sine bends by 6.6 / 4^ratio in both parts: an eighth of what is allowed.
+        let ratio_bits = (self.precision + 7).div_ceil(2);
+        let most = (1.0 + WEIGHT as f64) / 2.0;
+        let size = f64::from(ratio_bits + 1).exp2() / std::f64::consts::TAU;
+        let error = f64::from(self.precision + 4).exp2().recip();
+        let Some((degree, doublings, eval_mod)) = Sine::cheapest(most, size, error)? else { return Ok(None) };
+        let literal = BootstrapLiteral {
+            slots_to_coeffs: maps,
+            coeffs_to_slots: maps,
+            baby_steps: self.baby_steps,
+            degree,
+            doublings,
+            message_bound: self.message_bound,
+            ratio_bits,
+        };
+        let bound = self.message_bound.log2().ceil().clamp(-60.0, 60.0) as i32;
+        // A message in coefficients is up to N / 2 times as large at the roots.
+        let above = (ratio_bits as i32).max(all as i32 + 2) + bound;
+        let log_scale_down = (BASE_BITS as i32 - above).clamp(1, BASE_BITS as i32) as u32;
+        let chain = Chain {
+            log_n: self.log_n,
+            log_scale: self.log_scale,
+            usable: 0,
+            base_bits: BASE_BITS,
+            log_scale_down,
+            log_scale_up: *UP.end(),
+            omega: 1,
+            weight: WEIGHT,
+            security: self.security,
+        };
+        Ok(Some(Sizes { chain, literal, eval_mod }))
+    }
+
+    /// The parameters of these sizes with the levels asked for, or as many as there can be, and the fewest digits.
+    fn fitted(&self, sizes: &Sizes) -> Result<Option<(ParamsLiteral, Bootstrap)>> {
+        let limit = self.security.max_log_qp(self.log_n);
+        let levels = self.levels.map_or(1..=MOST_LEVELS, |levels| levels..=levels);
+        let digits = if self.security == Security::Insecure { 4..=4 } else { DIGITS };
+        for usable in levels.rev() {
+            for omega in digits.clone() {
+                let chain = Chain { usable, omega, ..sizes.chain };
+                let Ok(literal) = chain.literal_with(&sizes.literal, sizes.eval_mod) else { return Ok(None) };
+                if literal.q_bits.iter().chain(&literal.p_bits).sum::<u32>() > limit {
+                    continue;
+                }
+                if let Some(found) = sizes.params(&chain)? {
+                    return Ok(Some(found));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// One choice of sizes; levels for the user and digits are left open.
+struct Sizes {
+    chain: Chain,
+    literal: BootstrapLiteral,
+    /// Levels of EvalMod.
+    eval_mod: usize,
+}
+
+impl Sizes {
+    fn with(&self, log_scale_down: u32, log_scale_up: u32) -> Self {
+        Self { chain: Chain { log_scale_down, log_scale_up, ..self.chain }, literal: self.literal.clone(), ..*self }
+    }
+
+    /// What a chain makes of it; none where security, a scale that drifts or a lack of primes speaks against it.
+    fn params(&self, chain: &Chain) -> Result<Option<(ParamsLiteral, Bootstrap)>> {
+        let Ok(literal) = chain.literal_with(&self.literal, self.eval_mod) else { return Ok(None) };
+        let Ok(params) = Params::new(literal.clone()) else { return Ok(None) };
+        Ok(Bootstrap::new(&params, self.literal.clone()).ok().map(|bootstrap| (literal, bootstrap)))
+    }
+}
+
+/// The forecast, or none where there is too little room for the error at some stage.
+fn room(forecast: Result<Forecast>) -> Result<Option<Forecast>> {
+    match forecast {
+        Ok(forecast) => Ok(Some(forecast)),
+        Err(Error::Rlwe(synchromesh_rlwe::Error::Noise { .. })) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn keep_nearest(nearest: &mut Option<Forecast>, forecast: Forecast) {
+    if nearest.as_ref().is_none_or(|near| forecast.precision_bits > near.precision_bits) {
+        *nearest = Some(forecast);
+    }
+}
+
+/// The smallest number for which something holds that holds for all larger ones.
+fn least(numbers: std::ops::RangeInclusive<u32>, mut holds: impl FnMut(u32) -> Result<bool>) -> Result<Option<u32>> {
+    let (mut low, mut high) = (*numbers.start(), *numbers.end());
+    if !holds(high)? {
+        return Ok(None);
+    }
+    while low < high {
+        let middle = low.midpoint(high);
+        if holds(middle)? { high = middle } else { low = middle + 1 }
+    }
+    Ok(Some(high))
+}
