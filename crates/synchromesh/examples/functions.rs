@@ -170,7 +170,12 @@ fn draw(svg: &mut String, panel: &Panel, (left, top): (f64, f64)) {
         let x = panel.x.0 + (panel.x.1 - panel.x.0) * f64::from(tick) / 4.0;
         let (at, below) = (across(x), top + height);
         let _ = writeln!(svg, "<path d=\"M{at:.1} {top:.1}V{below:.1}\" stroke=\"#ddd\"/>");
-        let _ = writeln!(svg, "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>", below + 18.0, (1e3 * x).round() / 1e3);
+        let _ = writeln!(
+            svg,
+            "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            below + 18.0,
+            (1e3 * x).round() / 1e3
+        );
     }
     let step = if panel.y.1 - panel.y.0 > 1.0 { 0.5 } else { 0.1 };
     let first = (panel.y.0 / step).ceil() as i32;

@@ -96,7 +96,9 @@ pub enum Error {
         high: f64,
     },
     /// A tolerance that no approximation reaches.
-    #[error("{function} on {low} to {high} is not approximated to {tolerance:e}: the nearest that works is {nearest:.3e}")]
+    #[error(
+        "{function} on {low} to {high} is not approximated to {tolerance:e}: the nearest that works is {nearest:.3e}"
+    )]
     Tolerance {
         /// The function.
         function: &'static str,
@@ -382,7 +384,9 @@ impl Error {
                 format!("ask for {nearest:.3e}, or approximate on a narrower interval, further from singularities")
             }
             Self::Singular { at, .. } => {
-                format!("choose an interval that ends before {at}: the argument's values must keep a distance from there")
+                format!(
+                    "choose an interval that ends before {at}: the argument's values must keep a distance from there"
+                )
             }
             Self::Params { .. } => "correct the literal, or let a plan choose the parameters".to_owned(),
             Self::Request { .. } => "change the request: the numbers in it say what can be planned for".to_owned(),

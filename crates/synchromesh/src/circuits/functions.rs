@@ -31,7 +31,7 @@ use series::Series;
 const MOST_DIRECT: usize = 63;
 
 /// Tolerances that are tried for one that is reached.
-const MOST_TRIES: usize = 12;
+const MOST_TRIES: usize = 6;
 
 /// The smallest gap, relative to the interval: 2^-24.
 const LEAST_GAP: f64 = 1.0 / 16_777_216.0;
@@ -192,7 +192,15 @@ impl FunctionName {
     #[must_use]
     pub fn value(self, x: &[f64]) -> f64 {
         let [x, y] = [0, 1].map(|i| x.get(i).copied().unwrap_or(0.0));
-        let step = |d: f64| if d > 0.0 { 1.0 } else if d < 0.0 { 0.0 } else { 0.5 };
+        let step = |d: f64| {
+            if d > 0.0 {
+                1.0
+            } else if d < 0.0 {
+                0.0
+            } else {
+                0.5
+            }
+        };
         match self {
             Self::Sign => 2.0 * step(x) - 1.0,
             Self::Step => step(x),
@@ -254,7 +262,8 @@ impl Function {
         if let FunctionName::Clip { low: from, high: to } = self.name
             && !(from.is_finite() && to.is_finite() && from < to && low <= to && from <= high)
         {
-            let message = format!("clip to {from} to {to} on {low} to {high}: the range must be one that the interval meets");
+            let message =
+                format!("clip to {from} to {to} on {low} to {high}: the range must be one that the interval meets");
             return Err(Error::argument(message));
         }
         if self.name.analytic().is_some_and(|f| f.singular_on(self.interval)) {
@@ -332,7 +341,8 @@ impl Function {
             return Err(self.unreached(gain * LEAST_GAP * 1.01));
         }
         let rounding = 64.0 * f64::EPSILON;
-        let composite = Composite::new(gap, aim - rounding);
+        // The map of the interval is computed in doubles.
+        let composite = Composite::new(gap * (1.0 - 1e-9), aim - rounding);
         let outside = composite.error + rounding;
         let inside = if self.name.jumps() { 0.0 } else { gap * (composite.most - 1.0).max(1.0) };
         let error = gain * outside.max(inside) * (1.0 + 1e-9);
@@ -488,7 +498,9 @@ impl Approximation {
             (_, FunctionName::Clip { low, high }) => low.abs().max(high.abs()),
             // Below 0 it comes to no more than 0.17; the others do not fall, or are largest at one of the ends.
             (_, FunctionName::Gelu) => ends[0].max(ends[1]).max(0.171),
-            (_, FunctionName::Min | FunctionName::Max | FunctionName::Abs | FunctionName::Relu) => low.abs().max(high.abs()),
+            (_, FunctionName::Min | FunctionName::Max | FunctionName::Abs | FunctionName::Relu) => {
+                low.abs().max(high.abs())
+            }
             _ => ends[0].max(ends[1]),
         };
         (most + self.error) * (1.0 + 1e-9)

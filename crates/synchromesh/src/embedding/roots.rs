@@ -118,7 +118,10 @@ mod tests {
             let turn = 2usize << log;
             let all = table.first_half();
             assert_eq!(all.len(), turn / 2 + 1);
-            assert_eq!([turn / 8, turn / 3, turn / 2].map(|k| all[k]), [turn / 8, turn / 3, turn / 2].map(|k| table.root(k)));
+            assert_eq!(
+                [turn / 8, turn / 3, turn / 2].map(|k| all[k]),
+                [turn / 8, turn / 3, turn / 2].map(|k| table.root(k))
+            );
             for k in [0, 1, 2, 3, turn / 8, turn / 4, turn / 3, turn / 2, turn - 1] {
                 let root = table.root(k);
                 let norm = product(root.re, root.re) + product(root.im, root.im);

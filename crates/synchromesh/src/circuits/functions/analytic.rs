@@ -132,9 +132,8 @@ impl Analytic {
         let bound = |step: i32| {
             let rho = 1.0 + (most - 1.0) * (f64::from(step) / 48.0).powi(2);
             let (a, b) = (0.5 * (rho + 1.0 / rho), 0.5 * (rho - 1.0 / rho));
-            let log2 = 1.0 + self.largest_in_ellipse(interval, a, b).log2()
-                - degree as f64 * rho.log2()
-                - (rho - 1.0).log2();
+            let log2 =
+                1.0 + self.largest_in_ellipse(interval, a, b).log2() - degree as f64 * rho.log2() - (rho - 1.0).log2();
             (log2 + 1e-6).exp2()
         };
         (1..48).map(bound).filter(|bound| !bound.is_nan()).fold(f64::INFINITY, f64::min)

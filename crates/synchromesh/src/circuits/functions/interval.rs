@@ -129,9 +129,9 @@ fn exp(x: f64) -> Interval {
     }
     let k = (x / std::f64::consts::LN_2).round();
     let r = Interval::point(x) - Interval::point(k) * LN_2;
-    let series = (1..16).rev().fold(Interval::point(1.0), |sum, n| {
-        Interval::point(1.0) + r * sum / Interval::point(f64::from(n))
-    });
+    let series = (1..16)
+        .rev()
+        .fold(Interval::point(1.0), |sum, n| Interval::point(1.0) + r * sum / Interval::point(f64::from(n)));
     (series + Interval::around(0.0, 2f64.powi(-66))).shifted(k as i32)
 }
 

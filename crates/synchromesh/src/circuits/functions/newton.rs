@@ -5,8 +5,7 @@
 //! d the difference of e and 1 - x y, which rounded coefficients leave, d' = d (1 + e).
 //!
 //! 1 / sqrt x by Newton: y' = y (1 + 2 h), h' = h^2 (3 + 4 h) where h = (1 - x y^2) / 4. A step is two levels, and makes
-//! e = 4 h to e^2 (3 + e) / 4. With d as before, 4 d' is at most 4 d (1 + 2 h)^2: from
-//! 1 - x y^2 (1 + 2 h)^2 = 1 - (1 - 4 h - 4 d) (1 + 2 h)^2.
+//! e = 4 h to e^2 (3 + e) / 4, exactly: the first h is computed from the first y.
 
 use super::analytic::Analytic;
 use super::series::{Series, UNIT, range};
@@ -56,7 +55,8 @@ impl Newton {
             let rounding = e.rounding() + most * y.rounding() + 8.0 * UNIT * (1.0 + most * y.size());
             let off = range(degree, (-1.0, 1.0), 0.01, |u| (1.0 - at(u) * y.value(u) - e.value(u), rounding));
             let first = first * (1.0 + 1e-9);
-            let drift = (off.low.abs().max(off.high.abs()) + mapping(interval, degree, 1.0 + most * y.size())) / (1.0 - first);
+            let drift =
+                (off.low.abs().max(off.high.abs()) + mapping(interval, degree, 1.0 + most * y.size())) / (1.0 - first);
             let mut errors = vec![first];
             while errors.len() <= MOST_STEPS {
                 let last = errors[errors.len() - 1];
@@ -83,7 +83,6 @@ impl Newton {
             if first > MOST_FIRST {
                 continue;
             }
-            // What is computed of x and y_0 is exact but for the halves of coefficients, which are.
             let mut errors = vec![first];
             while errors.len() <= MOST_STEPS {
                 let last = errors[errors.len() - 1];
@@ -144,7 +143,11 @@ impl Newton {
     }
 
     /// Of every slot of x.
-    pub(super) fn evaluate<A: Arithmetic<Scalar = Complex64>>(&self, a: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
+    pub(super) fn evaluate<A: Arithmetic<Scalar = Complex64>>(
+        &self,
+        a: &A,
+        x: &A::Ciphertext,
+    ) -> Result<A::Ciphertext> {
         if self.root { self.evaluate_root(a, x) } else { self.evaluate_inverse(a, x) }
     }
 

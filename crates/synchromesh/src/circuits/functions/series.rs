@@ -97,12 +97,7 @@ fn between(degree: usize, points: usize, shift: f64) -> f64 {
 
 /// What a polynomial of this degree lies between on an interval, from values with bounds on their rounding; of the
 /// width no more than `part` is beyond the values.
-pub(super) fn range(
-    degree: usize,
-    (low, high): (f64, f64),
-    part: f64,
-    value: impl Fn(f64) -> (f64, f64),
-) -> Range {
+pub(super) fn range(degree: usize, (low, high): (f64, f64), part: f64, value: impl Fn(f64) -> (f64, f64)) -> Range {
     let (middle, half) = (0.5 * (low + high), 0.5 * (high - low));
     // 1 / cos t is less than 1 + t^2 for t <= 1.
     let fine = (std::f64::consts::FRAC_PI_2 / part.sqrt()).clamp(8.0, 4096.0);
