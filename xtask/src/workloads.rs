@@ -83,7 +83,7 @@ fn zn(root: &Path, (name, count, published): &Size) -> Result<Vec<(&'static str,
         Ok(start.elapsed().as_secs_f64())
     };
     let bytes =
-        |folder: &str| Ok::<_, anyhow::Error>(format!("{:.2} MB", folder_bytes(&io.join(folder))? as f64 / 1e6));
+        |folder: &str| Ok::<_, anyhow::Error>(format!("{:.3} MB", folder_bytes(&io.join(folder))? as f64 / 1e6));
     let mut rows = vec![
         ("key generation", seconds(stage("client_key_generation", None)?)),
         ("preprocess input", seconds(stage("client_preprocess_input", None)?)),
@@ -101,7 +101,7 @@ fn zn(root: &Path, (name, count, published): &Size) -> Result<Vec<(&'static str,
         ("download", bytes("ciphertexts_download")?),
     ]);
     for (row, published) in ["of the reference, 96 cores", "of the best published"].into_iter().zip(published) {
-        rows.push((row, published.map_or_else(|| "-".to_owned(), |p| format!("{:.4}", median / p))));
+        rows.push((row, published.map_or_else(|| "-".to_owned(), |p| ratio(median / p))));
     }
     let found = fs::read_to_string(io.join("cleartext_output/out.txt"))?;
     let products: String = pairs.iter().map(|[a, b]| format!("{}\n", a.wrapping_mul(*b))).collect();
@@ -110,6 +110,10 @@ fn zn(root: &Path, (name, count, published): &Size) -> Result<Vec<(&'static str,
     fs::remove_dir_all(&io)?;
     fs::remove_dir_all(&data)?;
     Ok(rows)
+}
+
+fn ratio(ratio: f64) -> String {
+    if ratio < 0.001 { format!("{ratio:.1e}") } else { format!("{ratio:.3}") }
 }
 
 fn seconds(seconds: f64) -> String {
