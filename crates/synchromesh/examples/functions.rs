@@ -100,20 +100,23 @@ fn row(approximation: &Approximation) -> String {
     )
 }
 
+/// A name, and what is drawn of it.
+type Curve = (String, Box<dyn Fn(f64) -> f64>);
+
 /// One panel of the picture: a title, what is drawn, from where to where, and the lowest and highest value.
 struct Panel {
     title: &'static str,
-    curves: Vec<(String, Box<dyn Fn(f64) -> f64>)>,
+    curves: Vec<Curve>,
     x: (f64, f64),
     y: (f64, f64),
 }
 
 fn picture() -> Result<String, synchromesh::Error> {
-    let curve = |label: &str, function: Function| -> Result<(String, Box<dyn Fn(f64) -> f64>), synchromesh::Error> {
+    let curve = |label: &str, function: Function| -> Result<Curve, synchromesh::Error> {
         let approximation = function.approximate()?;
         Ok((label.to_owned(), Box::new(move |x| approximation.value(&[x]))))
     };
-    let error = |label: &str, function: Function| -> Result<(String, Box<dyn Fn(f64) -> f64>), synchromesh::Error> {
+    let error = |label: &str, function: Function| -> Result<Curve, synchromesh::Error> {
         let approximation = function.approximate()?;
         let bound = approximation.error();
         let distance = move |x: f64| (approximation.value(&[x]) - approximation.function().name.value(&[x])) / bound;
