@@ -18,6 +18,7 @@ mod races;
 mod steps;
 mod tidy;
 mod verify;
+mod workloads;
 mod workspace;
 
 use std::process::ExitCode;
@@ -44,6 +45,9 @@ usage: cargo xtask COMMAND
   kernels [--check]
                    compile the GPU kernels, count what they do, and write their PTX and the counts, or compare them; fetches
                    the compiler
+  workloads NAME [SIZE ..]
+                   a workload that others defined, stage by stage at the sizes of its harness, checked; NAME is
+                   zn-multiplication, SIZE single, small, medium or large
   package          pack what goes to a registry, build it from what was packed, and check the oldest Rust
   layers           check that crates use only the layers below them
   machines [PART]  the library on other machines: aarch64 emulated, wasm in Node, check where it is only compiled,
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
         "harden" => harden::run(rest),
         "cost-model" => verify::judge_cost_model(rest),
         "gpu-check" => gpu_check::run(rest),
+        "workloads" => workloads::run(rest),
         "package" => package::run(rest),
         "kernels" => kernels::run(rest),
         "layers" => workspace::root().and_then(|root| print_check(layers::check(&root))),

@@ -268,7 +268,7 @@ impl Error {
     pub fn remedy(&self) -> String {
         match self {
             Self::Table(error) => error.remedy().to_owned(),
-            Self::Expression(error) => error.remedy().to_owned(),
+            Self::Expression(error) => error.remedy(),
             Self::Isa(_) => "unset SYNCHROMESH_ISA, or set it to one of the isas that `synchromesh info` lists".into(),
             Self::Threads(error) => error.remedy().to_owned(),
             Self::Scheme(error) => error.remedy(),

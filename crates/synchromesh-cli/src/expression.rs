@@ -1,4 +1,4 @@
-//! Arithmetic expressions over named ciphertexts: `0.5*x*y - rotate(x, 3)^2 + conj(z)`.
+//! Arithmetic expressions over named ciphertexts: `0.5*x*y - rotate(x, 3)^2 + conj(z)`, `max(x, sigmoid(y, -8, 8))`.
 //!
 //! Text -> syntax tree (`parser`) -> a graph in which equal subexpressions are one node ([`Graph`]) -> values of any
 //! kind. Constants are folded; a product of several factors is taken shallowest first, and a power x^n as
@@ -70,6 +70,17 @@ pub enum Problem {
     /// A constant where a ciphertext is needed.
     #[error("{0} needs a ciphertext, and this is a constant")]
     Constant(&'static str),
+    /// Numbers that a function does not take.
+    #[error("{function} takes {takes}")]
+    Arguments {
+        /// The function.
+        function: &'static str,
+        /// What it takes.
+        takes: &'static str,
+    },
+    /// A function that is not approximated as asked for.
+    #[error(transparent)]
+    Approximation(synchromesh::Error),
     /// No name at all, or none that matters.
     #[error("the value does not depend on any ciphertext")]
     NoCiphertext,
@@ -93,25 +104,34 @@ impl ExpressionError {
         match self.problem {
             Problem::TooLarge { .. } => "expression_too_large",
             Problem::NoCiphertext => "expression_no_ciphertext",
+            Problem::Approximation(ref error) => error.kind(),
             _ => "expression",
         }
     }
 
     /// What the user can do about it.
     #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self.problem {
-            Problem::Division => "multiply by the reciprocal, say 0.25*x for x/4",
-            Problem::Function(_) => "the functions are rotate(x, k) and conj(x)",
+    pub fn remedy(&self) -> String {
+        let remedy = match &self.problem {
+            Problem::Approximation(error) => return error.remedy(),
+            Problem::Division => {
+                "multiply by the reciprocal, say 0.25*x for x/4; in ckks also by inverse(y, low, high)"
+            }
+            Problem::Function(_) => {
+                "the functions are rotate(x, k), conj(x) and, in ckks, exp, log, sigmoid, tanh, gelu, sqrt, rsqrt, inverse, \
+                 sign, step, abs, relu, clip, compare, max and min"
+            }
+            Problem::Arguments { .. } => "say sigmoid(x, -8, 8, 1e-4) for -8 <= x <= 8 to within 1e-4",
             Problem::Exponent(_) => "write a whole number, and parentheses for a power of a power: (x^2)^3",
             Problem::Rotation(_) => "write a whole number of slots, say rotate(x, -4)",
             Problem::Constant(_) | Problem::NoCiphertext => "use a name given as NAME=FILE",
             Problem::Overflow => "use smaller constants: they are reduced modulo t in any case",
             Problem::TooLarge { .. } => "split the expression into several evaluations",
             Problem::Character(_) | Problem::Unexpected { .. } | Problem::Number(_) => {
-                "use names, numbers, + - * ^, parentheses, rotate(x, k) and conj(x), say 'x*y + 2*x'"
+                "use names, numbers, + - * ^, parentheses and functions, say 'x*y + 2*rotate(x, 1)'"
             }
-        }
+        };
+        remedy.to_owned()
     }
 
     fn new(problem: Problem, span: Range<usize>) -> Self {

@@ -7,7 +7,7 @@
 mod column;
 mod keys;
 
-pub use column::{Column, Summary, Target, decrypt, encrypt, evaluate};
+pub use column::{Column, Summary, Target, compute, decrypt, encrypt, evaluate};
 pub use keys::{Directory, Generated, KeyFile, generate, plan_of};
 
 use crate::error::Error;

@@ -6,6 +6,7 @@
 //! evaluator's operations, whatever the operands have in common.
 
 mod coefficient;
+pub mod functions;
 mod linear;
 mod matrix;
 mod polynomial;
@@ -26,7 +27,7 @@ pub use product::{inner_product, product, product_depth};
 
 pub use slots::{SlotShape, SlotSum, masked, replicate_blocks};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 
 /// What products cost a scheme, and whether constants use levels; circuits choose their shape by it.
@@ -100,6 +101,12 @@ pub trait Arithmetic {
     /// The same ciphertext, of whose message the circuit knows that no slot exceeds `bound`; of no consequence where
     /// messages are residues.
     fn bounded(&self, x: Self::Ciphertext, bound: f64) -> Result<Self::Ciphertext>;
+
+    /// The same ciphertext as one of another message, from which no slot of its own is further than `error`.
+    fn deviated(&self, x: Self::Ciphertext, error: f64) -> Result<Self::Ciphertext> {
+        let _ = (x, error);
+        Err(Error::NotOfScheme { operation: "approximations", scheme: "an exact scheme" })
+    }
 
     /// How slots are laid out.
     fn slots(&self) -> Result<SlotShape>;

@@ -83,6 +83,46 @@ pub enum Error {
         /// The largest that is refreshed.
         most: f64,
     },
+    /// An argument of a function that may be outside the interval on which it is approximated.
+    #[error("{function} is approximated on {low} to {high}, and a slot of its argument may reach {have}")]
+    Interval {
+        /// The function.
+        function: &'static str,
+        /// The declared bound of the argument.
+        have: f64,
+        /// The interval's lower end.
+        low: f64,
+        /// Its upper end.
+        high: f64,
+    },
+    /// A tolerance that no approximation reaches.
+    #[error(
+        "{function} on {low} to {high} is not approximated to {tolerance:e}: the nearest that works is {nearest:.3e}"
+    )]
+    Tolerance {
+        /// The function.
+        function: &'static str,
+        /// What was asked for.
+        tolerance: f64,
+        /// What can be had.
+        nearest: f64,
+        /// The interval's lower end.
+        low: f64,
+        /// Its upper end.
+        high: f64,
+    },
+    /// A function with a singularity on the interval.
+    #[error("{function} has no polynomial near it on {low} to {high}: it is singular at {at}")]
+    Singular {
+        /// The function.
+        function: &'static str,
+        /// Where it is singular.
+        at: f64,
+        /// The interval's lower end.
+        low: f64,
+        /// Its upper end.
+        high: f64,
+    },
     /// A parameter literal of a scheme breaks a rule.
     #[error("parameters: {rule}")]
     Params {
@@ -289,6 +329,9 @@ impl Error {
             Self::SharedFactor { .. } => "shared_factor",
             Self::ScaleMismatch { .. } => "scale_mismatch",
             Self::MessageBound { .. } => "message_bound",
+            Self::Interval { .. } => "interval",
+            Self::Tolerance { .. } => "tolerance",
+            Self::Singular { .. } => "singular",
             Self::Params { .. } => "params",
             Self::Request { .. } => "request",
             Self::Format { .. } => "format",
@@ -333,6 +376,17 @@ impl Error {
             }
             Self::MessageBound { most, .. } => {
                 format!("divide the message, declare a bound of at most {most}, or plan for larger messages")
+            }
+            Self::Interval { have, .. } => {
+                format!("approximate it on an interval that reaches {have}, or declare a smaller bound (declare_bound)")
+            }
+            Self::Tolerance { nearest, .. } => {
+                format!("ask for {nearest:.3e}, or approximate on a narrower interval, further from singularities")
+            }
+            Self::Singular { at, .. } => {
+                format!(
+                    "choose an interval that ends before {at}: the argument's values must keep a distance from there"
+                )
             }
             Self::Params { .. } => "correct the literal, or let a plan choose the parameters".to_owned(),
             Self::Request { .. } => "change the request: the numbers in it say what can be planned for".to_owned(),

@@ -19,6 +19,7 @@ use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, PublicKey, Randomnes
 
 pub use self::operation::{Binary, Entries, Operation, apply, prepare};
 pub use self::values::Values;
+use crate::circuits::functions::Approximation;
 use crate::circuits::{self, Arithmetic, MatrixArithmetic};
 use crate::ckks::{Published, Release};
 use crate::error::{Error, Result};
@@ -250,6 +251,19 @@ pub trait Scheme: Sized + 'static {
     ) -> Result<Self::Ciphertext<B>> {
         let _ = (e, x, error);
         Err(Error::NotOfScheme { operation: "approximations", scheme: Self::NAME.name() })
+    }
+
+    /// An approximated function of as many ciphertexts as it has arguments.
+    ///
+    /// # Errors
+    /// [`Error::NotOfScheme`] in an exact scheme; as [`Approximation::evaluate`].
+    fn function<B: Backend>(
+        e: &Self::Evaluator<B>,
+        approximation: &Approximation,
+        x: &[&Self::Ciphertext<B>],
+    ) -> Result<Self::Ciphertext<B>> {
+        let _ = (e, approximation, x);
+        Err(Error::NotOfScheme { operation: "approximated functions", scheme: Self::NAME.name() })
     }
 
     /// sum_i c_i T_i(u), u the affine map of an interval to \[-1, 1\].

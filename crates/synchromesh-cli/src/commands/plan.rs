@@ -3,14 +3,23 @@
 use super::overwrite::Overwrite;
 use super::place::Cores;
 use crate::error::Error;
+use crate::expression::Graph;
 use crate::output::Report;
 use crate::plot::plan::{Bar, plan_plot};
 use crate::profile;
+use crate::session::compute;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use std::sync::Arc;
+use synchromesh::bfv::Bfv;
+use synchromesh::bgv::Bgv;
+use synchromesh::circuits::Arithmetic;
+use synchromesh::ckks::Ckks;
 use synchromesh::cost::{IndexMap, Profile};
 use synchromesh::plan::{Description, LevelSwitch, Plan, SchemeName};
 use synchromesh::rlwe::{PrimeSwitching, Security};
+use synchromesh::scheme;
+use synchromesh_ring::Backend;
 use synchromesh_rlwe::file::{self, Access};
 
 /// Depth of ckks plans up to which sums before each multiplication are planned for unasked.
@@ -48,8 +57,14 @@ pub(super) struct Planning {
     #[arg(long)]
     precision: Option<u32>,
     /// Multiplications one after the other.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100))]
-    depth: u32,
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100), required_unless_present = "expression")]
+    depth: Option<u32>,
+    /// Plan for what `eval` is to compute: depth and rotations are found by running it without data.
+    #[arg(long, conflicts_with = "depth")]
+    expression: Option<String>,
+    /// ckks: the largest magnitudes of the names in the expression, say x=8,y=0.5 [default: 1 each].
+    #[arg(long, value_delimiter = ',', value_parser = bound, value_name = "NAME=B", requires = "expression")]
+    bounds: Vec<(String, f64)>,
     /// Rotations to make keys for, say 1,2,-4.
     #[arg(long, value_delimiter = ',', allow_hyphen_values = true, value_name = "LIST")]
     rotations: Vec<i64>,
@@ -119,16 +134,18 @@ impl Planning {
     /// Runs the command.
     pub(super) fn run(&self, json: bool) -> Result<Report, Error> {
         let existing = self.overwrite.permit(self.out.as_deref().into_iter().chain(self.plot.as_deref()))?;
-        let description = self.description()?;
+        let graph = self.expression.as_deref().map(Graph::parse).transpose()?;
+        let description = self.description(graph.as_ref())?;
         let threads = self.threads.settle()?.count();
         let own = profile::load(self.profile.as_deref(), threads)?;
-        let mut plan = match &self.profile {
-            Some(_) => description.plan_for(own.as_ref())?,
-            None => description.plan()?,
+        let mut plan = match (&graph, &self.profile) {
+            (Some(graph), _) => self.plan_expression(&description, graph)?,
+            (None, Some(_)) => description.plan_for(own.as_ref())?,
+            (None, None) => description.plan()?,
         };
         let mut map = None;
         if let Some(own) = own {
-            if self.profile.is_none() {
+            if self.profile.is_none() || graph.is_some() {
                 plan.predict(&own)?;
             }
             if own.threads != threads {
@@ -156,7 +173,25 @@ impl Planning {
         Ok(if self.explain { report } else { report.without(&["explain"]) })
     }
 
-    fn description(&self) -> Result<Description, Error> {
+    /// The plan of an expression, by running it without data.
+    fn plan_expression(&self, description: &Description, graph: &Graph) -> Result<Plan, Error> {
+        let mut bounds = vec![1.0; graph.inputs().len()];
+        for (name, bound) in &self.bounds {
+            let Some(place) = graph.inputs().iter().position(|input| input == name) else {
+                return Err(Error::Usage { message: format!("--bounds names '{name}', which the expression has not") });
+            };
+            bounds[place] = *bound;
+        }
+        let count = bounds.len();
+        Ok(match self.scheme {
+            Scheme::Bfv => description.plan_exact::<Bfv>(count, |e, x| run::<Bfv, _>(graph, e, x))?,
+            Scheme::Bgv => description.plan_exact::<Bgv>(count, |e, x| run::<Bgv, _>(graph, e, x))?,
+            Scheme::Ckks => description.plan_ckks(&bounds, |e, x| run::<Ckks, _>(graph, e, x))?,
+        })
+    }
+
+    fn description(&self, graph: Option<&Graph>) -> Result<Description, Error> {
+        let depth = self.depth.unwrap_or_else(|| graph.map_or(0, Graph::depth));
         let refuse = |message: &str| Err(Error::Usage { message: message.to_owned() });
         match (self.scheme, &self.t, self.precision) {
             (Scheme::Ckks, Some(_), _) => return refuse("--t is for bfv and bgv; ckks takes --precision"),
@@ -172,7 +207,8 @@ impl Planning {
             "256" => Security::Bits256,
             _ => Security::Bits128,
         };
-        let default_adds = u32::from(self.scheme != Scheme::Ckks || self.depth <= DEEPEST_CKKS_SUMS);
+        let sums = graph.is_none() && (self.scheme != Scheme::Ckks || depth <= DEEPEST_CKKS_SUMS);
+        let default_adds = u32::from(sums);
         let prime_switching = match self.prime_switching[..] {
             [] => None,
             [mu, kappa] => Some(PrimeSwitching::new(mu, kappa)?),
@@ -197,9 +233,34 @@ impl Planning {
             leading_levels: self.leading_levels,
             rotation_level: self.rotation_level,
             static_levels: self.static_levels,
-            ..Description::new(self.scheme.into(), self.depth as usize)
+            ..Description::new(self.scheme.into(), depth as usize)
         })
     }
+}
+
+/// A name with the largest magnitude of its numbers.
+fn bound(text: &str) -> Result<(String, f64), String> {
+    let wrong = || "expected NAME=B, B a positive number".to_owned();
+    let (name, bound) = text.split_once('=').ok_or_else(wrong)?;
+    let bound: f64 = bound.trim().parse().map_err(|_| wrong())?;
+    if bound.is_finite() && bound > 0.0 { Ok((name.trim().to_owned(), bound)) } else { Err(wrong()) }
+}
+
+/// The value of an expression of these ciphertexts.
+fn run<S: scheme::Scheme, B: Backend>(
+    graph: &Graph,
+    evaluator: &S::Evaluator<B>,
+    x: &[S::Ciphertext<B>],
+) -> synchromesh::Result<Vec<S::Ciphertext<B>>> {
+    let inputs = x.iter().map(|x| evaluator.duplicate(x).map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+    let apply =
+        |operation: &scheme::Operation<'_>, x: &[&S::Ciphertext<B>]| scheme::apply::<S, B>(evaluator, operation, x);
+    let value =
+        graph.evaluate(|operation| compute(S::NAME, &inputs, &operation, apply)).map_err(|error| match error {
+            Error::Scheme(error) => error,
+            other => synchromesh::Error::Argument { rule: other.to_string() },
+        })?;
+    Ok(vec![evaluator.duplicate(&value)?])
 }
 
 /// What each level could gain by a key of its own, and a line for each level in the plan's explanation.

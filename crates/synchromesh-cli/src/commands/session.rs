@@ -204,7 +204,10 @@ fn stem(path: &Path) -> String {
 ///
 /// EXPRESSION has names, numbers, + - * ^, parentheses, rotate(x, k) and conj(x). rotate moves slot i + k to slot i
 /// within a ciphertext: of all N/2 slots in ckks, of each half of the N slots in bfv and bgv, where conj swaps the
-/// halves. Files must be authenticated under DIR/envelope.key; then the result is too.
+/// halves. In ckks it also has functions, approximated where the argument lies, to a tolerance: exp(x, -8, 0, 1e-4) for
+/// -8 <= x <= 0 (-1, 1 and a 1024th without numbers), log, sigmoid, tanh, gelu, sqrt, rsqrt, inverse, abs, relu, max(x, y),
+/// min(x, y), clip(x, LEAST, MOST, ..); sign, step and compare(x, y) with a last number, the distance from the jump that
+/// stays undecided. Files must be authenticated under DIR/envelope.key; then the result is too.
 #[derive(Args, Debug)]
 pub(super) struct Eval {
     /// What to compute, say 'x*y + 2*x'.

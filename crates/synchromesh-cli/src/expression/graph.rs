@@ -7,6 +7,9 @@ use parser::{Syntax, SyntaxKind};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
+use synchromesh::circuits::functions::{Approximation, Function};
+use synchromesh::ckks::Evaluator;
 
 /// One operation on operands T: in a graph on earlier nodes, which are named by their place in [`Graph::operations`].
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +35,8 @@ pub enum Operation<T> {
     Rotate(T, i64),
     /// Complex conjugate of `a`, slot by slot.
     Conjugate(T),
+    /// An approximated function of `a`, or of `a` and `b`.
+    Apply(T, Option<T>, Arc<Approximation>),
 }
 
 /// An expression ready to be evaluated.
@@ -135,6 +140,10 @@ impl Operation<usize> {
             Self::MulConst(a, c) => Operation::MulConst(operand(*a), c.clone()),
             Self::Rotate(a, k) => Operation::Rotate(operand(*a), *k),
             Self::Conjugate(a) => Operation::Conjugate(operand(*a)),
+            Self::Apply(a, b, f) => {
+                let a = operand(*a);
+                Operation::Apply(a, b.map(operand), Arc::clone(f))
+            }
         }
     }
 }
@@ -155,6 +164,8 @@ struct Builder {
     known: HashMap<String, usize>,
     /// Powers by base and exponent.
     powers: HashMap<(usize, u32), usize>,
+    /// The approximated functions so far.
+    approximations: Vec<Arc<Approximation>>,
     /// Where the subexpression in hand stands, for errors.
     span: Range<usize>,
 }
@@ -194,6 +205,7 @@ impl Builder {
                 let node = self.encrypted(tree, inner, "conj")?;
                 self.push(Operation::Conjugate(node))?
             }
+            SyntaxKind::Apply(operands, function) => self.apply(tree, operands, function)?,
         };
         Ok(Term::Node(node))
     }
@@ -211,6 +223,22 @@ impl Builder {
             Term::Node(node) => Ok(node),
             Term::Constant(_) => Err(self.error(Problem::Constant(function))),
         }
+    }
+
+    /// An approximated function, made once for equal ones.
+    fn apply(&mut self, tree: &Syntax, operands: &[Syntax], function: &Function) -> Result<usize, ExpressionError> {
+        let name = function.name.name();
+        let nodes = operands.iter().map(|inner| self.encrypted(tree, inner, name)).collect::<Result<Vec<_>, _>>()?;
+        let known = self.approximations.iter().find(|known| known.function() == function);
+        let approximation = match known {
+            Some(known) => Arc::clone(known),
+            None => {
+                let made = function.approximate().map_err(|error| self.error(Problem::Approximation(error)))?;
+                self.approximations.push(Arc::new(made));
+                Arc::clone(&self.approximations[self.approximations.len() - 1])
+            }
+        };
+        self.push(Operation::Apply(nodes[0], nodes.get(1).copied(), approximation))
     }
 
     fn input(&mut self, name: &str, span: &Range<usize>) -> Result<Term, ExpressionError> {
@@ -351,8 +379,12 @@ impl Builder {
             return Err(self.error(Problem::TooLarge { what: "operations", limit: MAX_NODES }));
         }
         let below = operation.operands().map(|node| self.depths[node]).max().unwrap_or(0);
-        let multiplies = matches!(operation, Operation::Mul(..) | Operation::Square(_) | Operation::MulConst(..));
-        self.depths.push(below + u32::from(multiplies));
+        let levels = match &operation {
+            Operation::Mul(..) | Operation::Square(_) | Operation::MulConst(..) => 1,
+            Operation::Apply(_, _, f) => f.plan::<Evaluator>().depth as u32,
+            _ => 0,
+        };
+        self.depths.push(below + levels);
         self.operations.push(operation);
         self.known.insert(key, self.operations.len() - 1);
         Ok(self.operations.len() - 1)

@@ -5,13 +5,23 @@
 //! product = sign ("*" sign)*
 //! sign    = ("-" | "+") sign | power
 //! power   = atom ("^" integer)?
-//! atom    = number | name | name "(" sum ("," sum)* ")" | "(" sum ")"
+//! atom    = number | name | name "(" sum ("," sum)* ("," signed)* ")" | "(" sum ")"
 //! ```
+//!
+//! A function that is approximated has, after its operands, the ends of its interval, its tolerance and, if it jumps, its
+//! gap: none of them, the ends alone, or in this order as many as are wanted. `clip` has its range before them.
 
 use super::{ExpressionError, MAX_EXPONENT, MAX_NESTING, MAX_TEXT, Problem};
 use crate::number::Number;
 use num_traits::ToPrimitive;
 use std::ops::Range;
+use synchromesh::circuits::functions::{Function, FunctionName};
+
+/// The interval of a function for which none is given.
+const INTERVAL: (f64, f64) = (-1.0, 1.0);
+
+/// The tolerance of a function for which none is given, relative to the largest of 1 and its interval's ends.
+const TOLERANCE: f64 = 1.0 / 1024.0;
 
 /// A node of the syntax tree with the text it came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +42,8 @@ pub(super) enum SyntaxKind {
     Power(Box<Syntax>, u32),
     Rotate(Box<Syntax>, i64),
     Conjugate(Box<Syntax>),
+    /// An approximated function of one or two operands.
+    Apply(Vec<Syntax>, Function),
 }
 
 /// The syntax tree of `text`.
@@ -193,10 +205,62 @@ impl Parser<'_> {
                 self.expect(',', "',' and the number of slots")?;
                 SyntaxKind::Rotate(operand, self.rotation()?)
             }
-            _ => return Err(ExpressionError::new(Problem::Function(name.to_owned()), at)),
+            _ => match named(name) {
+                Some(function) => self.approximated(function)?,
+                None => return Err(ExpressionError::new(Problem::Function(name.to_owned()), at)),
+            },
         };
         self.expect(')', "')'")?;
         Ok(self.node(kind, at.start))
+    }
+
+    /// The operands of an approximated function, and the numbers that say how it is approximated.
+    fn approximated(&mut self, name: FunctionName) -> Result<SyntaxKind, ExpressionError> {
+        let mut operands = vec![self.sum()?];
+        while operands.len() < name.arguments() {
+            self.expect(',', "',' and the second operand")?;
+            operands.push(self.sum()?);
+        }
+        let start = self.span().start;
+        let mut numbers = Vec::new();
+        while self.accept(',') {
+            numbers.push(self.signed()?);
+        }
+        let takes = match name {
+            FunctionName::Clip { .. } => "(x, least, most[, low, high[, tolerance]])",
+            _ if name.jumps() => "its operands[, low, high[, tolerance[, gap]]]",
+            _ => "its operands[, low, high[, tolerance]]",
+        };
+        let refuse = |end| ExpressionError::new(Problem::Arguments { function: name.name(), takes }, start..end);
+        let (name, numbers) = match (name, &numbers[..]) {
+            (FunctionName::Clip { .. }, [low, high, rest @ ..]) => {
+                (FunctionName::Clip { low: *low, high: *high }, rest)
+            }
+            (FunctionName::Clip { .. }, _) => return Err(refuse(self.span().end)),
+            (name, numbers) => (name, numbers),
+        };
+        let usual = |(low, high): (f64, f64)| TOLERANCE * low.abs().max(high.abs()).max(1.0);
+        let function = match *numbers {
+            [] => Function::new(name, INTERVAL, usual(INTERVAL)),
+            [low, high] => Function::new(name, (low, high), usual((low, high))),
+            [low, high, tolerance] => Function::new(name, (low, high), tolerance),
+            [low, high, tolerance, gap] if name.jumps() => Function::new(name, (low, high), tolerance).with_gap(gap),
+            _ => return Err(refuse(self.span().end)),
+        };
+        Ok(SyntaxKind::Apply(operands, function))
+    }
+
+    /// A number with an optional sign.
+    fn signed(&mut self) -> Result<f64, ExpressionError> {
+        let negative = self.accept('-');
+        if self.peek() != Token::Number {
+            return Err(self.unexpected("a number"));
+        }
+        let text = &self.text[self.span()];
+        let number = Number::parse(text).ok().and_then(|number| number.to_f64());
+        let number = number.ok_or_else(|| ExpressionError::new(Problem::Number(text.to_owned()), self.span()))?;
+        self.next += 1;
+        Ok(if negative { -number } else { number })
     }
 
     /// A whole number of slots with an optional sign.
@@ -258,6 +322,29 @@ impl Parser<'_> {
     }
 }
 
+/// The approximated function of this name; a clip's range is not known yet.
+fn named(name: &str) -> Option<FunctionName> {
+    let all = [
+        FunctionName::Exp,
+        FunctionName::Log,
+        FunctionName::Sigmoid,
+        FunctionName::Tanh,
+        FunctionName::Gelu,
+        FunctionName::Sqrt,
+        FunctionName::Rsqrt,
+        FunctionName::Inverse,
+        FunctionName::Sign,
+        FunctionName::Step,
+        FunctionName::Abs,
+        FunctionName::Relu,
+        FunctionName::Clip { low: 0.0, high: 1.0 },
+        FunctionName::Compare,
+        FunctionName::Max,
+        FunctionName::Min,
+    ];
+    all.into_iter().find(|function| function.name() == name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,6 +371,10 @@ mod tests {
         assert_eq!(problem("x^"), (Problem::Exponent("(missing)".into()), 2..2));
         assert_eq!(problem("x^1.5"), (Problem::Exponent("1.5".into()), 2..5));
         assert_eq!(problem("x^99999"), (Problem::Exponent("99999".into()), 2..7));
+        let arguments = |text: &str| matches!(problem(text).0, Problem::Arguments { .. });
+        assert!(arguments("exp(x, 1)") && arguments("exp(x, 0, 1, 0.1, 0.1)") && arguments("clip(x, 1)"));
+        assert!(arguments("sign(x, -1, 1, 0.1, 0.1, 0.1)") && !arguments("max(x)"));
+        assert_eq!(problem("exp(x, y)"), (Problem::Unexpected { expected: "a number", found: "'y'".into() }, 7..8));
         assert_eq!(problem("rotate(x, 1.5)"), (Problem::Rotation("1.5".into()), 10..13));
         assert_eq!(problem("rotate(x, -y)"), (Problem::Rotation("-y".into()), 10..12));
         assert_eq!(problem("rotate(x, 4294967296)"), (Problem::Rotation("4294967296".into()), 10..20));
@@ -296,6 +387,23 @@ mod tests {
             assert!(matches!(found, Problem::Unexpected { .. }), "{text}");
             assert_eq!(at, span, "{text}");
         }
+    }
+
+    #[test]
+    fn functions_have_their_operands_interval_tolerance_and_gap() {
+        let function = |text: &str| match parse(text).unwrap().kind {
+            SyntaxKind::Apply(operands, function) => (operands.len(), function),
+            other => panic!("{other:?}"),
+        };
+        let usual = Function::new(FunctionName::Exp, (-1.0, 1.0), 1.0 / 1024.0);
+        assert_eq!(function("exp(2*x)"), (1, usual));
+        let wide = Function::new(FunctionName::Sigmoid, (-8.0, 8.0), 8.0 / 1024.0);
+        assert_eq!(function("sigmoid(x + y, -8, 8)"), (1, wide));
+        assert_eq!(function("sigmoid(x, -8, 8, 1e-4)").1.tolerance, 1e-4);
+        let compare = Function::new(FunctionName::Compare, (0.0, 1.0), 0.01).with_gap(0.125);
+        assert_eq!(function("compare(x, y, 0, 1, 0.01, 0.125)"), (2, compare));
+        let name = FunctionName::Clip { low: -0.5, high: 1.0 };
+        assert_eq!(function("clip(x, -0.5, 1, -2, 2)"), (1, Function::new(name, (-2.0, 2.0), 2.0 / 1024.0)));
     }
 
     #[test]

@@ -181,16 +181,19 @@ pub fn encrypt(
     Ok(Summary::new(&*session, plan, &column)?.authenticated(authenticated))
 }
 
-/// The value of one operation of an expression.
-fn compute(
-    session: &(impl Engine + ?Sized),
+/// The value of one operation of an expression, as `apply` computes operations of a scheme.
+///
+/// # Errors
+/// [`Error::NotInteger`] and [`Error::NotReal`] for a constant that the scheme does not compute with; `apply`'s.
+pub fn compute<C>(
     scheme: SchemeName,
-    inputs: &[Arc<Erased>],
-    operation: &expression::Operation<&Arc<Erased>>,
-) -> Result<Arc<Erased>, Error> {
-    let of = |operation: Operation<'_>, x: &[&Arc<Erased>]| {
-        let x: Vec<&Erased> = x.iter().map(|x| &***x).collect();
-        Ok(Arc::new(session.apply(&operation, &x)?))
+    inputs: &[Arc<C>],
+    operation: &expression::Operation<&Arc<C>>,
+    apply: impl Fn(&Operation<'_>, &[&C]) -> synchromesh::Result<C>,
+) -> Result<Arc<C>, Error> {
+    let of = |operation: Operation<'_>, x: &[&Arc<C>]| {
+        let x: Vec<&C> = x.iter().map(|x| &***x).collect();
+        Ok(Arc::new(apply(&operation, &x)?))
     };
     let number = |c: &Number| values(scheme, std::slice::from_ref(c));
     match operation {
@@ -204,6 +207,8 @@ fn compute(
         expression::Operation::MulConst(a, c) => of(Operation::Scalar(Binary::Mul, &number(c)?), &[a]),
         expression::Operation::Rotate(a, k) => of(Operation::Rotate(*k), &[a]),
         expression::Operation::Conjugate(a) => of(Operation::Swap, &[a]),
+        expression::Operation::Apply(a, None, f) => of(Operation::Function(f), &[a]),
+        expression::Operation::Apply(a, Some(b), f) => of(Operation::Function(f), &[a, b]),
     }
 }
 
@@ -257,7 +262,8 @@ pub fn evaluate<B: Open>(
     bar.set_length(count as u64);
     let inputs = |_| parts.iter_mut().filter_map(Iterator::next).map(Arc::new).collect::<Vec<_>>();
     let values = session.threads().try_map((0..count).map(inputs).collect(), |inputs| {
-        let value = graph.evaluate(|operation| compute(&*session, plan.scheme, &inputs, &operation))?;
+        let apply = |operation: &Operation<'_>, x: &[&Erased]| session.apply(operation, x);
+        let value = graph.evaluate(|operation| compute(plan.scheme, &inputs, &operation, apply))?;
         bar.inc(1);
         Ok::<_, Error>(value)
     })?;

@@ -400,3 +400,45 @@ fn a_long_column_is_the_same_on_any_number_of_threads() {
         }
     }
 }
+
+#[test]
+fn functions_are_planned_for_and_computed_within_their_certificates() {
+    let scaled = |values: [i64; 7]| csv(values.map(|v| v as f64 / 128.0));
+    let expression = "max(x, y, -1, 1, 0.02) + 0.5*sigmoid(4*x, -4, 4, 1e-3)";
+    let plan = ["--scheme", "ckks", "--expression", expression, "--precision", "5", "--insecure"];
+    let plan = [&plan[..], &["--bounds", "x=1,y=1"]].concat();
+    let shell = Shell::new();
+    shell.write("x.csv", scaled(X).as_bytes());
+    shell.write("y.csv", scaled(Y).as_bytes());
+    let report = shell.succeed(&[&["plan", "--out", "plan.json"], &plan[..]].concat());
+    assert!(report["depth"].as_u64().unwrap() >= 6, "{report}");
+    shell.succeed(&["keygen", "--plan", "plan.json", "--out", "keys", "--insecure"]);
+    for name in ["x", "y"] {
+        let (table, ciphertext) = (format!("{name}.csv"), format!("{name}.ct"));
+        shell.succeed(&["encrypt", "--keys", "keys", "--in", &table, "--out", &ciphertext, "--insecure"]);
+    }
+    let eval = |expression: &'static str| {
+        ["eval", expression, "--keys", "keys", "x=x.ct", "y=y.ct", "--out", "z.ct", "--insecure"]
+    };
+    shell.succeed(&eval(expression));
+    shell.succeed(&["decrypt", "--keys", "keys", "--in", "z.ct", "--out", "z.csv", "--insecure"]);
+    let bound = shell.succeed(&["inspect", "z.ct"])["error_bound"].as_f64().unwrap();
+    // Certificates in files do not say that x and y are independent: a little more than was planned for.
+    assert!(bound < 1.0 / 16.0, "{bound}");
+    for (value, (x, y)) in shell.numbers("z.csv").iter().zip(X.iter().zip(&Y)) {
+        let (x, y) = (*x as f64 / 128.0, *y as f64 / 128.0);
+        let expected = x.max(y) + 0.5 / (1.0 + (-4.0 * x).exp());
+        assert!((value - expected).abs() <= bound, "{value} {expected} {bound}");
+    }
+    // What is refused, by its place in the text, before keys are read.
+    error(&shell.fail(&eval("inverse(x, -1, 1) + y")), "singular");
+    error(&shell.fail(&eval("exp(x, -1, 1, 1e-18) + y")), "tolerance");
+    error(&shell.fail(&eval("exp(x, 1) + y")), "expression");
+    error(&shell.fail(&eval("exp(x, -0.5, 0.5) + y")), "interval");
+    let exact = shell.fail(&["plan", "--scheme", "bfv", "--expression", "exp(x)"]);
+    assert!(error(&exact, "scheme").contains("bfv"), "{exact:?}");
+    error(&shell.fail(&["plan", "--scheme", "ckks", "--expression", "x*y", "--bounds", "z=2"]), "usage");
+    error(&shell.fail(&["plan", "--scheme", "ckks"]), "usage");
+    let report = shell.succeed(&["plan", "--scheme", "bgv", "--expression", "x*y + rotate(x, 3)"]);
+    assert_eq!((&report["depth"], &report["rotations"]), (&Value::from(1), &serde_json::json!([3])));
+}

@@ -36,7 +36,14 @@ fn table(bytes: &[u8]) -> Outcome {
 }
 
 fn expression_seeds() -> Result<Vec<Vec<u8>>> {
-    let all = ["x*y + 2*x", "-(a - b)^4 * 0.5", "rotate(x, 3) + conj(y)", "((x))", "x^2 - 1e-3*x + 7"];
+    let all = [
+        "x*y + 2*x",
+        "-(a - b)^4 * 0.5",
+        "rotate(x, 3) + conj(y)",
+        "((x))",
+        "max(x, sigmoid(y, -8, 8)) - clip(x, 0, 1, -2, 2)",
+        "x^2 - 1e-3*x + 7",
+    ];
     Ok(all.iter().filter(|text| Graph::parse(text).is_ok()).map(|text| text.as_bytes().to_vec()).collect())
 }
 

@@ -101,6 +101,18 @@ impl RootTable {
         let (re, im) = self.root(k).to_f64();
         Complex64 { re, im }
     }
+
+    /// The roots of all exponents up to 2^log_half_turn, as [`Self::root`] has them, with one product each.
+    pub(super) fn first_half(&self) -> Vec<Fixed> {
+        let mut roots = vec![Fixed::ONE];
+        for power in &self.powers {
+            for k in 0..roots.len() {
+                roots.push(roots[k].mul(*power));
+            }
+        }
+        roots.truncate(roots.len() / 2 + 1);
+        roots
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +124,12 @@ mod tests {
         for log in [1, 2, 5, 17] {
             let table = RootTable::new(log);
             let turn = 2usize << log;
+            let all = table.first_half();
+            assert_eq!(all.len(), turn / 2 + 1);
+            assert_eq!(
+                [turn / 8, turn / 3, turn / 2].map(|k| all[k]),
+                [turn / 8, turn / 3, turn / 2].map(|k| table.root(k))
+            );
             for k in [0, 1, 2, 3, turn / 8, turn / 4, turn / 3, turn / 2, turn - 1] {
                 let root = table.root(k);
                 let norm = product(root.re, root.re) + product(root.im, root.im);

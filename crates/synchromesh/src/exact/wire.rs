@@ -3,6 +3,7 @@
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::codec::{Attached, Trust};
 use synchromesh_rlwe::ring::Backend;
+use synchromesh_rlwe::ring::sampler::Seed;
 use synchromesh_rlwe::wire::{EnvelopeKey, KeyId};
 
 use super::{Ciphertext, Context, Scheme};
@@ -18,6 +19,22 @@ impl<S: Scheme, B: Backend> Ciphertext<S, B> {
     pub fn to_bytes(&self, context: &Context<S, B>, envelope: Option<&EnvelopeKey>) -> Result<Vec<u8>> {
         let scheme_header = S::header_to_bytes(self.header());
         let attached = Attached { scheme_header: &scheme_header, seed: None };
+        Ok(self.inner().to_bytes(context.rlwe(), attached, envelope)?)
+    }
+
+    /// The same of a ciphertext fresh from the secret key, with the seed of its second component in the place of that: half
+    /// the bytes.
+    ///
+    /// # Errors
+    /// As [`Self::to_bytes`]; [`rlwe::Error::Wire`] for a seed that the second component does not expand from.
+    pub fn to_seeded_bytes(
+        &self,
+        context: &Context<S, B>,
+        seed: &Seed,
+        envelope: Option<&EnvelopeKey>,
+    ) -> Result<Vec<u8>> {
+        let scheme_header = S::header_to_bytes(self.header());
+        let attached = Attached { scheme_header: &scheme_header, seed: Some(seed) };
         Ok(self.inner().to_bytes(context.rlwe(), attached, envelope)?)
     }
 

@@ -21,6 +21,9 @@ use crate::rotations::Rotations;
 /// Most attempts at finding parameters: rotations found in turn, levels added, bits of precision added.
 const MOST_RUNS: usize = 200;
 
+/// Bits that a scale grows without making results finer, before the errors of approximations are held to be the reason.
+const MOST_IN_VAIN: u32 = 8;
+
 /// What one run without data found.
 enum Outcome {
     Runs(Traced),
@@ -126,6 +129,8 @@ impl Description {
         let mut description = self.clone();
         let mut steps = Rotations { by: self.rotations.clone(), swap: self.swap };
         let mut plan = description.plan()?;
+        // How many bits were lacking, and by how many bits scales grew without making them fewer.
+        let (mut lacked, mut in_vain) = (u32::MAX, 0);
         for _ in 0..MOST_RUNS {
             match run(&plan, &steps)? {
                 Outcome::Runs(traced) if (&description.rotations, description.swap) == (&steps.by, steps.swap) => {
@@ -138,10 +143,16 @@ impl Description {
                 }
                 Outcome::Missing(more) => steps = steps.and(&more),
                 Outcome::Deeper => {
+                    (lacked, in_vain) = (u32::MAX, 0);
                     description.depth += 1;
                     plan = description.plan()?;
                 }
                 Outcome::Finer(bits, bound) => {
+                    in_vain = if bits >= lacked { in_vain + lacked } else { 0 };
+                    lacked = bits;
+                    if in_vain >= MOST_IN_VAIN {
+                        return Err(self.too_coarse(bits));
+                    }
                     let finer = description.precision.unwrap_or(PRECISION).saturating_add(bits);
                     if finer > MOST_PRECISION {
                         let wanted = self.precision.unwrap_or(PRECISION);
@@ -157,6 +168,19 @@ impl Description {
             }
         }
         Err(Error::request(format!("no parameters were found in {MOST_RUNS} runs of the circuit")))
+    }
+}
+
+impl Description {
+    /// Results that lack so many bits at any scale, since what stands in a function's place is declared to be off.
+    fn too_coarse(&self, lacking: u32) -> Error {
+        let wanted = self.precision.unwrap_or(PRECISION);
+        let nearest = wanted.checked_sub(lacking).filter(|bits| *bits > 0).map(Nearest::Precision);
+        let reason = format!(
+            "results lack {lacking} of {wanted} bits at any scale: errors of approximations are declared to be larger, so \
+             approximate to smaller tolerances"
+        );
+        Error::NoPlan { limit: Limit::Precision, reason, nearest }
     }
 }
 

@@ -9,6 +9,7 @@ use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, Randomness, SecretKe
 
 use super::{Binary, Encryptor, Scheme, State, Values};
 use crate::circuits::Polynomial;
+use crate::circuits::functions::Approximation;
 use crate::ckks::{Ciphertext, Ckks, Complex64, Context, Evaluator, Params, Plaintext, Published, Release};
 use crate::error::Result;
 use crate::plan::{Plan, SchemeName};
@@ -163,6 +164,14 @@ impl Scheme for Ckks {
 
     fn approximate<B: Backend>(e: &Evaluator<B>, x: &Ciphertext<B>, error: f64) -> Result<Ciphertext<B>> {
         e.declare_error(x.duplicate(e.context())?, error)
+    }
+
+    fn function<B: Backend>(
+        e: &Evaluator<B>,
+        approximation: &Approximation,
+        x: &[&Ciphertext<B>],
+    ) -> Result<Ciphertext<B>> {
+        approximation.evaluate(e, x)
     }
 
     fn chebyshev<B: Backend>(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use synchromesh_rlwe::ring::Backend;
 
 use super::{Scheme, Values};
+use crate::circuits::functions::Approximation;
 use crate::circuits::{
     Arithmetic, Coefficient, LinearTransform, Number, Polynomial, PreparedTransform, SlotSum, inner_product,
 };
@@ -49,6 +50,8 @@ pub enum Operation<'a> {
     InnerProduct,
     /// c_0 + c_1 x + c_2 x^2 + .. with these coefficients.
     Polynomial(&'a Values),
+    /// A function approximated on an interval, of as many ciphertexts as it has arguments; in CKKS only.
+    Function(&'a Approximation),
     /// sum_i c_i T_i(u) with these coefficients, u the affine map of the interval to \[-1, 1\]; in CKKS only.
     Chebyshev(&'a [f64], (f64, f64)),
 }
@@ -106,6 +109,7 @@ pub fn apply<S: Scheme, B: Backend>(
             let (x, coefficients) = (one()?, held::<S, B>(e, coefficients)?);
             Polynomial::power(coefficients.into_iter().map(Coefficient::All))?.evaluate(e, x)
         }
+        Operation::Function(approximation) => S::function(e, approximation, x),
         Operation::Chebyshev(coefficients, interval) => S::chebyshev(e, one()?, coefficients, *interval),
     }
 }

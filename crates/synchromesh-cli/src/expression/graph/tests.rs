@@ -36,6 +36,8 @@ fn on_pairs(names: &[String], operation: &Operation<&[i128; 2]>) -> ([i128; 2], 
         Operation::MulConst(a, c) => (pair(a[0] * slot(c), a[1] * slot(c)), "mul_const"),
         Operation::Rotate(a, k) => (if k % 2 == 0 { **a } else { swapped(a) }, "rotate"),
         Operation::Conjugate(a) => (swapped(a), "conjugate"),
+        // No integers: which function it was is what tests look at.
+        Operation::Apply(a, b, f) => (pair(a[0] + b.map_or(0, |b| b[0]), a[1]), f.function().name.name()),
     }
 }
 
@@ -85,6 +87,19 @@ fn equal_subexpressions_are_computed_once() {
     assert_eq!(calls("x^3 - x*x*x"), ["square", "mul", "sub"]);
     assert_eq!(calls("(x+y)^2 + (y+x)*3"), ["add", "mul_const", "square", "add"]);
     assert_eq!(calls("rotate(x*y, 2) - rotate(y*x, 2)*y"), ["mul", "rotate", "mul", "sub"]);
+}
+
+#[test]
+fn functions_are_nodes_with_their_depth() {
+    assert_eq!(calls("exp(x) + exp(x)*exp(x, -1, 1)"), ["exp", "square", "add"]);
+    assert_eq!(calls("max(x, y) - min(x, y, 0, 1)"), ["min", "max", "sub"]);
+    let graph = Graph::parse("x*sigmoid(x*y, -8, 8, 1e-2)").unwrap();
+    let Operation::Apply(_, None, f) = &graph.operations()[3] else { panic!("{graph:?}") };
+    assert_eq!(graph.depth() as usize, 2 + f.plan::<Evaluator>().depth);
+    let refused = Graph::parse("x + inverse(x, -1, 1)").unwrap_err();
+    assert_eq!((refused.kind(), &refused.span), ("singular", &(4..21)), "{refused}");
+    assert_eq!(Graph::parse("exp(x, -1, 1, 1e-18)").unwrap_err().kind(), "tolerance");
+    assert_eq!(Graph::parse("exp(2)*x").unwrap_err().problem, Problem::Constant("exp"));
 }
 
 #[test]

@@ -204,6 +204,9 @@ impl<B: Backend> Arithmetic for Evaluator<B> {
     fn bounded(&self, x: Ciphertext<B>, bound: f64) -> Result<Ciphertext<B>> {
         self.declare_bound(x, bound)
     }
+    fn deviated(&self, x: Ciphertext<B>, error: f64) -> Result<Ciphertext<B>> {
+        self.declare_error(x, error)
+    }
     fn slots(&self) -> Result<SlotShape> {
         Ok(SlotShape { row: self.context.params().slots(), rows: 1 })
     }
