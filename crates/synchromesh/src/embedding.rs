@@ -36,7 +36,7 @@ use scale::{LOG2_COEFFICIENT_LIMIT, round_to_integer};
 /// cos(pi k / 2^`log_half_turn`) for k < 2^(`log_half_turn` + 1), each the double nearest to it or a neighbour.
 pub(crate) fn cosines(log_half_turn: u32) -> Vec<f64> {
     let half = 1usize << log_half_turn;
-    let first = roots::RootTable::new(log_half_turn).first_half();
+    let first = RootTable::new(log_half_turn).first_half();
     (0..2 * half).map(|k| first[k.min(2 * half - k)].to_f64().0).collect()
 }
 
