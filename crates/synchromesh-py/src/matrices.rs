@@ -39,6 +39,8 @@ pub(crate) struct Move {
 pub(crate) struct Layout {
     pub(crate) plan: MatrixPlan,
     moves: [Vec<Move>; 2],
+    /// Its time, in hoisted rotations.
+    cost: f64,
 }
 
 /// The cheapest layout of the product of `shape` = \[R, K, C\] for factors whose elements, row after row, lie at `at`.
@@ -72,7 +74,8 @@ pub(crate) fn cheapest(engine: &dyn Engine, shape: [usize; 3], at: [&[usize]; 2]
         }
         let (right, others) = brought(&plan, Side::Right, at[1])?;
         if open(cost + left + right) {
-            best = Some((cost + left + right, Layout { plan, moves: [moves, others] }));
+            let cost = cost + left + right;
+            best = Some((cost, Layout { plan, moves: [moves, others], cost }));
         }
     }
     let [rows, inner, columns] = shape;
@@ -183,6 +186,12 @@ impl MatrixProduct {
     /// The moves that bring a factor's elements to their places: slots they come from, and go to, through ciphertexts.
     fn moves<'py>(&self, py: Python<'py>, right: bool) -> Vec<(Slots<'py>, Slots<'py>)> {
         self.layout.moves[usize::from(right)].iter().map(|m| (array(py, &m.from), array(py, &m.to))).collect()
+    }
+
+    /// Its time, in rotations that share a decomposition with others.
+    #[getter]
+    fn cost(&self) -> f64 {
+        self.layout.cost
     }
 
     /// The slot of each entry of the product, row after row, counted through its ciphertexts.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _native, _numbers
-from ._layout import ZERO, canonical
+from ._layout import ZERO, Slots, canonical
 from ._ranges import Bound, Held, Range, shown
 from ._text import size
 from ._progress import Progress, tracked
@@ -190,6 +190,13 @@ class Context:
         level = self.top_level if level is None else _numbers.whole(level, "level", 0, self.top_level)
         vector = _numbers.flat(array, self.exact)
         slots = self._slots()
+        at = canonical(array.shape, Slots(slots, self.row))
+        parts_count = int(at.max()) // slots + 1
+        if int(at.max()) >= len(vector):
+            # Blocks that stay together leave slots free.
+            spread = np.zeros((parts_count * slots, *vector.shape[1:]), dtype=vector.dtype)
+            spread[at.reshape(-1)] = vector
+            vector = spread
         starts = range(0, len(vector), slots)
         wanted = 1.0 if bound is None and not self.exact else bound
         declared = None if wanted is None else Range.declared(wanted, self.exact)
@@ -211,7 +218,7 @@ class Context:
         parts = list(tracked(made, len(starts), progress, "encrypt"))
         dtype = _numbers.result_dtype(array, self.exact)
         known = seen if wanted is None else declared
-        return Tensor._made(self, "encrypt", parts, canonical(array.shape), dtype, ZERO, Held.alone(known))
+        return Tensor._made(self, "encrypt", parts, at, dtype, ZERO, Held.alone(known))
 
     def _require_unwrapped(self, tensor: Tensor) -> None:
         """Refuses integers that may not be what their residues modulo t say."""

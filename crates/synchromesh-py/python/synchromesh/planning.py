@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from . import _native, _numbers, _text
-from ._layout import ZERO, canonical
+from ._layout import ZERO, Slots, canonical
 from ._ranges import Bound, Held, Range, shown
 from .errors import DTypeError, InputError, ParamsError, ShapeError, SynchromeshError
 
@@ -473,8 +473,9 @@ def _of_function(function: Callable[..., Any], shapes: Shapes, bounds: Bounds, d
             modulus.require_slots()
         inputs = []
         for cipher, shape, held in zip(fresh, listed, declared):
-            at = canonical(shape)
-            inputs.append(Tensor._made(context, "input", [cipher] * -(-at.size // slots), at, dtype, ZERO, Held.alone(held)))
+            at = canonical(shape, Slots(slots, context.row))
+            parts = [cipher] * (int(at.max()) // slots + 1)
+            inputs.append(Tensor._made(context, "input", parts, at, dtype, ZERO, Held.alone(held)))
         result = function(*inputs) if names is None else function(**dict(zip(names, inputs)))
         tensors = _tensors(result)
         if modulus.exact:
@@ -487,8 +488,9 @@ def _of_function(function: Callable[..., Any], shapes: Shapes, bounds: Bounds, d
 
     try:
         text = modulus.planned(lambda text: _native.plan_function(text, largest, run))
-        slots = int(json.loads(text)["slots"])
-        spread = sum(-(-int(np.prod(shape, dtype=np.int64)) // slots) - 1 for shape in listed)
+        total = int(json.loads(text)["slots"])
+        slots = Slots(total, total if not modulus.exact else total // 2)
+        spread = sum(int(canonical(shape, slots).max()) // slots.total for shape in listed)
         return Plan(text, trace, modulus.notes, spread)
     except BaseException as error:
         trace.stopped = True

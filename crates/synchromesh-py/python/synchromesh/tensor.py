@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _chebyshev, _layout, _native, _numbers, _numpy, _text
+from . import _chebyshev, _layout, _moves, _native, _numbers, _numpy, _products, _sums, _text
 from ._layout import FREE, SAME, ZERO, canonical
 from ._native import Operation
 from ._ranges import Bound, Held, Range
@@ -83,6 +83,23 @@ class Tensor:
             level, _, _, budget, error, bound = parts[0].state()
             context._trace.append((what, level, budget if context.exact else _precision(bound, error)))
         return self
+
+    def _of(
+        self,
+        what: str,
+        parts: list[_native.Ciphertext],
+        at: Slots,
+        rest: int = FREE,
+        held: Held | None = None,
+        dtype: np.dtype[Any] | None = None,
+    ) -> Tensor:
+        """A tensor made of this one."""
+        return Tensor._made(self.context, what, parts, at, self.dtype if dtype is None else dtype, rest, held)
+
+    @property
+    def _slots(self) -> _layout.Slots:
+        """Slots of its ciphertexts."""
+        return _layout.Slots(self.context.slots, self.context.row)
 
     def _each(self, operation: Operation, *others: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
         """The operation on each ciphertext, with the one in its place of each other list."""
@@ -332,7 +349,7 @@ class Tensor:
         if array.ndim == 0:
             value = _numbers.flat(array, self.context.exact)
             parts = self._each(Operation.scalar(op, value))
-            rest = self._rest if op == "mul" or self._rest == SAME else FREE
+            rest = self._rest if op == "mul" or self._rest >= SAME else FREE
             held = _combined(op, self._held, Held.everywhere(self._public_range(array)))
             return Tensor._made(self.context, op, parts, self._at, dtype, rest, held)
         x = self._broadcast(_layout.broadcast_shape(self.shape, array.shape))
@@ -364,30 +381,38 @@ class Tensor:
         if other._at is self._at and len(other._parts) == len(self._parts):
             return self, other
         shape = _layout.broadcast_shape(self.shape, other.shape)
-        x, y = self._broadcast(shape), other._broadcast(shape)
-        return x, y._moved(x._at)
+        if self.shape == other.shape:
+            # The one that has more levels left takes one, if it must.
+            if other.level < self.level:
+                return self._moved(other._at), other
+            return self, other._moved(self._at)
+        if self.shape == shape:
+            return self, other._broadcast(shape, self._at)
+        if other.shape == shape:
+            return self._broadcast(shape, other._at), other
+        x = self._broadcast(shape)
+        return x, other._broadcast(shape, x._at)
 
-    def _broadcast(self, shape: tuple[int, ...]) -> Tensor:
+    def _broadcast(self, shape: tuple[int, ...], at: Slots | None = None) -> Tensor:
+        """The tensor in a shape that it broadcasts to, its elements at these slots if they are named."""
         if shape == self.shape:
-            return self
+            return self if at is None else self._moved(at)
         if self.size == 1:
-            return self._everywhere(shape)
-        return self._gathered("broadcast", np.broadcast_to(self._at, shape))
+            return self._everywhere(shape, canonical(shape, self._slots) if at is None else at)
+        if at is None:
+            at = canonical(shape, self._slots)
+        return self._brought("broadcast", np.broadcast_to(self._at, shape), at)
 
-    def _everywhere(self, shape: tuple[int, ...]) -> Tensor:
+    def _everywhere(self, shape: tuple[int, ...], at: Slots) -> Tensor:
         """One element, repeated."""
         slot = int(self._at.reshape(-1)[0])
         part = self._parts[slot // self.context.slots]
         if self._rest == FREE:
-            mask = np.zeros(self.context.slots, dtype=np.int64 if self.context.exact else np.float64)
-            mask[slot % self.context.slots] = 1
-            part = _layout.one(Operation.plain("mul", mask), part)
-        spread = part if self._rest == SAME else _layout.one(Operation.sum_slots(0, 1), part)
-        at = canonical(shape)
-        count = -(-at.size // self.context.slots)
-        rest = SAME if at.size == 1 else FREE
+            part = _moves.masked([part], self._slots, np.array([slot % self.context.slots]), self.context.exact)[0]
+        spread = part if self._rest >= SAME else _layout.one(Operation.sum_slots(0, 1), part)
+        count = int(at.max()) // self.context.slots + 1
         held = None if self._held is None else Held.everywhere(self._held.elements)
-        return Tensor._made(self.context, "broadcast", [spread] * count, at, self.dtype, rest, held)
+        return self._of("broadcast", [spread] * count, at, SAME, held)
 
     # Elements in other slots.
 
@@ -395,87 +420,43 @@ class Tensor:
         """The same elements in other slots."""
         if self._at is at or np.array_equal(self._at, at):
             return self
-        return self._mapped("move", at, self._at.reshape(-1), at.reshape(-1))
+        return self._brought("move", self._at, at)
 
     def _gathered(self, what: str, source: Slots) -> Tensor:
         """A fresh layout of elements that lie at ``source``, each as often as it is named."""
-        at = canonical(source.shape)
-        return self._mapped(what, at, source.reshape(-1), at.reshape(-1))
+        return self._brought(what, source, canonical(source.shape, self._slots))
 
-    def _mapped(
-        self,
-        what: str,
-        at: Slots,
-        source: Slots,
-        target: Slots,
-        weights: NDArray[Any] | None = None,
-        prepared: _layout.Prepared | None = None,
-    ) -> Tensor:
-        """The linear map that adds ``weights`` times the element at ``source`` to the slot ``target``."""
-        context = self.context
-        slots = _layout.Slots(context.slots, context.row)
-        parts = _layout.mapped(self._parts, slots, source, target, weights, context.exact, prepared)
-        kind = self.dtype if weights is None else np.result_type(self.dtype, _kind_of(weights, context.exact))
-        known = self._held if weights is None else None
-        held = None if known is None else Held(known.elements, known.mixed().beside.and_zero())
-        return Tensor._made(context, what, parts, at, kind, held=held)
+    def _brought(self, what: str, source: Slots, target: Slots) -> Tensor:
+        """The elements at ``source`` brought to ``target``, in the cheapest way there is."""
+        of, to = (np.ascontiguousarray(z).reshape(-1) for z in (source, target))
+        rest = self._rest
+        if rest == ZERO and of.size != self.size and len(np.unique(of)) != self.size:
+            rest = FREE
+        way = _moves.cheapest(of, to, self._slots, rest)
+        parts = way.run(self._parts, self._slots, self.context.exact)
+        known = self._held
+        held = None
+        if known is not None:
+            beside = known.elements.and_zero() if way.rest != FREE else known.mixed().beside.and_zero()
+            held = Held(known.elements, beside)
+        return self._of(what, parts, target, way.rest, held)
 
     # Sums and products over axes.
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
         """The sum over an axis or several, or of all elements."""
-        if axis is None:
-            total = self._total()
-            return total.reshape((1,) * self.ndim) if keepdims else total
-        columns, shape = self._columns(axis, keepdims)
-        return self._sums(columns).reshape(shape)
+        axes = self._axes(axis)
+        kept = tuple(1 if k in axes else n for k, n in enumerate(self.shape))
+        total = _sums.over(self, axes)
+        return total.reshape(kept if keepdims else tuple(n for k, n in enumerate(self.shape) if k not in axes))
 
     def _axes(self, axis: Axes) -> tuple[int, ...]:
-        """The axes that are named, counted from 0."""
+        """The axes that are named, counted from 0, in order."""
         listed = range(self.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
         axes = [_numbers.whole(a, "axis", -self.ndim, self.ndim - 1) % max(self.ndim, 1) for a in listed]
         if len(set(axes)) != len(axes):
             raise ShapeError(f"axis {axis} names one twice", kind="shape", remedy="name each once")
-        return tuple(axes)
-
-    def _columns(self, axis: Axes, keepdims: bool) -> tuple[Slots, tuple[int, ...]]:
-        """The slots with these axes as rows, all others as columns, and the shape that is left."""
-        axes = self._axes(axis)
-        first = np.moveaxis(self._at, axes, range(len(axes)))
-        kept = [n for k, n in enumerate(self.shape) if k not in axes]
-        shape = [1 if k in axes else n for k, n in enumerate(self.shape)] if keepdims else kept
-        return first.reshape(-1, int(np.prod(kept, dtype=np.int64))), tuple(shape)
-
-    def _total(self) -> Tensor:
-        if self._rest != ZERO:
-            return self._sums(self._at.reshape(-1, 1)).reshape(())
-        part = self._parts[0]
-        for other in self._parts[1:]:
-            part = _layout.one(Operation.binary("add"), part, other)
-        total = _layout.one(Operation.sum_slots(0, 1), part)
-        held = None if self._held is None else Held.everywhere(self._held.elements.total(self.size))
-        return Tensor._made(self.context, "sum", [total], canonical(()), self.dtype, SAME, held)
-
-    def _sums(self, columns: Slots) -> Tensor:
-        """The sums of the columns of a matrix of slots."""
-        groups: dict[tuple[int, int, bytes, int], Tensor] = {}
-        for start, count, stride in _layout.runs(columns, self.context.row):
-            run = self._view(columns[start : start + count])
-            key = (count, stride, run._at.tobytes(), len(run._parts))
-            have = groups.get(key)
-            groups[key] = run if have is None else have._binary("add", run)
-        result: Tensor | None = None
-        for (count, stride, _, _), run in groups.items():
-            parts = run._parts if count == 1 else run._each(Operation.sum_slots(count, stride))
-            held = run._held
-            if held is not None:
-                beside = held.beside if count == 1 else held.mixed().beside.total(count)
-                held = Held(held.elements.total(count), beside)
-            term = Tensor._made(self.context, "sum", parts, run._at[0], self.dtype, held=held)
-            result = term if result is None else result._binary("add", term)
-        if result is None:
-            raise ShapeError("a sum over no elements", kind="shape", remedy="sum over an axis that has some")
-        return result
+        return tuple(sorted(axes))
 
     def mean(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
         """The mean over an axis or several, or of all elements; CKKS only."""
@@ -567,17 +548,7 @@ class Tensor:
         _layout.same_inner(self.shape[-1], matrix.shape[0])
         if matrix.ndim == 1:
             return self._weighted(matrix)
-        if self.ndim == 1:
-            return self._times(self._at, matrix.T, canonical((matrix.shape[1],)), prepared)
-        # A row of the result stays where the row of the argument is: then rotations do not depend on the row.
-        rows, inner = self.shape
-        outer = matrix.shape[1]
-        steps = np.diff(self._at, axis=1)
-        if outer <= inner and steps.size and (steps == 1).all():
-            at = self._at[:, :outer]
-        else:
-            at = canonical((rows, outer))
-        return self._times(self._at.T, matrix.T, at.T, prepared).T
+        return _products.public(self, self._at.T, matrix.T, prepared).T
 
     def _weighted(self, weights: NDArray[Any]) -> Tensor:
         """The sum of the elements of each row, or of the only one, times public weights."""
@@ -594,19 +565,12 @@ class Tensor:
         return (made if self.context.exact or not reach else made._certified(reach))._knowing(held)
 
     def _times_encrypted(self, other: Tensor) -> Tensor:
-        """The product of encrypted matrices in blocks (Jiang et al., ePrint 2018/1041; ePrint 2023/593)."""
+        """The product of encrypted matrices in blocks (Jiang et al., ePrint 2018/1041; ePrint 2023/593), or by shifts."""
         if self.ndim != 2 or other.ndim != 2:
             raise _layout.wrong_product(self.shape, other.shape)
         _layout.same_inner(self.shape[1], other.shape[0])
         self.context._require_own(other.context)
-        left, right = (self._parts, self._at), (other._parts, other._at)
-        parts, at = _layout.product(self.context._native, left, right, self.context.exact)
-        held = None
-        if self._held is not None and other._held is not None:
-            product = self._held.elements.mul(other._held.elements)
-            beside = self._held.mixed().beside.and_zero().mul(other._held.elements.and_zero())
-            held = Held(product.total(self.shape[1]), beside.total(self.shape[1]))
-        return Tensor._made(self.context, "matmul", parts, at, np.result_type(self.dtype, other.dtype), held=held)
+        return _products.encrypted(self, other)
 
     def __rmatmul__(self, other: Any, prepared: _layout.Prepared | None = None) -> Tensor:
         matrix = _numbers.as_array(other)
@@ -617,30 +581,7 @@ class Tensor:
         _layout.same_inner(matrix.shape[-1], self.shape[0])
         if matrix.ndim == 1:
             return self @ matrix if self.ndim == 1 else (self.T @ matrix)
-        return self._times(self._at, matrix, canonical((matrix.shape[0], *self.shape[1:])), prepared)
-
-    def _times(
-        self, columns: Slots, matrix: NDArray[Any], at: Slots, prepared: _layout.Prepared | None = None
-    ) -> Tensor:
-        """``matrix`` times the elements that lie at ``columns``, to ``at``; both have the vectors along their axis 0."""
-        outer, inner = matrix.shape
-        batch = columns.size // max(inner, 1)
-        entries = outer * inner * batch
-        if entries > _layout.MAX_ENTRIES:
-            raise ShapeError(
-                f"a product of {entries} terms, the limit is {_layout.MAX_ENTRIES}",
-                kind="shape",
-                remedy="multiply block by block",
-            )
-        source = np.broadcast_to(columns.reshape(1, inner, batch), (outer, inner, batch)).reshape(-1)
-        target = np.broadcast_to(at.reshape(outer, 1, batch), (outer, inner, batch)).reshape(-1)
-        weights = np.broadcast_to(matrix.reshape(outer, inner, 1), (outer, inner, batch)).reshape(-1)
-        made, known = self._mapped("matmul", at, source, target, weights, prepared), self._held
-        if known is None or matrix.dtype.kind == "c":
-            return made
-        # Of the other slots each is a sum of some of a row's terms, or of none.
-        beside = known.mixed().beside.and_zero().weighted(matrix).and_zero()
-        return made._knowing(Held(known.elements.weighted(matrix), beside))
+        return _products.public(self, self._at, matrix, prepared)
 
     def polynomial(self, coefficients: Any) -> Tensor:
         """c_0 + c_1 x + c_2 x^2 + .. of every element x, in as few levels as its degree allows."""
@@ -696,7 +637,7 @@ class Tensor:
                 remedy=f"widen the interval, or if you know that they lie in it say x.declare_bound(({wanted.low:g}, "
                 f"{wanted.high:g})) first",
             )
-        if not self._is_padded or self._rest == SAME or wanted.holds(held.beside):
+        if not self._is_padded or self._rest >= SAME or wanted.holds(held.beside):
             return self
         if self._rest != ZERO:
             return (self * np.ones(self.shape))._within(wanted)
@@ -794,9 +735,16 @@ class Tensor:
         """
         if self.context._native.dry:
             raise MismatchError("a dry run has no data", kind="dry_run", remedy="write tensors of a Context")
-        plain = self._at is canonical(self.shape) or np.array_equal(self._at, canonical(self.shape))
-        head: dict[str, Any] = {"shape": self.shape, "dtype": str(self.dtype), "rest": self._rest}
-        if not plain:
+        size = _layout.block(self.shape, self.context.row)
+        own = self._at is canonical(self.shape, self._slots) or np.array_equal(self._at, canonical(self.shape, self._slots))
+        plain = own and (size == 1 or self.size <= self.context.row // size * size or self.context.row % size == 0)
+        # That slots repeat themselves is nothing that a file may claim.
+        head: dict[str, Any] = {"shape": self.shape, "dtype": str(self.dtype), "rest": min(self._rest, SAME)}
+        if self._rest > SAME:
+            head["rest"] = FREE
+        if own and not plain:
+            head["block"] = size
+        elif not own:
             head["slots"] = self._at.reshape(-1).tolist()
         if self._held is not None:
             head |= written(self._held)
@@ -820,7 +768,7 @@ class Tensor:
         trusted = trust_certificate is True
         column = _native.Column.decode(_numbers.buffer(data))
         held = Contexts._restore(column.plan) if context is None else context
-        head = Head.read(column.tensor, column.rows, column.parts, held.slots, held.exact)
+        head = Head.read(column.tensor, column.rows, column.parts, _layout.Slots(held.slots, held.row), held.exact)
         parts, believed = held._native.read_column(column, trusted)
         rest, known = (head.rest, head.held) if believed else (FREE, None)
         return cls._made(held, "read", parts, head.at, head.dtype, rest, known)
@@ -849,7 +797,7 @@ class Tensor:
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         wrap = pickle.PickleBuffer if isinstance(protocol, int) and protocol >= 5 else bytes
         parts = [wrap(part.to_bytes()) for part in self._parts]
-        at = None if self._at is canonical(self.shape) else self._at
+        at = None if self._at is canonical(self.shape, self._slots) else self._at
         # What was seen in the data stays where the data is.
         known = self._held if self._held is not None and self._held.elements.public else None
         return _restore, (self.context, parts, self.shape, at, self.dtype, self._rest, known)
@@ -917,7 +865,9 @@ def _restore(
     held: Held | None = None,
 ) -> Tensor:
     native = [context._native.read_ciphertext(_numbers.buffer(part)) for part in parts]
-    return Tensor._made(context, "read", native, canonical(shape) if at is None else at, dtype, rest, held)
+    if at is None:
+        at = canonical(shape, _layout.Slots(context.slots, context.row))
+    return Tensor._made(context, "read", native, at, dtype, rest, held)
 
 
 def _combined(op: str, x: Held | None, y: Held | None) -> Held | None:

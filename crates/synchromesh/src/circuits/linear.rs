@@ -58,7 +58,10 @@ impl<T: Number> LinearTransform<T> {
         for (sum, value) in sum.iter_mut().zip(values) {
             *sum = sum.minus(&T::integer(0).minus(&value));
         }
-        self.diagonals.retain(|_, values| values.iter().any(|x| !x.is_zero()));
+        let sum_is_zero = sum.iter().all(T::is_zero);
+        if sum_is_zero {
+            self.diagonals.remove(&(swap, step));
+        }
         Ok(())
     }
 
@@ -135,11 +138,24 @@ impl<T: Number> LinearTransform<T> {
 
     /// Baby and giant steps when there are `baby` baby steps next to one another.
     fn steps(&self, baby: usize) -> (BTreeSet<(bool, usize)>, BTreeSet<usize>) {
-        let babies = self.diagonals.keys().map(|&(swap, k)| (swap, k % baby)).collect();
-        (babies, self.diagonals.keys().map(|&(_, k)| k - k % baby).collect())
+        let split = |&(swap, k): &(bool, usize)| ((swap, self.split(k, baby).0), self.split(k, baby).1);
+        self.diagonals.keys().map(split).unzip()
     }
 
-    /// How many baby steps make it cheapest: a giant step costs about 1 + log2(N) / 4 baby steps.
+    /// A step as its baby step and its giant step, which is a multiple of `baby`, to the left or to the right.
+    const fn split(&self, k: usize, baby: usize) -> (usize, usize) {
+        let (row, step) = (self.shape.row as i64, self.signed(k));
+        let low = step.rem_euclid(baby as i64);
+        (low as usize, (step - low).rem_euclid(row) as usize)
+    }
+
+    /// A step the short way round.
+    const fn signed(&self, k: usize) -> i64 {
+        if k > self.shape.row / 2 { k as i64 - self.shape.row as i64 } else { k as i64 }
+    }
+
+    /// How many baby steps make it cheapest, of the powers of two and those times what divides all steps: a giant step
+    /// costs about 1 + log2(N) / 4 baby steps.
     #[must_use]
     pub fn baby_steps(&self) -> usize {
         let giant = 1.0 + f64::from(self.shape.row.trailing_zeros() + 1) / 4.0;
@@ -148,7 +164,10 @@ impl<T: Number> LinearTransform<T> {
             let moved = babies.iter().filter(|(_, k)| *k != 0).count() as f64;
             moved + giant * giants.iter().filter(|&&k| k != 0).count() as f64
         };
-        let sizes = (0..=self.shape.row.trailing_zeros().min(usize::BITS - 1)).map(|i| 1 << i);
+        let powers = (0..=self.shape.row.trailing_zeros().min(usize::BITS - 1)).map(|i| 1 << i);
+        let unit = self.diagonals.keys().fold(0, |unit, &(_, k)| gcd(unit, self.signed(k).unsigned_abs() as usize)).max(1);
+        let multiples = powers.clone().map(|size: usize| size.saturating_mul(unit));
+        let sizes = powers.chain(multiples.take_while(|&size| size <= self.shape.row));
         sizes.min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
     }
 
@@ -197,7 +216,11 @@ impl<T: Number> LinearTransform<T> {
         for giant in giants {
             let (mut own, mut sizes) = (Vec::new(), Vec::new());
             for (at, &(swap, b)) in babies.iter().enumerate() {
-                let Some(values) = self.diagonals.get(&(swap, giant + b)) else { continue };
+                // A step next to half a row may be the same as one from the other side.
+                let k = (giant + b) % self.shape.row;
+                let Some(values) = self.diagonals.get(&(swap, k)).filter(|_| self.split(k, baby) == (b, giant)) else {
+                    continue;
+                };
                 let (factor, size) = arithmetic.factor(&self.moved(values, giant), level)?;
                 own.push((at, Some(factor)));
                 sizes.push((usize::from(swap), Some(size)));
@@ -238,6 +261,11 @@ impl<T: Number> LinearTransform<T> {
         let (gain, total) = (sums.into_iter().fold(0.0, f64::max) * above, total * above);
         MapSize { gain, norm: self.norm.map_or(total, |norm| norm.min(total)), total }
     }
+}
+
+/// The greatest common divisor; that of 0 and b is b.
+const fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// A linear map encoded for one level of one context.
