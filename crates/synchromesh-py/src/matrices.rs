@@ -43,11 +43,17 @@ pub(crate) struct Layout {
     cost: f64,
 }
 
-/// The cheapest layout of the product of `shape` = \[R, K, C\] for factors whose elements, row after row, lie at `at`.
+/// The cheapest layout of the product of `shape` = \[R, K, C\] for factors whose elements, row after row, lie at `at`;
+/// of those that cost less than `most`.
 ///
 /// Of all packings only those are tried whose lines fill a row of slots: there the elements of a row stay neighbours, and
 /// few diagonals move them.
-pub(crate) fn cheapest(engine: &dyn Engine, shape: [usize; 3], at: [&[usize]; 2]) -> Result<Layout, Fault> {
+pub(crate) fn cheapest(
+    engine: &dyn Engine,
+    shape: [usize; 3],
+    at: [&[usize]; 2],
+    most: f64,
+) -> Result<Layout, Fault> {
     let (slots, tensor) = (engine.slots()?, engine.cost().tensor);
     let slicing = Slicing { slots, batch: 1, masks: false, chain: None, tensor };
     let mut plans = Vec::new();
@@ -64,7 +70,7 @@ pub(crate) fn cheapest(engine: &dyn Engine, shape: [usize; 3], at: [&[usize]; 2]
     plans.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let mut best: Option<(f64, Layout)> = None;
     for (cost, plan) in plans {
-        let open = |so_far: f64| best.as_ref().is_none_or(|(least, _)| so_far < *least);
+        let open = |so_far: f64| so_far < best.as_ref().map_or(most, |(least, _)| *least);
         if !open(cost) {
             break;
         }

@@ -40,9 +40,13 @@ class Turn:
         turned = sum(ROTATION * ((step != 0) + swap) for _, step, swap in self.turns)
         return turned + KEY * len({step for _, step, _ in self.turns if step}) + (0 if self.kept is None else LEVEL)
 
-    def run(self, parts: Parts, slots: Slots, exact: bool) -> Parts:
+    @property
+    def multiplies(self) -> bool:
+        return self.kept is not None
+
+    def run(self, parts: Parts, slots: Slots, exact: bool, factor: float = 1.0) -> Parts:
         if self.kept is not None:
-            parts = masked(parts, slots, self.kept, exact)
+            parts = masked(parts, slots, self.kept, exact, factor)
         return [turned(parts[origin], step, swap, slots.row) for origin, step, swap in self.turns]
 
 
@@ -54,9 +58,11 @@ class Diagonals:
     target: Places
     cost: float
     rest: int = ZERO
+    multiplies = True
 
-    def run(self, parts: Parts, slots: Slots, exact: bool) -> Parts:
-        return mapped(parts, slots, self.source, self.target, None, exact)
+    def run(self, parts: Parts, slots: Slots, exact: bool, factor: float = 1.0) -> Parts:
+        weights = None if factor == 1.0 else np.full(len(self.source), factor)
+        return mapped(parts, slots, self.source, self.target, weights, exact)
 
 
 @dataclass(frozen=True)
@@ -65,14 +71,16 @@ class Maps:
 
     ways: tuple[Turn | Diagonals, ...]
     rest: int = ZERO
+    multiplies = True
 
     @property
     def cost(self) -> float:
         return sum(way.cost for way in self.ways)
 
-    def run(self, parts: Parts, slots: Slots, exact: bool) -> Parts:
+    def run(self, parts: Parts, slots: Slots, exact: bool, factor: float = 1.0) -> Parts:
         for way in self.ways:
-            parts = way.run(parts, slots, exact)
+            parts = way.run(parts, slots, exact, factor)
+            factor = 1.0
         return parts
 
 
@@ -93,9 +101,13 @@ class Copies:
         rotations = sum(rotations_of(count) for count, _ in self.sums) + self.swap
         return self.last.cost + rotations * (ROTATION * len(set(self.origins)) + KEY)
 
-    def run(self, parts: Parts, slots: Slots, exact: bool) -> Parts:
-        bound = max(part.state()[5] for part in parts)
-        made = self.last.run(parts, slots, exact)
+    @property
+    def multiplies(self) -> bool:
+        return self.last.multiplies
+
+    def run(self, parts: Parts, slots: Slots, exact: bool, factor: float = 1.0) -> Parts:
+        bound = abs(factor) * max(part.state()[5] for part in parts)
+        made = self.last.run(parts, slots, exact, factor)
         for operation in [Operation.sum_slots(count, stride) for count, stride in self.sums]:
             made = _native.each([operation] * len(made), [[part] for part in made])
         if self.swap:
@@ -113,8 +125,9 @@ class Repeated:
     origins: tuple[int, ...]
     rest: int
     cost: float = 0.0
+    multiplies = False
 
-    def run(self, parts: Parts, slots: Slots, exact: bool) -> Parts:
+    def run(self, parts: Parts, slots: Slots, exact: bool, factor: float = 1.0) -> Parts:
         return [parts[origin] for origin in self.origins]
 
 
@@ -150,16 +163,14 @@ def _maps(source: Places, target: Places, slots: Slots) -> Iterator[Diagonals | 
     yield Diagonals(source, target, LEVEL + steps.cost)
     if steps.count <= _MANY:
         return
-    # A step is its part below a number, and the rest: two maps of few diagonals each.
-    step = (source - target) % slots.row
-    step = np.where(step > slots.row // 2, step - slots.row, step)
-    unit = int(np.gcd.reduce(step)) or 1
-    span = int(step.max() - step.min()) // unit
+    # A step is its part below a number of units, and the rest: two maps of few diagonals each.
+    unit, counted = in_units((source - target) % slots.row, slots.row)
+    span = int(counted.max() - counted.min())
     size = 2
     while size <= span:
-        low = step % (unit * size)
-        for first in (step - low, low):
-            between = source // slots.row * slots.row + (source - first) % slots.row
+        low = counted % size
+        for first in (counted - low, low):
+            between = source // slots.row * slots.row + (source - unit * first) % slots.row
             if _injective(source, between):
                 legs = [(source, between), (between, target)]
                 ways = [Diagonals(s, t, LEVEL + _steps(s, t, slots).cost) for s, t in map(_distinct, legs)]
@@ -227,16 +238,34 @@ def map_cost(steps: Places, row: int) -> float:
     """The price of a map with these steps, each once; those of the swapped argument count from ``row``."""
     if len(steps) == 1:
         return 0.0 if steps[0] == 0 else DIAGONAL + ROTATION + KEY
-    swapped, step = steps // row, steps % row
-    step = np.where(step > row // 2, step - row, step)
-    unit = int(np.gcd.reduce(step)) or 1
+    swapped, step = steps // row, in_units(steps % row, row)[1]
     best = float("inf")
-    sizes = [1 << k for k in range(row.bit_length())]
-    for size in {*sizes, *(size * unit for size in sizes if size * unit <= row)}:
+    for size in (1 << k for k in range(row.bit_length())):
         low = step % size
         babies, giants = len(np.unique(swapped * row + low)), len(np.unique(step - low))
         best = min(best, babies + ROTATION * giants + KEY * (babies + giants))
     return DIAGONAL * len(steps) + best
+
+
+def in_units(steps: Places, row: int) -> tuple[int, Places]:
+    """The unit in which steps along a row are short, and the steps in it, to the left and to the right."""
+    nonzero = steps[steps != 0]
+    if not len(nonzero):
+        return 1, steps
+    signed = np.where(nonzero > row // 2, nonzero - row, nonzero)
+    two = int(np.gcd.reduce(np.append(nonzero, row)))
+    best: tuple[int, int, Places] | None = None
+    for unit in (1, int(np.abs(signed).min()) // two, int(np.gcd.reduce(signed)) // two):
+        if unit % 2 == 0:
+            continue
+        rest = row // two
+        counted = steps // two * pow(unit, -1, max(rest, 2)) % rest
+        counted = np.where(counted > rest // 2, counted - rest, counted)
+        span = int(counted.max() - counted.min())
+        if best is None or span < best[0]:
+            best = (span, unit * two, counted)
+    assert best is not None
+    return best[1], best[2]
 
 
 def _copies(source: Places, target: Places, slots: Slots, rest: int) -> Copies | None:
@@ -311,10 +340,10 @@ def rotations_of(count: int) -> int:
     return count.bit_length() - 1 + count.bit_count() - 1
 
 
-def masked(parts: Parts, slots: Slots, kept: Places, exact: bool) -> Parts:
-    """The ciphertexts with zeros in all slots but these."""
+def masked(parts: Parts, slots: Slots, kept: Places, exact: bool, factor: float = 1.0) -> Parts:
+    """The ciphertexts with zeros in all slots but these, which are multiplied by a number."""
     mask = np.zeros(len(parts) * slots.total, dtype=np.int64 if exact else np.float64)
-    mask[kept] = 1
+    mask[kept] = factor
     rows = [mask[i * slots.total : (i + 1) * slots.total] for i in range(len(parts))]
     return _native.each([Operation.plain("mul", row) for row in rows], [[part] for part in parts])
 
@@ -356,13 +385,13 @@ def mapped(
         groups.setdefault(key, []).append((int(made[chosen[0]]), int(origin[chosen[0]])))
     total: list[_native.Ciphertext | None] = [None] * count
     for key, pairs in groups.items():
-        for at, term in _applied(parts, held.pop(key), key, pairs, exact, prepared):
+        for at, term in applied(parts, held.pop(key), key, pairs, exact, prepared):
             before = total[at]
             total[at] = term if before is None else one(Operation.binary("add"), before, term)
     return [nothing(parts[0], exact) if part is None else part for part in total]
 
 
-def _applied(
+def applied(
     parts: Parts,
     entries: tuple[Places, Places, NDArray[Any]],
     key: tuple[bytes, bytes, bytes],

@@ -224,24 +224,34 @@ def _run_repeated(x: Tensor, vector: Vector, matrix: NDArray[Any], layout: Repea
 
 @dataclass(frozen=True)
 class Grid:
-    """Vectors that lie alike, each in a row of slots, at the same places of every ciphertext."""
+    """Vectors that lie alike, each in a row of slots of one ciphertext or of several."""
 
-    # First slots of the vectors in a ciphertext.
+    # First slots of the vectors in a ciphertext, and each element's distance from there in units.
     bases: Places
     offsets: Places
     unit: int
     length: int
+    # Which of the ciphertexts each element is in, and those that a ciphertext of the result is made from.
+    groups: Places
+    origins: Places
+    # For each vector its ciphertext of the result, and its first slot there.
+    made: Places
+    first: Places
 
 
 def _grid(columns: Places, slots: Slots) -> Grid | None:
-    rows = columns // slots.row
-    offsets = columns[:, 0] - columns[:, 0].min()
-    first = columns.min(axis=0)
-    if (rows != rows[0]).any() or (columns - first != offsets[:, None]).any():
+    place, ciphertext = columns % slots.total, columns // slots.total
+    first = place.min(axis=0)
+    offsets = place[:, 0] - first[0]
+    rows = place // slots.row
+    if (rows != rows[0]).any() or (place - first != offsets[:, None]).any():
         return None
     unit = int(np.gcd.reduce(offsets)) or 1
-    grid = Grid(np.unique(first % slots.total), offsets // unit, unit, int(offsets.max()) // unit + 1)
-    return grid if _apart(grid, grid.length, slots) else None
+    kinds, groups = np.unique(ciphertext, axis=0, return_inverse=True)
+    origins, made = np.unique(kinds, axis=1, return_inverse=True)
+    length = int(offsets.max()) // unit + 1
+    grid = Grid(np.unique(first), offsets // unit, unit, length, groups.reshape(-1), origins, made.reshape(-1), first)
+    return grid if _apart(grid, length, slots) else None
 
 
 def _apart(grid: Grid, length: int, slots: Slots) -> bool:
@@ -266,37 +276,39 @@ def _of_blocks(x: Tensor, columns: Places, matrix: NDArray[Any], prepared: Prepa
         if _apart(grid, count * period, slots):
             low, high = (1 - room, grid.length - 1) if count == 1 else (1 - period, period - 1)
             fold = (ROTATION + KEY) * _moves.rotations_of(count)
-            layouts.append(Folded(period, count, False, _band(low, high, grid.unit, slots.row) + fold))
+            layouts.append(Folded(period, count, False, len(grid.origins) * _band(low, high, grid.unit, slots.row) + fold))
     best = min(layouts, key=lambda layout: layout.cost)
     parts: Parts = []
     for start in range(0, outer, room):
-        rows = matrix[start : start + room]
-        place = np.arange(len(rows)).reshape(-1, 1)
-        block = np.clip((grid.offsets - place) // best.period, 0, best.count - 1)
-        to, of = (grid.unit * z for z in np.broadcast_arrays(place + best.period * block, grid.offsets))
-        parts += _each(x, grid, to, of, rows, best, prepared)
+        parts += _each(x, grid, matrix[start : start + room], best, prepared)
     each = np.arange(outer).reshape(-1, 1)
-    at = each // room * (len(x._parts) * slots.total) + columns.min(axis=0) + grid.unit * (each % room)
+    at = (each // room * grid.origins.shape[1] + grid.made) * slots.total + grid.first + grid.unit * (each % room)
     return parts, at, FREE
 
 
-def _each(
-    x: Tensor, grid: Grid, to: Places, of: Places, rows: NDArray[Any], layout: Folded, prepared: Prepared | None
-) -> Parts:
-    """The same map of every ciphertext, encoded once, and its slots added."""
+def _each(x: Tensor, grid: Grid, rows: NDArray[Any], layout: Folded, prepared: Prepared | None) -> Parts:
+    """The same maps for every ciphertext of the result, encoded once, and slots added."""
     _entries_allowed(rows.size * len(grid.bases))
     exact = x.context.exact
-    shape = (len(grid.bases), *rows.shape)
-    target, source = (np.ascontiguousarray(grid.bases.reshape(-1, 1, 1) + z).reshape(-1) for z in (to, of))
-    values = _numbers.flat(np.broadcast_to(rows, shape).reshape(-1), exact)
-    keys = [(k, i) for i, k in enumerate(range(len(x._parts)))]
-    key = (target.tobytes(), source.tobytes(), values.tobytes())
-    terms = _moves._applied(x._parts, (target, source, values), key, keys, exact, prepared)
-    made = [term for _, term in sorted(terms, key=lambda term: term[0])]
+    place = np.arange(len(rows)).reshape(-1, 1)
+    block = np.clip((grid.offsets - place) // layout.period, 0, layout.count - 1)
+    to, of = (grid.unit * z for z in np.broadcast_arrays(place + layout.period * block, grid.offsets))
+    made: dict[int, _native.Ciphertext] = {}
+    for group, origins in enumerate(grid.origins):
+        own = grid.groups == group
+        shape = (len(grid.bases), len(rows), int(own.sum()))
+        bases = grid.bases.reshape(-1, 1, 1)
+        target, source = (np.ascontiguousarray(bases + z[:, own]).reshape(-1) for z in (to, of))
+        values = _numbers.flat(np.broadcast_to(rows[:, own], shape).reshape(-1), exact)
+        key = (target.tobytes(), source.tobytes(), values.tobytes())
+        pairs = [(at, int(origin)) for at, origin in enumerate(origins)]
+        for at, term in _moves.applied(x._parts, (target, source, values), key, pairs, exact, prepared):
+            made[at] = term if at not in made else one(Operation.binary("add"), made[at], term)
+    parts = [made[at] for at in range(grid.origins.shape[1])]
     if layout.count == 1:
-        return made
+        return parts
     operation = Operation.sum_slots(layout.count, grid.unit * layout.period)
-    return _native.each([operation] * len(made), [[part] for part in made])
+    return _native.each([operation] * len(parts), [[part] for part in parts])
 
 
 def _term_by_term(x: Tensor, columns: Places, matrix: NDArray[Any], prepared: Prepared | None) -> Made:
@@ -330,12 +342,11 @@ def encrypted(x: Tensor, y: Tensor) -> Tensor:
     shape = (x.shape[0], x.shape[1], y.shape[1])
     shifted = _shifted(x, y)
     try:
-        made = context.matrix_product(shape, *(np.ascontiguousarray(z._at.reshape(-1)) for z in (x, y)))
+        left, right = (np.ascontiguousarray(z._at.reshape(-1)) for z in (x, y))
+        made = context.matrix_product(shape, left, right, float("inf") if shifted is None else shifted.cost)
     except LayoutError:
         if shifted is None:
             raise
-        return _run_shifted(x, y, shifted)
-    if shifted is not None and shifted.cost <= made.cost:
         return _run_shifted(x, y, shifted)
     factors = []
     for factor, right in ((x, False), (y, True)):

@@ -48,7 +48,7 @@ def _refusing(what: str, remedy: str) -> Callable[..., Any]:
 class Tensor:
     """An encrypted array. Operations return new tensors; levels and scales are managed for you."""
 
-    __slots__ = ("__weakref__", "_at", "_held", "_rest", "_parts", "context", "dtype")
+    __slots__ = ("__weakref__", "_at", "_held", "_rest", "_parts", "_scaled", "context", "dtype")
     __hash__ = None  # type: ignore[assignment]
 
     context: Context
@@ -57,6 +57,8 @@ class Tensor:
     _at: Slots
     _rest: int
     _held: Held | None
+    # In CKKS what it was multiplied by as a whole, and its ciphertexts before: a mask that follows takes both at once.
+    _scaled: tuple[list[_native.Ciphertext], float] | None
 
     def __init__(self) -> None:
         raise DTypeError("tensors are made by encryption", kind="dtype", remedy="call Context.encrypt")
@@ -78,6 +80,7 @@ class Tensor:
         self._at = at
         self.dtype = dtype
         self._rest = rest
+        self._scaled = None
         self._held = None if held is None or dtype.kind == "c" else held
         if what and context._trace is not None:
             level, _, _, budget, error, bound = parts[0].state()
@@ -257,7 +260,13 @@ class Tensor:
         held = self._held
         if held is not None and at.size != self.size:
             held = Held(held.elements, held.mixed().beside)
-        return Tensor._made(self.context, "", parts, at, self.dtype, rest, held)
+        return self._alike(at, rest, held) if parts is self._parts else self._of("", parts, at, rest, held)
+
+    def _alike(self, at: Slots, rest: int, held: Held | None) -> Tensor:
+        """The same ciphertexts, of which other slots are elements."""
+        made = self._of("", self._parts, at, rest, held)
+        made._scaled = self._scaled
+        return made
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape."""
@@ -266,12 +275,12 @@ class Tensor:
             at = self._at.reshape(tuple(wanted))
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{error}", kind="shape", remedy=f"keep {self.size} elements") from None
-        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest, self._held)
+        return self._alike(at, self._rest, self._held)
 
     @property
     def T(self) -> Tensor:
         """The axes in reverse order."""
-        return Tensor._made(self.context, "", self._parts, self._at.T, self.dtype, self._rest, self._held)
+        return self._alike(self._at.T, self._rest, self._held)
 
     def transpose(self, *axes: int) -> Tensor:
         """The axes in another order, by default reversed."""
@@ -279,7 +288,7 @@ class Tensor:
             at = self._at.transpose(*axes)
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{error}", kind="shape", remedy=f"permute {self.ndim} axes") from None
-        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest, self._held)
+        return self._alike(at, self._rest, self._held)
 
     # Sums and products element by element.
 
@@ -351,10 +360,16 @@ class Tensor:
             parts = self._each(Operation.scalar(op, value))
             rest = self._rest if op == "mul" or self._rest >= SAME else FREE
             held = _combined(op, self._held, Held.everywhere(self._public_range(array)))
-            return Tensor._made(self.context, op, parts, self._at, dtype, rest, held)
+            made = self._of(op, parts, self._at, rest, held, dtype)
+            if op == "mul" and not self.context.exact and array.dtype.kind != "c":
+                made._scaled = (self._parts, float(array)) if self._scaled is None else (
+                    self._scaled[0], self._scaled[1] * float(array)
+                )
+            return made
         x = self._broadcast(_layout.broadcast_shape(self.shape, array.shape))
-        public = x._scattered(np.broadcast_to(array, x.shape))
-        parts = _native.each([Operation.plain(op, values) for values in public], [[part] for part in x._parts])
+        own, factor = x._scaled if x._scaled is not None and op == "mul" else (x._parts, 1)
+        public = x._scattered(np.broadcast_to(array if factor == 1 else array * factor, x.shape))
+        parts = _native.each([Operation.plain(op, values) for values in public], [[part] for part in own])
         rest = ZERO if op == "mul" or x._rest == ZERO else FREE
         # What lies beside the elements meets zeros.
         held = _combined(op, x._held, Held.alone(self._public_range(array)))
@@ -408,7 +423,9 @@ class Tensor:
         slot = int(self._at.reshape(-1)[0])
         part = self._parts[slot // self.context.slots]
         if self._rest == FREE:
-            part = _moves.masked([part], self._slots, np.array([slot % self.context.slots]), self.context.exact)[0]
+            own, factor = (self._parts, 1.0) if self._scaled is None else self._scaled
+            kept = np.array([slot % self.context.slots])
+            part = _moves.masked([own[slot // self.context.slots]], self._slots, kept, self.context.exact, factor)[0]
         spread = part if self._rest >= SAME else _layout.one(Operation.sum_slots(0, 1), part)
         count = int(at.max()) // self.context.slots + 1
         held = None if self._held is None else Held.everywhere(self._held.elements)
@@ -433,7 +450,8 @@ class Tensor:
         if rest == ZERO and of.size != self.size and len(np.unique(of)) != self.size:
             rest = FREE
         way = _moves.cheapest(of, to, self._slots, rest)
-        parts = way.run(self._parts, self._slots, self.context.exact)
+        own, factor = self._scaled if self._scaled is not None and way.multiplies else (self._parts, 1.0)
+        parts = way.run(own, self._slots, self.context.exact, factor)
         known = self._held
         held = None
         if known is not None:
