@@ -47,27 +47,27 @@ def search(small: bool) -> Task:
     table, query = _random(rows, width) / width, _random(width, seed=2)
 
     def by_hand() -> Any:
-        # The query all along the slots, sixteen rotations of it, and sums of the rest.
-        slots = 1 << (max(rows, 4 * width) - 1).bit_length()
+        # The query all along the slots of one ciphertext, sixteen rotations of it, and sums of the rest.
+        slots = 1024 if small else 4096
         giants, babies = max(1, width // 16), min(16, width)
-        padded = np.zeros((slots, width))
+        padded = np.zeros((-(-rows // slots) * slots, width))
         padded[:rows] = table
         r = np.arange(slots)
 
-        def product(x: Any) -> Any:
-            turned = [x.rotate(b) if b else x for b in range(babies)]
+        def block(turned: list[Any], rows: np.ndarray) -> Any:
             total = None
             for g in range(giants):
-                inner = None
-                for b in range(babies):
-                    diagonal = padded[r, (r + g * babies + b) % width]
-                    term = turned[b] * np.roll(diagonal, g * babies)
-                    inner = term if inner is None else inner + term
+                diagonals = (np.roll(rows[r, (r + g * babies + b) % width], g * babies) for b in range(babies))
+                inner = sum(x * diagonal for x, diagonal in zip(turned, diagonals))
                 moved = inner.rotate(g * babies) if g else inner
                 total = moved if total is None else total + moved
             return total
 
-        return [np.tile(query, slots // width)], product, lambda y: y[:rows]
+        def product(x: Any) -> Any:
+            turned = [x.rotate(b) if b else x for b in range(babies)]
+            return [block(turned, padded[start : start + slots]) for start in range(0, rows, slots)]
+
+        return [np.tile(query, slots // width)], product, lambda y: np.concatenate(y)[:rows]
 
     def tenseal(ts: Any) -> float:
         context = _tenseal_context(ts, [40, 30, 40])
@@ -109,13 +109,13 @@ def correlations(small: bool) -> Task:
 
 
 def logistic(small: bool) -> Task:
-    """Three steps of logistic regression."""
-    rows, width = (32, 4) if small else (512, 8)
+    """Three steps of logistic regression, or one."""
+    rows, width, steps = (32, 4, 1) if small else (512, 8, 3)
     x, w = _random(rows, width), np.zeros(width)
     y = (x @ _random(width, seed=3) > 0).astype(float)
 
     def fit(x: Any, y: Any, w: Any) -> Any:
-        for _ in range(3):
+        for _ in range(steps):
             score = x @ w
             if isinstance(score, sm.Tensor):
                 score = score.declare_bound(2.0, everywhere=True)

@@ -382,9 +382,7 @@ def _shifted(x: Tensor, y: Tensor) -> Shifted | None:
     for distance in np.unique(np.abs(apart) if same else apart):
         r, c = np.nonzero(apart == distance)
         distances.append((int(distance), r, c))
-    # A distance beyond a row cannot be turned by.
-    stretches = list(_layout.runs(a, slots.row))
-    fold = sum(_moves.rotations_of(count) for _, count, _ in {(0, n, s) for _, n, s in stretches})
+    fold = sum(_moves.rotations_of(count) for count, _ in {(n, s) for _, n, s in _layout.runs(a, slots.row)})
     each = len(x._parts) * (ROTATION + PRODUCT) + fold * ROTATION
     return Shifted(tuple(distances), same, len(distances) * each + KEY * (fold + len(distances)))
 
@@ -397,30 +395,46 @@ def _same(x: Tensor, y: Tensor) -> bool:
 def _run_shifted(x: Tensor, y: Tensor, layout: Shifted) -> Tensor:
     from .tensor import _joined
 
-    left = x.T
+    left, row = x.T, x.context.row
+    # Ciphertexts whose elements lie alike are multiplied and added at once.
+    groups = _alike(left._at, x.context.slots)
+    most = max(len(group) for group in groups)
+    held = None
+    if x._held is not None and y._held is not None:
+        product = Held(x._held.elements.mul(y._held.elements), x._held.mixed().beside.mul(y._held.mixed().beside))
+        held = product.mapped(lambda r: r.total(most))
+    dtype = np.result_type(x.dtype, y.dtype)
     found: dict[tuple[int, int], tuple[int, int]] = {}
     terms: list[Tensor] = []
     for distance, rows, columns in layout.distances:
         turned = y._each(Operation.rotate(distance)) if distance else y._parts
-        product = Operation.square() if layout.same and not distance else Operation.binary("mul")
-        if layout.same and not distance:
-            parts = left._each(product)
-        else:
-            parts = left._each(product, turned)
-        held = None
-        if x._held is not None and y._held is not None:
-            held = Held(x._held.elements.mul(y._held.elements), x._held.mixed().beside.mul(y._held.mixed().beside))
-        at = left._at[:, rows]
-        term = _sums.of_columns(left._of("mul", parts, at, FREE, held, np.result_type(x.dtype, y.dtype)), at)
-        terms.append(term)
+        operands = [[*(left._parts[i] for i in group), *(turned[i] for i in group)] for group in groups]
+        parts = _native.each([Operation.inner_product()] * len(groups), operands)
+        at = _first_of(left._at[:, rows], groups, x.context.slots)
+        terms.append(_sums.of_columns(left._of("mul", parts, at, FREE, held, dtype), at))
         found |= {(int(r), int(c)): (len(terms) - 1, i) for i, (r, c) in enumerate(zip(rows, columns))}
         if layout.same and distance:
             # The entries below the diagonal, at the slots of their own rows.
-            row = x.context.row
+            term = terms[-1]
             at = term._at // row * row + (term._at + distance) % row
-            terms.append(x._of("rotate", term._each(Operation.rotate(-distance)), at, FREE, term._held, term.dtype))
+            terms.append(x._of("rotate", term._each(Operation.rotate(-distance)), at, FREE, term._held, dtype))
             found |= {(int(c), int(r)): (len(terms) - 1, i) for i, (r, c) in enumerate(zip(rows, columns))}
     joint, places = _joined(terms)
-    shape = (x.shape[0], y.shape[1])
-    at = np.array([[places[found[r, c][0]][found[r, c][1]] for c in range(shape[1])] for r in range(shape[0])], dtype=np.int64)
+    rows, columns = range(x.shape[0]), range(y.shape[1])
+    at = np.array([[places[found[r, c][0]][found[r, c][1]] for c in columns] for r in rows], dtype=np.int64)
     return joint._view(at)
+
+
+def _alike(at: Places, total: int) -> list[list[int]]:
+    """Ciphertexts by the slots that their elements lie in, in order."""
+    groups: dict[bytes, list[int]] = {}
+    of = at[:, 0] // total
+    for ciphertext in range(int(of.max()) + 1):
+        groups.setdefault((at[of == ciphertext] % total).tobytes(), []).append(ciphertext)
+    return list(groups.values())
+
+
+def _first_of(at: Places, groups: list[list[int]], total: int) -> Places:
+    """The slots in the first ciphertext of each group, which stands for all of it."""
+    of = at[:, 0] // total
+    return np.concatenate([at[of == group[0]] % total + i * total for i, group in enumerate(groups)])

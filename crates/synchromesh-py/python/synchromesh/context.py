@@ -22,7 +22,9 @@ from .tensor import Tensor
 __all__ = ["Context", "EnvelopeKey", "EvaluationKeys", "Keys", "PublicKey", "SecretKey"]
 
 Path = Union[str, "os.PathLike[str]"]
+# By their plans, and by what is the same for plans whose keys and tensors serve one another.
 _live: weakref.WeakValueDictionary[str, Context] = weakref.WeakValueDictionary()
+_alike: weakref.WeakValueDictionary[str, Context] = weakref.WeakValueDictionary()
 
 
 class Context:
@@ -39,6 +41,7 @@ class Context:
         _require_secure(plan, insecure)
         self._adopt(_native.Context(plan.to_json()), plan)
         _live.setdefault(plan.to_json(), self)
+        _alike.setdefault(plan._identity, self)
 
     def _adopt(self, native: _native.Context, plan: Plan) -> None:
         self._native = native
@@ -58,12 +61,18 @@ class Context:
             found = cls.__new__(cls)
             found._adopt(native, plan)
             _live[native.plan] = found
+            _alike.setdefault(plan._identity, found)
         return found
 
     @classmethod
     def _restore(cls, plan: str, insecure: bool = False) -> Context:
         found = _live.get(plan)
-        return found if found is not None else cls(Plan.from_json(plan), insecure=insecure)
+        if found is not None:
+            return found
+        # Tensors come with a plan that says nothing of its circuit.
+        read = Plan.from_json(plan)
+        found = _alike.get(read._identity)
+        return found if found is not None else cls(read, insecure=insecure)
 
     @classmethod
     def _dry(
@@ -160,7 +169,7 @@ class Context:
         return self
 
     def _require_own(self, other: Context) -> None:
-        if other is not self and (self._native.dry or other.plan.to_json() != self._plan.to_json()):
+        if other is not self and (self._native.dry or not other.plan._same_parameters(self._plan)):
             raise MismatchError(
                 "objects of two contexts", kind="params_differ", remedy="use keys and tensors of one plan"
             )

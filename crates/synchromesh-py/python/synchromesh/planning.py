@@ -99,9 +99,14 @@ class Plan:
             rows.insert(1, ("plaintext modulus", shown(self.t)))
         return _text.table(f"Plan, {self.scheme}", rows)
 
+    @property
+    def _identity(self) -> str:
+        """The same for plans whose keys and tensors serve one another."""
+        return json.dumps([self._fields[name] for name in ("scheme", "params")], sort_keys=True)
+
     def _same_parameters(self, other: Plan) -> bool:
         """Whether keys of one serve the other."""
-        return all(self._fields[name] == other._fields[name] for name in ("scheme", "params"))
+        return self._identity == other._identity
 
     @property
     def scheme(self) -> str:

@@ -356,6 +356,8 @@ class Tensor:
         array = _numbers.as_array(other)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
         if array.ndim == 0:
+            if op != "mul" and array.dtype.kind in "biuf" and array == 0 and dtype == self.dtype:
+                return self
             value = _numbers.flat(array, self.context.exact)
             parts = self._each(Operation.scalar(op, value))
             rest = self._rest if op == "mul" or self._rest >= SAME else FREE
