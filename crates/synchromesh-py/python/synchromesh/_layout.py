@@ -37,15 +37,12 @@ class Slots(NamedTuple):
 
 
 def block(shape: tuple[int, ...], row: int) -> int:
-    """Elements that a fresh tensor keeps together in a row of slots: the largest trailing axes that fill rows well.
-
-    At most an eighth of a row is left free for it; 1 where nothing is.
+    """Elements that a fresh tensor keeps together in a row of slots: the largest trailing axes that leave at most a third
+    of it free, or the last one; 1 where that does not fit.
     """
-    for k in range(1, len(shape)):
-        size = int(np.prod(shape[k:], dtype=np.int64))
-        if size <= row and row % size <= row // 8:
-            return size
-    return 1
+    sizes = [int(np.prod(shape[k:], dtype=np.int64)) for k in range(1, len(shape))]
+    fitting = [size for size in sizes if size <= row]
+    return next((size for size in fitting if row % size <= row // 3), (fitting or [1])[-1])
 
 
 def canonical(shape: tuple[int, ...], slots: Slots) -> NDArray[np.int64]:

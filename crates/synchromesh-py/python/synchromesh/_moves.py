@@ -143,6 +143,13 @@ def cheapest(source: Places, target: Places, slots: Slots, rest: int, clean: boo
     return min(ways, key=lambda way: way.cost)
 
 
+def all_along(source: Places, target: Places, period: int, slots: Slots) -> Copies:
+    """Elements with zeros beside them as often as rows of slots hold them, at a distance that they fill."""
+    way = _plain(source, target % slots.row % period, slots, ZERO)
+    sums = ((slots.row // period, period),) if period < slots.row else ()
+    return Copies(way, sums, slots.rows > 1, (0,), SAME - 1 + period)
+
+
 def _ways(source: Places, target: Places, slots: Slots, rest: int, clean: bool) -> Iterator[Way]:
     repeated = None if clean or rest < SAME else _repeated(source, target, slots, rest)
     if repeated is not None:
@@ -155,6 +162,8 @@ def _ways(source: Places, target: Places, slots: Slots, rest: int, clean: bool) 
     found = _copies(source, target, slots, rest)
     if found is not None:
         yield found
+        if isinstance(found.last, Turn):
+            return
     yield from _maps(source, target, slots)
 
 

@@ -46,7 +46,9 @@ def of_columns(x: Tensor, columns: Places) -> Tensor:
     if period < slots.row:
         total = _layout.one(Operation.sum_slots(slots.row // period, period), total)
     held = None if x._held is None else Held.everywhere(x._held.elements.total(len(columns)))
-    return x._of("sum", [total], columns[0] % slots.row % period, SAME - 1 + period, held)
+    made = x._of("sum", [total], columns[0] % slots.row % period, SAME - 1 + period, held)
+    # Zeros are no terms, whatever the certificate fears.
+    return made if held is None or x.context.exact else made._certified(float(held.elements.reach) or 1.0)
 
 
 def _columns(at: Places, axes: tuple[int, ...]) -> Places:

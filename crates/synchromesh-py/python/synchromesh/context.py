@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, TypeVar, Union
 
 import numpy as np
@@ -14,7 +16,7 @@ from . import _native, _numbers
 from ._layout import ZERO, Slots, canonical
 from ._ranges import Bound, Held, Range, shown
 from ._text import size
-from ._progress import Progress, tracked
+from ._progress import Meter, Progress, tracked
 from .errors import DTypeError, FileError, InputError, InsecureError, MismatchError, MissingKeyError, ParamsError
 from .planning import Plan
 from .tensor import Tensor
@@ -132,15 +134,18 @@ class Context:
         """Level of a fresh ciphertext: how many rescales or modulus switches it has left."""
         return self._native.top_level
 
-    def keygen(self, rotations: ArrayLike | None = None, swap: bool | None = None) -> Keys:
+    def keygen(
+        self, rotations: ArrayLike | None = None, swap: bool | None = None, *, progress: Progress = None
+    ) -> Keys:
         """New keys; this context is given all of them but the secret key.
 
         Rotations and ``swap`` (conjugation in CKKS, the rows in BFV and BGV) are those of the plan unless given.
+        ``progress`` is True for a bar, or a function of how many keys are made and how many there will be.
         """
         steps = self.plan.rotations if rotations is None else _steps(rotations)
         swap = self.plan.swap if swap is None else bool(swap)
         secret, public, envelope = self._native.generate_keys()
-        evaluation = self._native.generate_evaluation_keys(secret, steps, swap)
+        evaluation = self._evaluation_keys(secret, steps, swap, progress)
         keys = Keys(
             SecretKey(self, secret),
             PublicKey(self, public),
@@ -149,6 +154,35 @@ class Context:
         )
         self.add_keys(keys.public, keys.evaluation)
         return keys
+
+    def _evaluation_keys(self, secret: Any, steps: list[int], swap: bool, progress: Progress) -> Any:
+        """Keys for products and rotations: all at once, or where somebody watches some after others."""
+        if progress is None or progress is False:
+            return self._native.generate_evaluation_keys(secret, steps, swap)
+        # Each part has a key for products too.
+        size = max(4, len(steps) // 8)
+        meter, made = Meter(progress, len(steps), "rotation keys"), None
+        for start in range(0, max(len(steps), 1), size):
+            part = self._native.generate_evaluation_keys(secret, steps[start : start + size], swap and made is None)
+            made = part if made is None else made.both(part)
+            meter.step(len(steps[start : start + size]))
+        meter.close()
+        return made
+
+    @contextmanager
+    def watched(self, progress: Progress = True) -> Iterator[None]:
+        """Within it, operations on this context's tensors are counted, beside those of the plan's function.
+
+        With True a bar says how much time remains; or a function is called with how many operations are done, and how many
+        the planned function has.
+        """
+        meter = Meter(progress, len(self.plan.trace), "operations")
+        before, self._trace = self._trace, _Counted(meter)
+        try:
+            yield
+        finally:
+            self._trace = before
+            meter.close()
 
     def add_keys(self, *keys: PublicKey | EvaluationKeys | EnvelopeKey) -> Context:
         """Gives the context keys: to encrypt with unless another is named, to multiply and rotate with, to authenticate with."""
@@ -269,6 +303,17 @@ class Context:
     def read(self, data: Any, *, trust_certificate: bool = False) -> Tensor:
         """The tensor in bytes that :meth:`Tensor.to_bytes` or the command line wrote."""
         return Tensor.from_bytes(data, context=self, trust_certificate=trust_certificate)
+
+
+class _Counted(list[tuple[str, int, float]]):
+    """Operations that are counted, and not kept."""
+
+    def __init__(self, meter: Meter) -> None:
+        super().__init__()
+        self._meter = meter
+
+    def append(self, step: tuple[str, int, float]) -> None:
+        self._meter.step()
 
 
 class _Key:

@@ -13,6 +13,7 @@ import numpy as np
 
 from . import _native, _numbers, _text
 from ._layout import ZERO, Slots, canonical
+from ._progress import Meter, Progress
 from ._ranges import Bound, Held, Range, shown
 from .errors import DTypeError, InputError, ParamsError, ShapeError, SynchromeshError
 
@@ -253,6 +254,7 @@ def plan(
     static_levels: bool = False,
     leading_levels: int = 0,
     rotation_level: int | None = None,
+    progress: Progress = None,
 ) -> Plan:
     """The smallest parameters for a description, or for an ordinary function of tensors.
 
@@ -266,7 +268,8 @@ def plan(
 
     ``prime_switching`` is ``(mu, kappa)``: mostly large primes, mu of which leave where kappa levels are used up.
     ``leading_levels`` from the top are under the first secret key, the others under a second one. ``rotation_level`` is
-    the highest level at which slots are rotated. ``static_levels`` are those of BGV's static rule.
+    the highest level at which slots are rotated. ``static_levels`` are those of BGV's static rule. ``progress`` counts the
+    runs of the function: True for a bar, or a function of their number and 0, since nobody knows how many it will take.
     """
     level = str(security)
     if level not in ("128", "192", "256", "insecure"):
@@ -298,7 +301,11 @@ def plan(
         raise DTypeError(f"{type(function).__name__} is no function", kind="dtype", remedy="pass a function of tensors")
     if shapes is None:
         raise ShapeError("no shapes were given", kind="shape", remedy="pass the shapes of the function's arguments")
-    return _of_function(function, shapes, bounds, description)
+    meter = Meter(progress, 0, "runs of the planned function")
+    try:
+        return _of_function(function, shapes, bounds, description, meter)
+    finally:
+        meter.close()
 
 
 def plain_modulus(bound: int, log_n: int = _LOG_N) -> int:
@@ -451,7 +458,9 @@ class _Steps(list[Step]):
         super().append(step)
 
 
-def _of_function(function: Callable[..., Any], shapes: Shapes, bounds: Bounds, description: dict[str, Any]) -> Plan:
+def _of_function(
+    function: Callable[..., Any], shapes: Shapes, bounds: Bounds, description: dict[str, Any], meter: Meter
+) -> Plan:
     from .context import Context
     from .tensor import Tensor
 
@@ -489,7 +498,9 @@ def _of_function(function: Callable[..., Any], shapes: Shapes, bounds: Bounds, d
 
     def run(native: _native.Context, fresh: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
         with _calls:
-            return called(native, fresh)
+            made = called(native, fresh)
+            meter.step()
+            return made
 
     try:
         text = modulus.planned(lambda text: _native.plan_function(text, largest, run))

@@ -399,6 +399,10 @@ class Tensor:
             return self, other
         shape = _layout.broadcast_shape(self.shape, other.shape)
         if self.shape == other.shape:
+            if self._repeats(other):
+                return self, other._all_along(self)
+            if other._repeats(self):
+                return self._all_along(other), other
             # The one that has more levels left takes one, if it must.
             if other.level < self.level:
                 return self._moved(other._at), other
@@ -409,6 +413,18 @@ class Tensor:
             return self._broadcast(shape, other._at), other
         x = self._broadcast(shape)
         return x, other._broadcast(shape, x._at)
+
+    def _repeats(self, other: Tensor) -> bool:
+        """Whether it stands all along its slots, and the other one could, which has zeros there."""
+        period = self._rest + 1 - SAME
+        return period > 1 and other._rest == ZERO and self.size == other.size == period and len(self._parts) == 1
+
+    def _all_along(self, other: Tensor) -> Tensor:
+        """The tensor all along its slots as another one is: sums and products of both are that then, and spread for nothing."""
+        way = _moves.all_along(self._at.reshape(-1), other._at.reshape(-1), self.size, self._slots)
+        parts = way.run(self._parts, self._slots, self.context.exact)
+        held = None if self._held is None else Held.everywhere(self._held.elements)
+        return self._of("move", parts, other._at, way.rest, held)
 
     def _broadcast(self, shape: tuple[int, ...], at: Slots | None = None) -> Tensor:
         """The tensor in a shape that it broadcasts to, its elements at these slots if they are named."""

@@ -22,7 +22,7 @@ use crate::rotations::Rotations;
 const MOST_RUNS: usize = 200;
 
 /// Most bits that level 0 is widened by for large messages of CKKS, and the least at a time.
-const HEADROOM: std::ops::RangeInclusive<u32> = 2..=200;
+const HEADROOM: std::ops::RangeInclusive<u32> = 4..=200;
 
 /// What one run without data found.
 enum Outcome {
@@ -160,7 +160,8 @@ impl Description {
                     plan = description.plan()?;
                 }
                 Outcome::Wider(bits) if description.headroom + bits <= *HEADROOM.end() => {
-                    description.headroom += bits.max(*HEADROOM.start());
+                    // What grows in one place grows in others: more at a time, the more there was before.
+                    description.headroom += bits.max(HEADROOM.start() + description.headroom / 2);
                     plan = description.plan()?;
                 }
                 Outcome::Wider(_) => {
