@@ -1,6 +1,9 @@
-"""Rotations, keys and seconds of planning of thirty NumPy expressions: python expressions.py [--limit S] [--csv FILE] [NAME ..]
+"""Rotations, keys and seconds of planning of thirty NumPy expressions.
 
-Each is planned in a process of its own, which is ended after --limit seconds. Nothing is encrypted.
+python expressions.py [--limit S] [--csv FILE] [--before FILE] [NAME ..]
+
+Each is planned in a process of its own, which is ended after --limit seconds. Nothing is encrypted. With --before an earlier
+table stands beside this one.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy as np
 
 import synchromesh as sm
 
-COLUMNS = ("rotations", "key_mb", "seconds", "log_n", "depth")
+COLUMNS = ("rotations", "keys_mb", "plan_s", "log_n", "depth")
 
 
 class Expression(NamedTuple):
@@ -116,14 +119,21 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("names", nargs="*", help="expressions; all unless given")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each")
     parser.add_argument("--csv", help="a file for the table")
+    parser.add_argument("--before", help="the file of an earlier table")
     chosen = parser.parse_args(arguments)
     rows = []
     for name in chosen.names or EXPRESSIONS:
         rows.append([name, *measured(name, chosen.limit)])
         print("  ".join([f"{name:36}", *(f"{str(x):>10}" for x in rows[-1][1:])]), flush=True)
+    head = ["expression", *COLUMNS]
+    if chosen.before:
+        with open(chosen.before, newline="") as file:
+            before = {row[0]: row[1:] for row in csv.reader(file)}
+        head = ["expression", *(f"{name}_before" for name in COLUMNS), *COLUMNS]
+        rows = [[row[0], *before.get(row[0], [""] * len(COLUMNS)), *row[1:]] for row in rows]
     if chosen.csv:
         with open(chosen.csv, "w", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([("expression", *COLUMNS), *rows])
+            csv.writer(file, lineterminator="\n").writerows([head, *rows])
 
 
 if __name__ == "__main__":

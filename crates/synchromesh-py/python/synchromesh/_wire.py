@@ -35,7 +35,7 @@ class Head:
             head = json.loads(bytes(data))
             shape = tuple(_numbers.whole(n, "axis", 1, 1 << 40) for n in head["shape"])
             dtype = np.dtype(str(head["dtype"]))
-            listed = head.get("slots")
+            listed = None if "block" in head else head.get("slots")
             rest = _numbers.whole(head["rest"], "rest", FREE, SAME)
             held = _read(head, exact, rest)
             size = int(np.prod(shape, dtype=object)) if shape else 1

@@ -779,7 +779,8 @@ class Tensor:
         if self._rest > SAME:
             head["rest"] = FREE
         if own and not plain:
-            head["block"] = size
+            # Who does not know of blocks finds slots that do not go with the shape.
+            head |= {"block": size, "slots": []}
         elif not own:
             head["slots"] = self._at.reshape(-1).tolist()
         if self._held is not None:
