@@ -48,12 +48,7 @@ pub(crate) struct Layout {
 ///
 /// Of all packings only those are tried whose lines fill a row of slots: there the elements of a row stay neighbours, and
 /// few diagonals move them.
-pub(crate) fn cheapest(
-    engine: &dyn Engine,
-    shape: [usize; 3],
-    at: [&[usize]; 2],
-    most: f64,
-) -> Result<Layout, Fault> {
+pub(crate) fn cheapest(engine: &dyn Engine, shape: [usize; 3], at: [&[usize]; 2], most: f64) -> Result<Layout, Fault> {
     let (slots, tensor) = (engine.slots()?, engine.cost().tensor);
     let slicing = Slicing { slots, batch: 1, masks: false, chain: None, tensor };
     let mut plans = Vec::new();

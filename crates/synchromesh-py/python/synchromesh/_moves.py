@@ -155,7 +155,7 @@ def _ways(source: Places, target: Places, slots: Slots, rest: int, clean: bool) 
     if repeated is not None:
         yield repeated
         return
-    turns = _turns(source, target, slots)
+    turns = turns_of(source, target, slots)
     if turns is not None:
         yield Turn(turns, rest if rest == ZERO else FREE) if rest == ZERO or not clean else Turn(turns, ZERO, source)
         return
@@ -213,7 +213,7 @@ def _repeated(source: Places, target: Places, slots: Slots, rest: int) -> Repeat
     return Repeated(tuple(int(origin) for origin in origins), rest)
 
 
-def _turns(source: Places, target: Places, slots: Slots) -> tuple[tuple[int, int, bool], ...] | None:
+def turns_of(source: Places, target: Places, slots: Slots) -> tuple[tuple[int, int, bool], ...] | None:
     """The rotation of each ciphertext by which all elements keep their distances, if there is one."""
     origin, step = source // slots.total, (source - target) % slots.row
     swap = source % slots.total // slots.row != target % slots.total // slots.row
@@ -316,7 +316,7 @@ def _copies(source: Places, target: Places, slots: Slots, rest: int) -> Copies |
 
 def _plain(source: Places, target: Places, slots: Slots, rest: int) -> Turn | Diagonals | Maps:
     """The cheapest way without copies, with zeros beside the elements."""
-    turns = _turns(source, target, slots)
+    turns = turns_of(source, target, slots)
     if turns is not None:
         return Turn(turns, ZERO, None if rest == ZERO else source)
     return min(_maps(source, target, slots), key=lambda way: way.cost)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _layout, _moves, _native, _numbers, _sums
+from . import _layout, _moves, _native, _numbers, _stacks, _sums
 from ._layout import FREE, ZERO, Parts, Prepared, Slots, one
 from ._moves import DIAGONAL, KEY, LEVEL, PRODUCT, ROTATION, Way
 from ._native import Operation
@@ -107,12 +107,13 @@ def _entries_allowed(count: int) -> None:
 def _of_vector(x: Tensor, vector: Vector, matrix: NDArray[Any], prepared: Prepared | None) -> Made | None:
     """The cheapest product with one vector."""
     _entries_allowed(matrix.size)
-    layouts = [*_folded(vector, matrix), *_repeated(x, vector, matrix)]
+    layouts: list[Folded | Repeated] = [*_folded(vector, matrix), *_repeated(x, vector, matrix)]
     if not layouts:
         return None
     best = min(layouts, key=lambda layout: layout.cost)
-    run = _run_folded if isinstance(best, Folded) else _run_repeated
-    return run(x, vector, matrix, best, prepared)  # type: ignore[arg-type]
+    if isinstance(best, Folded):
+        return _run_folded(x, vector, matrix, best, prepared)
+    return _run_repeated(x, vector, matrix, best, prepared)
 
 
 def _band(low: int, high: int, unit: int, row: int) -> float:
@@ -349,14 +350,13 @@ def encrypted(x: Tensor, y: Tensor) -> Tensor:
             raise
         return _run_shifted(x, y, shifted)
     factors = []
-    for factor, right in ((x, False), (y, True)):
-        parts, rest = factor._parts, factor._rest
-        for source, target in made.moves(right):
+    for factor, on_right in ((x, False), (y, True)):
+        parts = factor._parts
+        for source, target in made.moves(on_right):
             # What the left factor has beyond its elements meets zeros of the right one.
-            if right or _moves._turns(source, target, x._slots) is None:
-                parts = _moves.mapped(parts, x._slots, source, target, None, x.context.exact)
-            else:
-                parts = _moves.Turn(_moves._turns(source, target, x._slots) or (), rest).run(parts, x._slots, x.context.exact)
+            turns = None if on_right else _moves.turns_of(source, target, x._slots)
+            way = _moves.Diagonals(source, target, 0.0) if turns is None else _moves.Turn(turns, FREE)
+            parts = way.run(parts, x._slots, x.context.exact)
         factors.append(parts)
     at = made.places().reshape(shape[0], shape[2])
     held = None
@@ -393,8 +393,6 @@ def _same(x: Tensor, y: Tensor) -> bool:
 
 
 def _run_shifted(x: Tensor, y: Tensor, layout: Shifted) -> Tensor:
-    from .tensor import _joined
-
     left, row = x.T, x.context.row
     # Ciphertexts whose elements lie alike are multiplied and added at once.
     groups = _alike(left._at, x.context.slots)
@@ -419,9 +417,9 @@ def _run_shifted(x: Tensor, y: Tensor, layout: Shifted) -> Tensor:
             at = term._at // row * row + (term._at + distance) % row
             terms.append(x._of("rotate", term._each(Operation.rotate(-distance)), at, FREE, term._held, dtype))
             found |= {(int(c), int(r)): (len(terms) - 1, i) for i, (r, c) in enumerate(zip(rows, columns))}
-    joint, places = _joined(terms)
-    rows, columns = range(x.shape[0]), range(y.shape[1])
-    at = np.array([[places[found[r, c][0]][found[r, c][1]] for c in columns] for r in rows], dtype=np.int64)
+    joint, places = _stacks.joined(terms)
+    entries = [[found[r, c] for c in range(y.shape[1])] for r in range(x.shape[0])]
+    at = np.array([[places[term][place] for term, place in row] for row in entries], dtype=np.int64)
     return joint._view(at)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +105,7 @@ class _Group:
 
 
 def _stretches(x: Tensor, columns: Places) -> Tensor:
-    groups: dict[tuple[Any, ...], _Group] = {}
+    groups: dict[tuple[int, int, bytes, int], _Group] = {}
     total = x.context.slots
     sizes = np.bincount(x._at.reshape(-1) // total)
     for start, count, stride in _layout.runs(columns, x.context.row):
@@ -114,9 +114,7 @@ def _stretches(x: Tensor, columns: Places) -> Tensor:
         own = np.unique(places // total)
         # Alone in its ciphertexts, with zeros beside it: as long as any other that begins at the same slots.
         alone = x._rest == ZERO and count > 1 and int(sizes[own].sum()) == places.size
-        key = (0 if alone else count, stride, run._at[0].tobytes(), len(run._parts))
-        if not alone:
-            key = (*key, run._at.tobytes())
+        key = (0 if alone else count, stride, (run._at[0] if alone else run._at).tobytes(), len(run._parts))
         groups.setdefault(key, _Group(run)).add(run)
     result: Tensor | None = None
     for key, group in groups.items():

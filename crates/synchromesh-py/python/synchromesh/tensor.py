@@ -2,7 +2,7 @@
 
 An element lies in a global slot: slot ``s % slots`` of ciphertext ``s // slots``. A tensor keeps the slots of its
 elements as an integer array of its own shape, so that slicing, transposing and reshaping move nothing. Slots that no
-element lies in may hold anything (``FREE``), zeros (``ZERO``), or the tensor's one number (``SAME``).
+element lies in may hold anything (``FREE``), zeros (``ZERO``), or what stands p slots before (``SAME - 1 + p``).
 
 Beside it a tensor keeps in which ranges its elements lie, and what the other slots hold; nothing where nothing is known.
 Integers that may have left what t holds are not decrypted, and an approximation on an interval is refused where arguments
@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _chebyshev, _layout, _moves, _native, _numbers, _numpy, _products, _sums, _text
+from . import _chebyshev, _layout, _moves, _native, _numbers, _numpy, _products, _stacks, _sums
+from ._known import Known, precision
 from ._layout import FREE, SAME, ZERO, canonical
 from ._native import Operation
 from ._ranges import Bound, Held, Range
@@ -36,20 +36,11 @@ Slots = NDArray[np.int64]
 Axes = Union[int, "tuple[int, ...]", None]
 
 
-def _refusing(what: str, remedy: str) -> Callable[..., Any]:
-    """A method that says what to do instead."""
-
-    def refuse(self: Tensor, *_: object, **__: object) -> Any:
-        raise DTypeError(what, kind="dtype", remedy=remedy)
-
-    return refuse
-
-
-class Tensor:
+class Tensor(Known):
     """An encrypted array. Operations return new tensors; levels and scales are managed for you."""
 
     __slots__ = ("__weakref__", "_at", "_held", "_rest", "_parts", "_scaled", "context", "dtype")
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     context: Context
     dtype: np.dtype[Any]
@@ -84,7 +75,7 @@ class Tensor:
         self._held = None if held is None or dtype.kind == "c" else held
         if what and context._trace is not None:
             level, _, _, budget, error, bound = parts[0].state()
-            context._trace.append((what, level, budget if context.exact else _precision(bound, error)))
+            context._trace.append((what, level, budget if context.exact else precision(bound, error)))
         return self
 
     def _of(
@@ -120,109 +111,6 @@ class Tensor:
 
     def _mapped_range(self, function: Callable[[Range], Range]) -> Held | None:
         return None if self._held is None else self._held.mapped(function)
-
-    # What is known without the key.
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """As NumPy's."""
-        return self._at.shape
-
-    @property
-    def ndim(self) -> int:
-        """As NumPy's."""
-        return self._at.ndim
-
-    @property
-    def size(self) -> int:
-        """Elements."""
-        return self._at.size
-
-    @property
-    def ciphertexts(self) -> int:
-        """How many ciphertexts hold the elements."""
-        return len(self._parts)
-
-    @property
-    def level(self) -> int:
-        """Rescales or modulus switches that remain."""
-        return min(part.level for part in self._parts)
-
-    @property
-    def noise_budget(self) -> float:
-        """Bits by which the noise may still grow; by certificates, from public data only."""
-        return min(part.state()[3] for part in self._parts)
-
-    @property
-    def error_bound(self) -> float:
-        """CKKS: how far a decrypted element may be off, except with probability 2^-128; 0 in BFV and BGV."""
-        return max(part.state()[4] for part in self._parts)
-
-    @property
-    def precision_bits(self) -> float:
-        """CKKS: bits of the largest element that are surely right; infinite in BFV and BGV."""
-        return min(_precision(*part.state()[5:3:-1]) for part in self._parts)
-
-    @property
-    def bound(self) -> float:
-        """No element exceeds it, by what was declared and, in BFV and BGV, by what was encrypted in this process.
-
-        Infinite where nothing is known, in BFV and BGV.
-        """
-        if self.context.exact:
-            return float("inf") if self._held is None else float(self._held.elements.reach)
-        return max(part.state()[5] for part in self._parts)
-
-    @property
-    def key_id(self) -> str:
-        """Names the secret key that decrypts it."""
-        return self._parts[0].state()[2]
-
-    def __repr__(self) -> str:
-        state = f"level {self.level} of {self.context.top_level}, {self.noise_budget:.1f} bits of noise left"
-        if not self.context.exact:
-            state += f", {self.precision_bits:.1f} bits of precision"
-        return f"Tensor({self.context.scheme}, shape {self.shape}, {state})"
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        rows: list[tuple[str, object]] = [
-            ("shape", self.shape),
-            ("ciphertexts", self.ciphertexts),
-            ("level", f"{self.level} of {self.context.top_level}"),
-            ("noise budget", f"{self.noise_budget:.1f} bits"),
-        ]
-        if not self.context.exact:
-            rows.append(("error at most", f"{self.error_bound:.3g}"))
-        return _text.table(f"Tensor, {self.context.scheme}", rows)
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of a tensor without axes")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Tensor]:
-        return (self[i] for i in range(len(self)))
-
-    _compared = _refusing(
-        "whether encrypted numbers are equal or less is unknown",
-        "decrypt them first, or multiply by encrypted zeros and ones to select; for objects use `is`",
-    )
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _compared
-    __bool__ = _refusing("the truth of an encrypted value is unknown", "decrypt it first")
-    __array__ = _refusing("an encrypted tensor is no array", "decrypt it: secret.decrypt(x)")
-    __float__ = __int__ = __complex__ = __index__ = __round__ = _refusing(
-        "an encrypted tensor is no number", "decrypt it: secret.decrypt(x)"
-    )
-    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = _refusing(
-        "remainders and quotients of encrypted numbers", "decrypt them first"
-    )
-    __abs__ = _refusing(
-        "the absolute value of encrypted numbers", "take x.square(), or x.chebyshev(np.abs, (low, high), degree), in ckks"
-    )
-    __rpow__ = _refusing(
-        "encrypted exponents", "take x.chebyshev(lambda v: base**v, (low, high), degree), in ckks"
-    )
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return _numpy.of_ufunc(ufunc, method, inputs, kwargs)
@@ -564,7 +452,7 @@ class Tensor:
             return NotImplemented
         other = other if isinstance(other, Tensor) else _numbers.as_array(other)
         if max(self.ndim, other.ndim) > 2:
-            return _stacked(self, other)
+            return _stacks.stacked(self, other)
         if isinstance(other, Tensor):
             if self.ndim == 1 and other.ndim == 1:
                 _layout.same_inner(self.shape[0], other.shape[0])
@@ -611,7 +499,7 @@ class Tensor:
     def __rmatmul__(self, other: Any, prepared: _layout.Prepared | None = None) -> Tensor:
         matrix = _numbers.as_array(other)
         if prepared is None and max(self.ndim, matrix.ndim) > 2:
-            return _stacked(matrix, self)
+            return _stacks.stacked(matrix, self)
         if self.ndim not in (1, 2) or matrix.ndim not in (1, 2):
             raise _layout.wrong_product(matrix.shape, self.shape)
         _layout.same_inner(matrix.shape[-1], self.shape[0])
@@ -845,51 +733,12 @@ def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     if isinstance(tensors, Tensor) or not all(isinstance(t, Tensor) for t in tensors) or not len(tensors):
         raise DTypeError("no list of tensors", kind="dtype", remedy="pass at least one tensor, in a list")
     axis = _numbers.whole(axis, "axis", -32, 32)
-    joint, layouts = _joined(tensors)
+    joint, layouts = _stacks.joined(tensors)
     try:
         at = np.concatenate(layouts, axis=axis)
     except ValueError as error:
         raise ShapeError(f"{error}", kind="shape", remedy="make all other axes equal") from None
     return joint._taken(at)
-
-
-def _stacked(left: Any, right: Any) -> Tensor:
-    """Products of the matrices along the leading axes, side by side; one of both is a tensor."""
-    if isinstance(left, Tensor) and not isinstance(right, Tensor) and np.ndim(right) == 2:
-        rows: Tensor = left.reshape(-1, left.shape[-1]) @ right
-        return rows.reshape(*left.shape[:-1], rows.shape[1])
-    left, right = (z if isinstance(z, Tensor) else _numbers.as_array(z) for z in (left, right))
-    if left.ndim == 0 or right.ndim == 0:
-        raise _layout.wrong_product(left.shape, right.shape)
-    lead = _layout.broadcast_shape(left.shape[:-2], right.shape[:-2])
-
-    def each(z: Any) -> list[Any]:
-        matrix = z.shape[-2:]
-        held = np.broadcast_to(z._at if isinstance(z, Tensor) else z, (*lead, *matrix)).reshape(-1, *matrix)
-        return [z._view(one) for one in held] if isinstance(z, Tensor) else list(held)
-
-    products = [x @ y for x, y in zip(each(left), each(right))]
-    stack = concatenate([product.reshape(1, *product.shape) for product in products])
-    return stack.reshape(*lead, *stack.shape[1:])
-
-
-def _joined(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Slots]]:
-    """A tensor with the ciphertexts of all, and the slots in it at which the elements of each lie."""
-    context = tensors[0].context
-    parts: list[_native.Ciphertext] = []
-    layouts = []
-    for tensor in tensors:
-        context._require_own(tensor.context)
-        layouts.append(tensor._at + len(parts) * context.slots)
-        parts = parts + tensor._parts
-    at = np.concatenate([layout.reshape(-1) for layout in layouts])
-    rest = ZERO if all(tensor._rest == ZERO for tensor in tensors) else FREE
-    known = [tensor._held for tensor in tensors if tensor._held is not None]
-    held = None
-    if len(known) == len(tensors):
-        held = Held(reduce(Range.hull, (k.elements for k in known)), reduce(Range.hull, (k.beside for k in known)))
-    dtype = np.result_type(*(tensor.dtype for tensor in tensors))
-    return Tensor._made(context, "", parts, at, dtype, rest, held), layouts
 
 
 def _restore(
@@ -925,11 +774,3 @@ def _pair(interval: Any) -> tuple[Any, Any]:
     except (TypeError, ValueError):
         raise DTypeError(f"interval is {interval!r}", kind="dtype", remedy="pass its two ends") from None
     return low, high
-
-
-def _precision(bound: float, error: float) -> float:
-    return float("inf") if error == 0 else float(np.log2(bound / error))
-
-
-def _kind_of(weights: NDArray[Any], exact: bool) -> np.dtype[Any]:
-    return _numbers.result_dtype(weights, exact)
