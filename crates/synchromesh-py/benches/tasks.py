@@ -108,9 +108,10 @@ def correlations(small: bool) -> Task:
     return Task(matrix, [data], by_hand)
 
 
-def logistic(small: bool) -> Task:
-    """Three steps of logistic regression, or one."""
-    rows, width, steps = (32, 4, 1) if small else (512, 8, 3)
+def logistic(small: bool, steps: int = 3) -> Task:
+    """Steps of logistic regression."""
+    rows, width = (32, 4) if small else (512, 8)
+    steps = min(steps, 2) if small else steps
     x, w = _random(rows, width), np.zeros(width)
     y = (x @ _random(width, seed=3) > 0).astype(float)
 
@@ -119,8 +120,10 @@ def logistic(small: bool) -> Task:
             score = x @ w
             if isinstance(score, sm.Tensor):
                 score = score.declare_bound(2.0, everywhere=True)
-            p = 0.5 + 0.197 * score - 0.004 * score**3
-            w = w - (x.T @ (p - y)) / rows
+                p = score.polynomial([0.5, 0.197, 0.0, -0.004])
+            else:
+                p = 0.5 + 0.197 * score - 0.004 * score**3
+            w = w - x.T @ ((p - y) / rows)
             if isinstance(w, sm.Tensor):
                 w = w.declare_bound(1.0, everywhere=True)
         return w
@@ -185,6 +188,7 @@ def convolutions(small: bool) -> Task:
 TASKS: dict[str, Callable[[bool], Task]] = {
     "table @ query": search,
     "correlations": correlations,
+    "logistic step": lambda small: logistic(small, 1),
     "logistic regression": logistic,
     "lookup": lookup,
     "perceptron": perceptron,
