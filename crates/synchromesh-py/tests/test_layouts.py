@@ -41,6 +41,7 @@ def banded(exact):
 LINES = {
     "sum of rows": (lambda e, x: x.sum(0), [(300, 5)], 17),
     "sum of rows in several ciphertexts": (lambda e, x: x.sum(0), [(1500, 5)], 20),
+    "sum of rows beside other numbers": (lambda e, x: (x + 1).sum(0), [(1500, 5)], 30),
     "sum of columns": (lambda e, x: x.sum(1), [(300, 5)], 3),
     "sum over two axes": (lambda e, x: x.sum((0, 2)), [(4, 8, 8)], 6),
     "sum of all": (lambda e, x: x.sum() + x.sum((0, 1)), [(30, 50)], 11),

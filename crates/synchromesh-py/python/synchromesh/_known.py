@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from .errors import DTypeError
 
 if TYPE_CHECKING:
     from .context import Context
-    from .tensor import Tensor
 
 
 def _refusing(what: str, remedy: str) -> Callable[..., Any]:
@@ -41,8 +40,6 @@ class Known:
         _parts: list[_native.Ciphertext]
         _at: NDArray[np.int64]
         _held: Held | None
-
-        def __getitem__(self, key: Any) -> Tensor: ...
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -121,9 +118,6 @@ class Known:
         if not self.shape:
             raise TypeError("len() of a tensor without axes")
         return self.shape[0]
-
-    def __iter__(self) -> Iterator[Tensor]:
-        return (self[i] for i in range(len(self)))
 
     _compared = _refusing(
         "whether encrypted numbers are equal or less is unknown",

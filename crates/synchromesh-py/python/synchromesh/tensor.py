@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
@@ -119,6 +119,9 @@ class Tensor(Known):
         return _numpy.of_function(function, args, kwargs)
 
     # Shape: nothing moves.
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> Tensor:
         """Elements by NumPy's basic and integer-array indexing."""
