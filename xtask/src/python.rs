@@ -123,8 +123,12 @@ fn wheel_of(root: &Path, extra: &[&str]) -> Result<PathBuf> {
         std::fs::remove_dir_all(&out).with_context(|| format!("cannot empty {}", out.display()))?;
     }
     let (manifest, shown) = (format!("{CRATE}/Cargo.toml"), out.display().to_string());
-    let mut args = vec!["build", "--quiet", "--manifest-path", &manifest, "--out", &shown];
+    let mut args = vec!["build", "--manifest-path", &manifest, "--out", &shown];
     args.extend(extra);
+    // A wheel for other machines takes minutes, in which the compiler says where it is.
+    if !extra.contains(&"--zig") {
+        args.push("--quiet");
+    }
     run(root, &tool(root, "maturin"), &args)?;
     let wheels = std::fs::read_dir(&out).with_context(|| format!("no wheel in {shown}"))?;
     let wheel = wheels.flatten().map(|entry| entry.path()).find(|path| path.extension().is_some_and(|e| e == "whl"));
@@ -159,19 +163,29 @@ pub(crate) fn demo(args: &[String]) -> Result<ExitCode> {
 pub(crate) fn wheel(args: &[String]) -> Result<ExitCode> {
     ensure!(args.is_empty(), "unknown arguments {args:?}; usage: cargo xtask wheel");
     let root = workspace::root()?;
+    say(&format!("1 of 5: an environment with what the tests need, and {ZIG} to link for old systems"));
     environment(&root)?;
     run(&root, &tool(&root, "python"), &["-m", "pip", "install", "--quiet", ZIG])?;
+    say(&format!("2 of 5: a release build for x86-64 and {PLATFORM}, some minutes"));
     let own = wheel_of(&root, &["--release", "--zig", "--compatibility", PLATFORM])?;
     let kept = keep(&root, &own)?;
+    say(&format!("3 of 5: {} in an environment that has nothing else", kept.display()));
+    say("4 of 5: its tests");
     clean_test(&root, &kept)?;
     println!("{} passes its tests", kept.display());
     if !machines::has_standard_library(CROSS) {
         println!("skipped: {CROSS} (its standard library is not here: `rustup target add {CROSS}`)");
         return Ok(ExitCode::SUCCESS);
     }
+    say(&format!("5 of 5: a release build for {CROSS}"));
     let cross = wheel_of(&root, &["--release", "--zig", "--compatibility", PLATFORM, "--target", CROSS])?;
     println!("{} compiles", keep(&root, &cross)?.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// What comes next, on standard error.
+fn say(step: &str) {
+    eprintln!("wheel: {step}");
 }
 
 /// Moves a wheel to `out`.

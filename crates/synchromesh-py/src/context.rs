@@ -13,8 +13,8 @@ use synchromesh::rlwe::derived_key::second_id;
 use synchromesh::rlwe::wire;
 use synchromesh::rlwe::{KeyId, Randomness};
 use synchromesh::rotations::Rotations;
-use synchromesh::scheme::Encryptor;
-use synchromesh::session::{AnySession, Engine};
+use synchromesh::scheme::{Binary, Encryptor, Operation};
+use synchromesh::session::{AnySession, Engine, Erased};
 use zeroize::Zeroizing;
 
 use crate::ciphertext::{Ciphertext, slots};
@@ -32,6 +32,8 @@ pub(crate) struct Context {
     pub(crate) engine: Arc<dyn Engine>,
     keyed: Option<Arc<dyn AnySession>>,
     plan: Arc<str>,
+    /// The plan as ciphertexts take it along.
+    bare: Arc<str>,
     pub(crate) envelopes: Arc<Envelopes>,
 }
 
@@ -56,14 +58,15 @@ impl Envelopes {
 impl Context {
     /// The context of a dry run.
     pub(crate) fn of_dry_run(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, keyed: None, plan: "".into(), envelopes: Arc::default() }
+        Self { engine, keyed: None, plan: "".into(), bare: "".into(), envelopes: Arc::default() }
     }
 
     /// The context of a plan on this machine.
     pub(crate) fn of_plan(plan: &Plan, text: &str) -> Result<Self, Fault> {
         let keyed = plan.open_any()?;
         let engine: Arc<dyn Engine> = Arc::clone(&keyed) as Arc<dyn Engine>;
-        Ok(Self { engine, keyed: Some(keyed), plan: text.into(), envelopes: Arc::default() })
+        let bare = plan.bare().to_json()?.into();
+        Ok(Self { engine, keyed: Some(keyed), plan: text.into(), bare, envelopes: Arc::default() })
     }
 
     pub(crate) fn keyed(&self) -> Result<&Arc<dyn AnySession>, Fault> {
@@ -190,13 +193,14 @@ impl Context {
     }
 
     /// How the product of encrypted matrices of `shape` = R, K, C is made, whose elements, row after row, lie at `left`
-    /// and `right`.
+    /// and `right`, if that costs less than `most`.
     fn matrix_product(
         &self,
         py: Python<'_>,
         shape: [usize; 3],
         left: &Bound<'_, PyArray1<i64>>,
         right: &Bound<'_, PyArray1<i64>>,
+        most: f64,
     ) -> PyResult<MatrixProduct> {
         let (left, right, engine) = (slots(left)?, slots(right)?, Arc::clone(&self.engine));
         let [rows, inner, columns] = shape;
@@ -204,7 +208,7 @@ impl Context {
             let message = format!("{} and {} slots for a product of {shape:?}", left.len(), right.len());
             return Err(Fault::own("shape", message, "pass one slot for each element").into());
         }
-        let layout = interruptible(py, move || matrices::cheapest(&*engine, shape, [&left, &right]))?;
+        let layout = interruptible(py, move || matrices::cheapest(&*engine, shape, [&left, &right], most))?;
         Ok(MatrixProduct::new(Arc::clone(&self.engine), Arc::new(layout)))
     }
 
@@ -232,7 +236,7 @@ impl Context {
             let envelope = envelope.filter(|_| !states.iter().any(|state| state.on_word));
             let containers = parts.iter().map(|x| self.engine.write(&x.cipher)).collect::<Result<Vec<_>, _>>()?;
             let head = ColumnHead { name, rows }.to_bytes()?;
-            let mut sections = vec![(PLAN, self.plan.as_bytes()), (COLUMN, &head[..]), (TENSOR, tensor)];
+            let mut sections = vec![(PLAN, self.bare.as_bytes()), (COLUMN, &head[..]), (TENSOR, tensor)];
             sections.extend(containers.iter().map(|bytes| (CIPHERTEXT, &bytes[..])));
             Ok(Bundle::encode(Kind::Column, &sections, envelope.as_deref().map(|envelope| &envelope.key))?)
         })?;
@@ -249,8 +253,13 @@ impl Context {
                 trust => trust.unwrap_or(Trust::Nothing),
             };
             let read = |bytes| self.engine.read(bytes, None, trust);
-            let parts = column.bundle.all(CIPHERTEXT).map(read).collect::<Result<Vec<_>, _>>()?;
-            Ok((parts, !matches!(trust, Trust::Nothing)))
+            let parts = column.bundle.all(CIPHERTEXT).map(read).collect::<Result<Vec<Erased>, _>>()?;
+            let believed = !matches!(trust, Trust::Nothing);
+            if let (false, Some(part)) = (believed, parts.first()) {
+                // Every operation would be refused: better now, in all schemes, than at the first of them.
+                self.engine.apply(&Operation::Binary(Binary::Add), &[part, part])?;
+            }
+            Ok((parts, believed))
         })?;
         Ok((parts.into_iter().map(|cipher| Ciphertext::new(&self.engine, cipher)).collect(), believed))
     }

@@ -7,6 +7,7 @@ mod ciphertext;
 mod context;
 mod fault;
 mod files;
+mod growing;
 mod keys;
 mod matrices;
 mod operation;

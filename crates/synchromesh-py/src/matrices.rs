@@ -39,13 +39,16 @@ pub(crate) struct Move {
 pub(crate) struct Layout {
     pub(crate) plan: MatrixPlan,
     moves: [Vec<Move>; 2],
+    /// Its time, in hoisted rotations.
+    cost: f64,
 }
 
-/// The cheapest layout of the product of `shape` = \[R, K, C\] for factors whose elements, row after row, lie at `at`.
+/// The cheapest layout of the product of `shape` = \[R, K, C\] for factors whose elements, row after row, lie at `at`;
+/// of those that cost less than `most`.
 ///
 /// Of all packings only those are tried whose lines fill a row of slots: there the elements of a row stay neighbours, and
 /// few diagonals move them.
-pub(crate) fn cheapest(engine: &dyn Engine, shape: [usize; 3], at: [&[usize]; 2]) -> Result<Layout, Fault> {
+pub(crate) fn cheapest(engine: &dyn Engine, shape: [usize; 3], at: [&[usize]; 2], most: f64) -> Result<Layout, Fault> {
     let (slots, tensor) = (engine.slots()?, engine.cost().tensor);
     let slicing = Slicing { slots, batch: 1, masks: false, chain: None, tensor };
     let mut plans = Vec::new();
@@ -62,7 +65,7 @@ pub(crate) fn cheapest(engine: &dyn Engine, shape: [usize; 3], at: [&[usize]; 2]
     plans.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let mut best: Option<(f64, Layout)> = None;
     for (cost, plan) in plans {
-        let open = |so_far: f64| best.as_ref().is_none_or(|(least, _)| so_far < *least);
+        let open = |so_far: f64| so_far < best.as_ref().map_or(most, |(least, _)| *least);
         if !open(cost) {
             break;
         }
@@ -72,7 +75,8 @@ pub(crate) fn cheapest(engine: &dyn Engine, shape: [usize; 3], at: [&[usize]; 2]
         }
         let (right, others) = brought(&plan, Side::Right, at[1])?;
         if open(cost + left + right) {
-            best = Some((cost + left + right, Layout { plan, moves: [moves, others] }));
+            let cost = cost + left + right;
+            best = Some((cost, Layout { plan, moves: [moves, others], cost }));
         }
     }
     let [rows, inner, columns] = shape;
@@ -183,6 +187,12 @@ impl MatrixProduct {
     /// The moves that bring a factor's elements to their places: slots they come from, and go to, through ciphertexts.
     fn moves<'py>(&self, py: Python<'py>, right: bool) -> Vec<(Slots<'py>, Slots<'py>)> {
         self.layout.moves[usize::from(right)].iter().map(|m| (array(py, &m.from), array(py, &m.to))).collect()
+    }
+
+    /// Its time, in rotations that share a decomposition with others.
+    #[getter]
+    fn cost(&self) -> f64 {
+        self.layout.cost
     }
 
     /// The slot of each entry of the product, row after row, counted through its ciphertexts.

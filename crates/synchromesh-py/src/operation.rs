@@ -24,6 +24,8 @@ enum Owned {
     AtLevel(usize),
     Bounded(f64),
     Approximate(f64),
+    /// The sum of x_i y_i: all x, then as many y.
+    InnerProduct,
     /// Slot j becomes the sum of slots j + i stride of its row, i < count; count 0: the sum of all slots, in all slots.
     SumSlots(usize, i64),
     Polynomial(Values),
@@ -33,7 +35,7 @@ enum Owned {
 impl Owned {
     /// Whether it takes so long that a signal should end the wait for it.
     const fn is_long(&self) -> bool {
-        matches!(self, Self::SumSlots(..) | Self::Polynomial(_) | Self::Chebyshev(..))
+        matches!(self, Self::SumSlots(..) | Self::InnerProduct | Self::Polynomial(_) | Self::Chebyshev(..))
     }
 
     fn run(&self, engine: &dyn Engine, x: &[&Erased]) -> Result<Erased, Fault> {
@@ -61,6 +63,7 @@ impl Owned {
                 };
                 of(Op::SumSlots(&sum))
             }
+            Self::InnerProduct => of(Op::InnerProduct),
             Self::Polynomial(coefficients) => of(Op::Polynomial(coefficients)),
             Self::Chebyshev(coefficients, interval) => of(Op::Chebyshev(coefficients, *interval)),
         }
@@ -136,6 +139,11 @@ impl Operation {
     #[staticmethod]
     fn approximate(error: f64) -> Self {
         Owned::Approximate(error).into()
+    }
+
+    #[staticmethod]
+    fn inner_product() -> Self {
+        Owned::InnerProduct.into()
     }
 
     #[staticmethod]

@@ -13,11 +13,12 @@ use synchromesh::cost::DryLedger;
 use synchromesh::plain_modulus::PlainModulus;
 use synchromesh::plan::{Description, Plan, SchemeName};
 use synchromesh::scheme::Scheme;
-use synchromesh::session::{Engine, Erased, Session};
+use synchromesh::session::{Engine, Erased};
 
 use crate::ciphertext::Ciphertext;
 use crate::context::Context;
 use crate::fault::{Fault, cause_of};
+use crate::growing::Growing;
 use crate::run::{detached, interruptible};
 
 /// A description in JSON.
@@ -66,7 +67,8 @@ impl Circuit {
         if self.abandoned.load(Ordering::Relaxed) {
             return Err(Error::Argument { rule: "nobody waits for this plan any more".into() });
         }
-        let engine: Arc<dyn Engine> = Arc::new(Session::<S, DryLedger>::new(evaluator.clone()));
+        let growing = Arc::new(Growing::<S>::new(evaluator.clone()));
+        let engine: Arc<dyn Engine> = Arc::<Growing<S>>::clone(&growing);
         let copies = fresh.iter().map(|x| evaluator.duplicate(x)).collect::<Result<Vec<_>, _>>()?;
         let fresh: Vec<Ciphertext> = copies.into_iter().map(|x| Ciphertext::new(&engine, Erased::new(x))).collect();
         Python::attach(|py| {
@@ -82,6 +84,7 @@ impl Circuit {
                     failed
                 })
             })?;
+            growing.require_none_found()?;
             let own = |x: &Ciphertext| match x.cipher.get() {
                 Ok(x) => evaluator.duplicate(x),
                 Err(_) => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 from pathlib import Path
 
@@ -37,3 +38,14 @@ def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
 def test_the_tutorials_are_there():
     assert len(PAGES) > 8
     assert all(BLOCK.search(page.read_text()) for page in PAGES if "tutorials" in page.parts)
+
+
+def test_the_notebook_runs(monkeypatch):
+    pytest.importorskip("matplotlib").use("Agg")
+    notebook = json.loads((PACKAGE / "examples/correlations.ipynb").read_text())
+    names: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert not cell["outputs"]
+            exec(compile("".join(cell["source"]), "correlations.ipynb", "exec"), names)
+    assert names["result"]._repr_html_() and names["plan"]._repr_html_()

@@ -14,7 +14,7 @@ import pytest
 from blake3 import blake3
 
 import synchromesh as sm
-from synchromesh import _wire, errors
+from synchromesh import _layout, _wire, errors
 
 
 def test_a_session_through_files(each, tmp_path):
@@ -207,7 +207,7 @@ def test_the_command_line_reads_and_writes_the_same_files(tmp_path):
 def test_a_description_nested_too_deep_is_unreadable():
     for data in (b"[" * 200_000, b'{"shape": ' + b"[" * 200_000, b'{"a":' * 200_000):
         with pytest.raises(errors.DecodeError):
-            _wire.Head.read(data, 3, 1, 16, True)
+            _wire.Head.read(data, 3, 1, _layout.Slots(16, 8), True)
 
 
 def test_a_key_is_replaced_by_a_key_only(each, tmp_path):

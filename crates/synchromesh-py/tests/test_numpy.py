@@ -132,7 +132,7 @@ def test_stacks_of_matrices(each):
 def test_public_matrices_on_the_right(each):
     m, x = each.numbers(8, 3), each.numbers(2, 8)
     matrix = sm.PublicMatrix(m)
-    keyed = keys_for(each, lambda t: t @ matrix, (2, 8))
+    keyed = keys_for(each, lambda t: (t * 2) @ matrix, (2, 8))
     matrix.clear()
     a = keyed.encrypt(x)
     for k in (1, 2):

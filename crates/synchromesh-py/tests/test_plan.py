@@ -214,3 +214,33 @@ def test_fields_that_the_parameters_do_not_make_are_refused(field, value):
     # A forecast that is gone is made anew.
     del fields["memory"]
     assert sm.Plan.from_json(json.dumps(fields)).depth == 1
+
+
+def test_progress_counts_runs_keys_and_operations():
+    """Callbacks see every step; a bar appears for none of what takes milliseconds."""
+    seen = {"plan": [], "keys": [], "operations": []}
+    function = lambda x: (x * x).sum()  # noqa: E731
+    plan = sm.plan(function, [(8,)], security="insecure", progress=lambda *at: seen["plan"].append(at))
+    context = sm.Context(plan, insecure=True)
+    keys = context.keygen(progress=lambda *at: seen["keys"].append(at))
+    x = context.encrypt(np.ones(8) / 2)
+    with context.watched(lambda *at: seen["operations"].append(at)):
+        found = function(x)
+    function(x)
+    assert [done for done, _ in seen["plan"]] == list(range(1, len(seen["plan"]) + 1)) and seen["plan"]
+    count = len(plan.rotations)
+    assert seen["keys"] == [(min(k, count), count) for k in range(4, count + 4, 4)] and count > 4
+    # The planned function has its input and the same operations.
+    assert [done for done, _ in seen["operations"]] == list(range(1, len(plan.trace)))
+    assert abs(keys.secret.decrypt(found) - 2) < 1e-3
+    assert len(keys.evaluation) == 1 + len(plan.rotations)
+
+
+def test_no_bar_on_milliseconds(capsys):
+    plan = sm.plan(lambda x: x.sum(), [(8,)], security="insecure", progress=True)
+    context = sm.Context(plan, insecure=True)
+    keys = context.keygen(progress=True)
+    with context.watched():
+        keys.secret.decrypt(context.encrypt(np.ones(8), progress=True).sum(), progress=True)
+    captured = capsys.readouterr()
+    assert captured.out.strip() == captured.err.strip() == ""

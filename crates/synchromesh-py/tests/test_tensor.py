@@ -210,7 +210,7 @@ def test_layouts_of_products(bgv):
         column @ column
     for shape in [(3, 5, 2), (12, 12, 12), (1, 40, 9), (100, 3, 7)]:
         sizes = [(shape[0], shape[1]), (shape[1], shape[2])]
-        made = native.matrix_product(shape, *(np.arange(r * c) for r, c in sizes))
+        made = native.matrix_product(shape, *(np.arange(r * c) for r, c in sizes), float("inf"))
         for right, (rows, columns) in enumerate(sizes):
             moves = made.moves(bool(right))
             diagonals = [len(np.unique((source - target) % bgv.context.row)) for source, target in moves]

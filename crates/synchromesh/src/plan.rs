@@ -98,6 +98,9 @@ pub struct Description {
     /// The highest level at which slots are rotated or swapped, so that the keys for that are trimmed to it; none: any.
     #[serde(default)]
     pub rotation_level: Option<usize>,
+    /// CKKS: bits by which level 0 is wider than messages of absolute value 1 need, for results that are larger.
+    #[serde(default)]
+    pub headroom: u32,
 }
 
 impl Description {
@@ -122,6 +125,7 @@ impl Description {
             static_levels: false,
             leading_levels: 0,
             rotation_level: None,
+            headroom: 0,
         }
     }
 
@@ -387,6 +391,12 @@ impl Plan {
     /// [`Error::Format`] when it cannot be written, which no plan made here causes.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string_pretty(self).map_err(|e| Error::format(e.to_string()))
+    }
+
+    /// The plan without what was said of its choices and of its circuit, which ciphertexts take along.
+    #[must_use]
+    pub fn bare(&self) -> Self {
+        Self { explain: Vec::new(), nodes: Vec::new(), circuit_ms: None, traced: Traced::default(), ..self.clone() }
     }
 
     /// Reads a plan, checks its parameters, and holds everything else that it says against them; what older versions do

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import _stacks
 from .errors import DTypeError, ShapeError, SynchromeshError
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _bound(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs:
 
 
 def _arranged(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    from .tensor import Tensor, _joined
+    from .tensor import Tensor
 
     for key in ("out", "dtype", "casting"):
         if kwargs.get(key) is not None and kwargs[key] is not np._NoValue:
@@ -153,7 +154,7 @@ def _arranged(name: str, function: Callable[..., Any], args: Sequence[Any], kwar
         collect(value)
     if not found or (args and not isinstance(args[0], (Tensor, list, tuple))):
         raise DTypeError(f"np.{name} by encrypted numbers", kind="dtype", remedy="choose elements by public numbers")
-    joint, layouts = _joined(found)
+    joint, layouts = _stacks.joined(found)
     left = iter(layouts)
 
     def replaced(value: Any) -> Any:

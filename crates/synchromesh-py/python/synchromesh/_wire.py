@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _numbers
-from ._layout import FREE, SAME, ZERO, canonical
+from ._layout import FREE, SAME, ZERO, Slots, blocks
 from ._ranges import Held, Range
 from .errors import DecodeError
 
@@ -25,22 +25,24 @@ class Head:
         self.held = held
 
     @classmethod
-    def read(cls, data: bytes | None, rows: int, parts: int, slots: int, exact: bool) -> Head:
+    def read(cls, data: bytes | None, rows: int, parts: int, of: Slots, exact: bool) -> Head:
+        slots = of.total
         if slots == 0 or rows <= 0 or rows > parts * slots or rows <= (parts - 1) * slots:
             raise _unreadable(f"{parts} ciphertexts of {slots} slots do not make {rows} rows")
         if data is None:
-            return cls(canonical((rows,)), np.dtype(np.int64 if exact else np.float64), FREE)
+            return cls(blocks((rows,), 1, of.row), np.dtype(np.int64 if exact else np.float64), FREE)
         try:
             head = json.loads(bytes(data))
             shape = tuple(_numbers.whole(n, "axis", 1, 1 << 40) for n in head["shape"])
             dtype = np.dtype(str(head["dtype"]))
-            listed = head.get("slots")
+            listed = None if "block" in head else head.get("slots")
             rest = _numbers.whole(head["rest"], "rest", FREE, SAME)
             held = _read(head, exact, rest)
             size = int(np.prod(shape, dtype=object)) if shape else 1
             if size > rows or dtype not in _DTYPES:
                 raise _unreadable(f"shape {shape} of {dtype} in {rows} rows")
-            at = canonical(shape) if listed is None else np.asarray(listed, dtype=np.int64).reshape(shape)
+            block = _numbers.whole(head.get("block", 1), "block", 1, of.row)
+            at = blocks(shape, block, of.row) if listed is None else np.asarray(listed, dtype=np.int64).reshape(shape)
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError, MemoryError) as error:
             raise _unreadable(str(error)) from None
         if at.min() < 0 or at.max() >= parts * slots or len(np.unique(at)) != at.size:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import pickle
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, TypeVar, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _native, _numbers
-from ._layout import ZERO, canonical
+from ._layout import ZERO, Slots, canonical
 from ._ranges import Bound, Held, Range, shown
 from ._text import size
-from ._progress import Progress, tracked
+from ._progress import Meter, Progress, tracked
 from .errors import DTypeError, FileError, InputError, InsecureError, MismatchError, MissingKeyError, ParamsError
 from .planning import Plan
 from .tensor import Tensor
@@ -22,7 +24,9 @@ from .tensor import Tensor
 __all__ = ["Context", "EnvelopeKey", "EvaluationKeys", "Keys", "PublicKey", "SecretKey"]
 
 Path = Union[str, "os.PathLike[str]"]
+# By their plans, and by what is the same for plans whose keys and tensors serve one another.
 _live: weakref.WeakValueDictionary[str, Context] = weakref.WeakValueDictionary()
+_alike: weakref.WeakValueDictionary[str, Context] = weakref.WeakValueDictionary()
 
 
 class Context:
@@ -39,6 +43,7 @@ class Context:
         _require_secure(plan, insecure)
         self._adopt(_native.Context(plan.to_json()), plan)
         _live.setdefault(plan.to_json(), self)
+        _alike.setdefault(plan._identity, self)
 
     def _adopt(self, native: _native.Context, plan: Plan) -> None:
         self._native = native
@@ -58,12 +63,18 @@ class Context:
             found = cls.__new__(cls)
             found._adopt(native, plan)
             _live[native.plan] = found
+            _alike.setdefault(plan._identity, found)
         return found
 
     @classmethod
     def _restore(cls, plan: str, insecure: bool = False) -> Context:
         found = _live.get(plan)
-        return found if found is not None else cls(Plan.from_json(plan), insecure=insecure)
+        if found is not None:
+            return found
+        # Tensors come with a plan that says nothing of its circuit.
+        read = Plan.from_json(plan)
+        found = _alike.get(read._identity)
+        return found if found is not None else cls(read, insecure=insecure)
 
     @classmethod
     def _dry(
@@ -123,15 +134,18 @@ class Context:
         """Level of a fresh ciphertext: how many rescales or modulus switches it has left."""
         return self._native.top_level
 
-    def keygen(self, rotations: ArrayLike | None = None, swap: bool | None = None) -> Keys:
+    def keygen(
+        self, rotations: ArrayLike | None = None, swap: bool | None = None, *, progress: Progress = None
+    ) -> Keys:
         """New keys; this context is given all of them but the secret key.
 
         Rotations and ``swap`` (conjugation in CKKS, the rows in BFV and BGV) are those of the plan unless given.
+        ``progress`` is True for a bar, or a function of how many keys are made and how many there will be.
         """
         steps = self.plan.rotations if rotations is None else _steps(rotations)
         swap = self.plan.swap if swap is None else bool(swap)
         secret, public, envelope = self._native.generate_keys()
-        evaluation = self._native.generate_evaluation_keys(secret, steps, swap)
+        evaluation = self._evaluation_keys(secret, steps, swap, progress)
         keys = Keys(
             SecretKey(self, secret),
             PublicKey(self, public),
@@ -140,6 +154,35 @@ class Context:
         )
         self.add_keys(keys.public, keys.evaluation)
         return keys
+
+    def _evaluation_keys(self, secret: Any, steps: list[int], swap: bool, progress: Progress) -> Any:
+        """Keys for products and rotations: all at once, or where somebody watches some after others."""
+        if progress is None or progress is False:
+            return self._native.generate_evaluation_keys(secret, steps, swap)
+        # Each part has a key for products too.
+        size = max(4, len(steps) // 8)
+        meter, made = Meter(progress, len(steps), "rotation keys"), None
+        for start in range(0, max(len(steps), 1), size):
+            part = self._native.generate_evaluation_keys(secret, steps[start : start + size], swap and made is None)
+            made = part if made is None else made.both(part)
+            meter.step(len(steps[start : start + size]))
+        meter.close()
+        return made
+
+    @contextmanager
+    def watched(self, progress: Progress = True) -> Iterator[None]:
+        """Within it, operations on this context's tensors are counted, beside those of the plan's function.
+
+        With True a bar says how much time remains; or a function is called with how many operations are done, and how many
+        the planned function has.
+        """
+        meter = Meter(progress, len(self.plan.trace), "operations")
+        before, self._trace = self._trace, _Counted(meter)
+        try:
+            yield
+        finally:
+            self._trace = before
+            meter.close()
 
     def add_keys(self, *keys: PublicKey | EvaluationKeys | EnvelopeKey) -> Context:
         """Gives the context keys: to encrypt with unless another is named, to multiply and rotate with, to authenticate with."""
@@ -160,7 +203,7 @@ class Context:
         return self
 
     def _require_own(self, other: Context) -> None:
-        if other is not self and (self._native.dry or other.plan.to_json() != self._plan.to_json()):
+        if other is not self and (self._native.dry or not other.plan._same_parameters(self._plan)):
             raise MismatchError(
                 "objects of two contexts", kind="params_differ", remedy="use keys and tensors of one plan"
             )
@@ -190,6 +233,13 @@ class Context:
         level = self.top_level if level is None else _numbers.whole(level, "level", 0, self.top_level)
         vector = _numbers.flat(array, self.exact)
         slots = self._slots()
+        at = canonical(array.shape, Slots(slots, self.row))
+        parts_count = int(at.max()) // slots + 1
+        if int(at.max()) >= len(vector):
+            # Blocks that stay together leave slots free.
+            spread = np.zeros((parts_count * slots, *vector.shape[1:]), dtype=vector.dtype)
+            spread[at.reshape(-1)] = vector
+            vector = spread
         starts = range(0, len(vector), slots)
         wanted = 1.0 if bound is None and not self.exact else bound
         declared = None if wanted is None else Range.declared(wanted, self.exact)
@@ -211,7 +261,7 @@ class Context:
         parts = list(tracked(made, len(starts), progress, "encrypt"))
         dtype = _numbers.result_dtype(array, self.exact)
         known = seen if wanted is None else declared
-        return Tensor._made(self, "encrypt", parts, canonical(array.shape), dtype, ZERO, Held.alone(known))
+        return Tensor._made(self, "encrypt", parts, at, dtype, ZERO, Held.alone(known))
 
     def _require_unwrapped(self, tensor: Tensor) -> None:
         """Refuses integers that may not be what their residues modulo t say."""
@@ -253,6 +303,17 @@ class Context:
     def read(self, data: Any, *, trust_certificate: bool = False) -> Tensor:
         """The tensor in bytes that :meth:`Tensor.to_bytes` or the command line wrote."""
         return Tensor.from_bytes(data, context=self, trust_certificate=trust_certificate)
+
+
+class _Counted(list[tuple[str, int, float]]):
+    """Operations that are counted, and not kept."""
+
+    def __init__(self, meter: Meter) -> None:
+        super().__init__()
+        self._meter = meter
+
+    def append(self, step: tuple[str, int, float]) -> None:
+        self._meter.step()
 
 
 class _Key:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from . import _native, _numbers, _text
-from ._layout import ZERO, canonical
+from ._layout import ZERO, Slots, canonical
+from ._progress import Meter, Progress
 from ._ranges import Bound, Held, Range, shown
 from .errors import DTypeError, InputError, ParamsError, ShapeError, SynchromeshError
 
@@ -99,9 +100,14 @@ class Plan:
             rows.insert(1, ("plaintext modulus", shown(self.t)))
         return _text.table(f"Plan, {self.scheme}", rows)
 
+    @property
+    def _identity(self) -> str:
+        """The same for plans whose keys and tensors serve one another."""
+        return json.dumps([self._fields[name] for name in ("scheme", "params")], sort_keys=True)
+
     def _same_parameters(self, other: Plan) -> bool:
         """Whether keys of one serve the other."""
-        return all(self._fields[name] == other._fields[name] for name in ("scheme", "params"))
+        return self._identity == other._identity
 
     @property
     def scheme(self) -> str:
@@ -248,6 +254,7 @@ def plan(
     static_levels: bool = False,
     leading_levels: int = 0,
     rotation_level: int | None = None,
+    progress: Progress = None,
 ) -> Plan:
     """The smallest parameters for a description, or for an ordinary function of tensors.
 
@@ -261,7 +268,8 @@ def plan(
 
     ``prime_switching`` is ``(mu, kappa)``: mostly large primes, mu of which leave where kappa levels are used up.
     ``leading_levels`` from the top are under the first secret key, the others under a second one. ``rotation_level`` is
-    the highest level at which slots are rotated. ``static_levels`` are those of BGV's static rule.
+    the highest level at which slots are rotated. ``static_levels`` are those of BGV's static rule. ``progress`` counts the
+    runs of the function: True for a bar, or a function of their number and 0, since nobody knows how many it will take.
     """
     level = str(security)
     if level not in ("128", "192", "256", "insecure"):
@@ -293,7 +301,11 @@ def plan(
         raise DTypeError(f"{type(function).__name__} is no function", kind="dtype", remedy="pass a function of tensors")
     if shapes is None:
         raise ShapeError("no shapes were given", kind="shape", remedy="pass the shapes of the function's arguments")
-    return _of_function(function, shapes, bounds, description)
+    meter = Meter(progress, 0, "runs of the planned function")
+    try:
+        return _of_function(function, shapes, bounds, description, meter)
+    finally:
+        meter.close()
 
 
 def plain_modulus(bound: int, log_n: int = _LOG_N) -> int:
@@ -446,7 +458,9 @@ class _Steps(list[Step]):
         super().append(step)
 
 
-def _of_function(function: Callable[..., Any], shapes: Shapes, bounds: Bounds, description: dict[str, Any]) -> Plan:
+def _of_function(
+    function: Callable[..., Any], shapes: Shapes, bounds: Bounds, description: dict[str, Any], meter: Meter
+) -> Plan:
     from .context import Context
     from .tensor import Tensor
 
@@ -473,8 +487,9 @@ def _of_function(function: Callable[..., Any], shapes: Shapes, bounds: Bounds, d
             modulus.require_slots()
         inputs = []
         for cipher, shape, held in zip(fresh, listed, declared):
-            at = canonical(shape)
-            inputs.append(Tensor._made(context, "input", [cipher] * -(-at.size // slots), at, dtype, ZERO, Held.alone(held)))
+            at = canonical(shape, Slots(slots, context.row))
+            parts = [cipher] * (int(at.max()) // slots + 1)
+            inputs.append(Tensor._made(context, "input", parts, at, dtype, ZERO, Held.alone(held)))
         result = function(*inputs) if names is None else function(**dict(zip(names, inputs)))
         tensors = _tensors(result)
         if modulus.exact:
@@ -483,12 +498,15 @@ def _of_function(function: Callable[..., Any], shapes: Shapes, bounds: Bounds, d
 
     def run(native: _native.Context, fresh: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
         with _calls:
-            return called(native, fresh)
+            made = called(native, fresh)
+            meter.step()
+            return made
 
     try:
         text = modulus.planned(lambda text: _native.plan_function(text, largest, run))
-        slots = int(json.loads(text)["slots"])
-        spread = sum(-(-int(np.prod(shape, dtype=np.int64)) // slots) - 1 for shape in listed)
+        total = int(json.loads(text)["slots"])
+        slots = Slots(total, total if not modulus.exact else total // 2)
+        spread = sum(int(canonical(shape, slots).max()) // slots.total for shape in listed)
         return Plan(text, trace, modulus.notes, spread)
     except BaseException as error:
         trace.stopped = True

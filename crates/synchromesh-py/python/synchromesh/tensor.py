@@ -2,7 +2,7 @@
 
 An element lies in a global slot: slot ``s % slots`` of ciphertext ``s // slots``. A tensor keeps the slots of its
 elements as an integer array of its own shape, so that slicing, transposing and reshaping move nothing. Slots that no
-element lies in may hold anything (``FREE``), zeros (``ZERO``), or the tensor's one number (``SAME``).
+element lies in may hold anything (``FREE``), zeros (``ZERO``), or what stands p slots before (``SAME - 1 + p``).
 
 Beside it a tensor keeps in which ranges its elements lie, and what the other slots hold; nothing where nothing is known.
 Integers that may have left what t holds are not decrypted, and an approximation on an interval is refused where arguments
@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _chebyshev, _layout, _native, _numbers, _numpy, _text
+from . import _chebyshev, _layout, _moves, _native, _numbers, _numpy, _products, _stacks, _sums
+from ._known import Known, precision
 from ._layout import FREE, SAME, ZERO, canonical
 from ._native import Operation
 from ._ranges import Bound, Held, Range
@@ -36,20 +36,11 @@ Slots = NDArray[np.int64]
 Axes = Union[int, "tuple[int, ...]", None]
 
 
-def _refusing(what: str, remedy: str) -> Callable[..., Any]:
-    """A method that says what to do instead."""
-
-    def refuse(self: Tensor, *_: object, **__: object) -> Any:
-        raise DTypeError(what, kind="dtype", remedy=remedy)
-
-    return refuse
-
-
-class Tensor:
+class Tensor(Known):
     """An encrypted array. Operations return new tensors; levels and scales are managed for you."""
 
-    __slots__ = ("__weakref__", "_at", "_held", "_rest", "_parts", "context", "dtype")
-    __hash__ = None  # type: ignore[assignment]
+    __slots__ = ("__weakref__", "_at", "_held", "_rest", "_parts", "_scaled", "context", "dtype")
+    __hash__ = None
 
     context: Context
     dtype: np.dtype[Any]
@@ -57,6 +48,8 @@ class Tensor:
     _at: Slots
     _rest: int
     _held: Held | None
+    # In CKKS what it was multiplied by as a whole, and its ciphertexts before: a mask that follows takes both at once.
+    _scaled: tuple[list[_native.Ciphertext], float] | None
 
     def __init__(self) -> None:
         raise DTypeError("tensors are made by encryption", kind="dtype", remedy="call Context.encrypt")
@@ -78,11 +71,29 @@ class Tensor:
         self._at = at
         self.dtype = dtype
         self._rest = rest
+        self._scaled = None
         self._held = None if held is None or dtype.kind == "c" else held
         if what and context._trace is not None:
             level, _, _, budget, error, bound = parts[0].state()
-            context._trace.append((what, level, budget if context.exact else _precision(bound, error)))
+            context._trace.append((what, level, budget if context.exact else precision(bound, error)))
         return self
+
+    def _of(
+        self,
+        what: str,
+        parts: list[_native.Ciphertext],
+        at: Slots,
+        rest: int = FREE,
+        held: Held | None = None,
+        dtype: np.dtype[Any] | None = None,
+    ) -> Tensor:
+        """A tensor made of this one."""
+        return Tensor._made(self.context, what, parts, at, self.dtype if dtype is None else dtype, rest, held)
+
+    @property
+    def _slots(self) -> _layout.Slots:
+        """Slots of its ciphertexts."""
+        return _layout.Slots(self.context.slots, self.context.row)
 
     def _each(self, operation: Operation, *others: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
         """The operation on each ciphertext, with the one in its place of each other list."""
@@ -101,109 +112,6 @@ class Tensor:
     def _mapped_range(self, function: Callable[[Range], Range]) -> Held | None:
         return None if self._held is None else self._held.mapped(function)
 
-    # What is known without the key.
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """As NumPy's."""
-        return self._at.shape
-
-    @property
-    def ndim(self) -> int:
-        """As NumPy's."""
-        return self._at.ndim
-
-    @property
-    def size(self) -> int:
-        """Elements."""
-        return self._at.size
-
-    @property
-    def ciphertexts(self) -> int:
-        """How many ciphertexts hold the elements."""
-        return len(self._parts)
-
-    @property
-    def level(self) -> int:
-        """Rescales or modulus switches that remain."""
-        return min(part.level for part in self._parts)
-
-    @property
-    def noise_budget(self) -> float:
-        """Bits by which the noise may still grow; by certificates, from public data only."""
-        return min(part.state()[3] for part in self._parts)
-
-    @property
-    def error_bound(self) -> float:
-        """CKKS: how far a decrypted element may be off, except with probability 2^-128; 0 in BFV and BGV."""
-        return max(part.state()[4] for part in self._parts)
-
-    @property
-    def precision_bits(self) -> float:
-        """CKKS: bits of the largest element that are surely right; infinite in BFV and BGV."""
-        return min(_precision(*part.state()[5:3:-1]) for part in self._parts)
-
-    @property
-    def bound(self) -> float:
-        """No element exceeds it, by what was declared and, in BFV and BGV, by what was encrypted in this process.
-
-        Infinite where nothing is known, in BFV and BGV.
-        """
-        if self.context.exact:
-            return float("inf") if self._held is None else float(self._held.elements.reach)
-        return max(part.state()[5] for part in self._parts)
-
-    @property
-    def key_id(self) -> str:
-        """Names the secret key that decrypts it."""
-        return self._parts[0].state()[2]
-
-    def __repr__(self) -> str:
-        state = f"level {self.level} of {self.context.top_level}, {self.noise_budget:.1f} bits of noise left"
-        if not self.context.exact:
-            state += f", {self.precision_bits:.1f} bits of precision"
-        return f"Tensor({self.context.scheme}, shape {self.shape}, {state})"
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        rows: list[tuple[str, object]] = [
-            ("shape", self.shape),
-            ("ciphertexts", self.ciphertexts),
-            ("level", f"{self.level} of {self.context.top_level}"),
-            ("noise budget", f"{self.noise_budget:.1f} bits"),
-        ]
-        if not self.context.exact:
-            rows.append(("error at most", f"{self.error_bound:.3g}"))
-        return _text.table(f"Tensor, {self.context.scheme}", rows)
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of a tensor without axes")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Tensor]:
-        return (self[i] for i in range(len(self)))
-
-    _compared = _refusing(
-        "whether encrypted numbers are equal or less is unknown",
-        "decrypt them first, or multiply by encrypted zeros and ones to select; for objects use `is`",
-    )
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _compared
-    __bool__ = _refusing("the truth of an encrypted value is unknown", "decrypt it first")
-    __array__ = _refusing("an encrypted tensor is no array", "decrypt it: secret.decrypt(x)")
-    __float__ = __int__ = __complex__ = __index__ = __round__ = _refusing(
-        "an encrypted tensor is no number", "decrypt it: secret.decrypt(x)"
-    )
-    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = _refusing(
-        "remainders and quotients of encrypted numbers", "decrypt them first"
-    )
-    __abs__ = _refusing(
-        "the absolute value of encrypted numbers", "take x.square(), or x.chebyshev(np.abs, (low, high), degree), in ckks"
-    )
-    __rpow__ = _refusing(
-        "encrypted exponents", "take x.chebyshev(lambda v: base**v, (low, high), degree), in ckks"
-    )
-
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return _numpy.of_ufunc(ufunc, method, inputs, kwargs)
 
@@ -211,6 +119,9 @@ class Tensor:
         return _numpy.of_function(function, args, kwargs)
 
     # Shape: nothing moves.
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> Tensor:
         """Elements by NumPy's basic and integer-array indexing."""
@@ -240,7 +151,13 @@ class Tensor:
         held = self._held
         if held is not None and at.size != self.size:
             held = Held(held.elements, held.mixed().beside)
-        return Tensor._made(self.context, "", parts, at, self.dtype, rest, held)
+        return self._alike(at, rest, held) if parts is self._parts else self._of("", parts, at, rest, held)
+
+    def _alike(self, at: Slots, rest: int, held: Held | None) -> Tensor:
+        """The same ciphertexts, of which other slots are elements."""
+        made = self._of("", self._parts, at, rest, held)
+        made._scaled = self._scaled
+        return made
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape."""
@@ -249,12 +166,12 @@ class Tensor:
             at = self._at.reshape(tuple(wanted))
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{error}", kind="shape", remedy=f"keep {self.size} elements") from None
-        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest, self._held)
+        return self._alike(at, self._rest, self._held)
 
     @property
     def T(self) -> Tensor:
         """The axes in reverse order."""
-        return Tensor._made(self.context, "", self._parts, self._at.T, self.dtype, self._rest, self._held)
+        return self._alike(self._at.T, self._rest, self._held)
 
     def transpose(self, *axes: int) -> Tensor:
         """The axes in another order, by default reversed."""
@@ -262,7 +179,7 @@ class Tensor:
             at = self._at.transpose(*axes)
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{error}", kind="shape", remedy=f"permute {self.ndim} axes") from None
-        return Tensor._made(self.context, "", self._parts, at, self.dtype, self._rest, self._held)
+        return self._alike(at, self._rest, self._held)
 
     # Sums and products element by element.
 
@@ -330,14 +247,22 @@ class Tensor:
         array = _numbers.as_array(other)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
         if array.ndim == 0:
+            if op != "mul" and array.dtype.kind in "biuf" and array == 0 and dtype == self.dtype:
+                return self
             value = _numbers.flat(array, self.context.exact)
             parts = self._each(Operation.scalar(op, value))
-            rest = self._rest if op == "mul" or self._rest == SAME else FREE
+            rest = self._rest if op == "mul" or self._rest >= SAME else FREE
             held = _combined(op, self._held, Held.everywhere(self._public_range(array)))
-            return Tensor._made(self.context, op, parts, self._at, dtype, rest, held)
+            made = self._of(op, parts, self._at, rest, held, dtype)
+            if op == "mul" and not self.context.exact and array.dtype.kind != "c":
+                made._scaled = (self._parts, float(array)) if self._scaled is None else (
+                    self._scaled[0], self._scaled[1] * float(array)
+                )
+            return made
         x = self._broadcast(_layout.broadcast_shape(self.shape, array.shape))
-        public = x._scattered(np.broadcast_to(array, x.shape))
-        parts = _native.each([Operation.plain(op, values) for values in public], [[part] for part in x._parts])
+        own, factor = x._scaled if x._scaled is not None and op == "mul" else (x._parts, 1)
+        public = x._scattered(np.broadcast_to(array if factor == 1 else array * factor, x.shape))
+        parts = _native.each([Operation.plain(op, values) for values in public], [[part] for part in own])
         rest = ZERO if op == "mul" or x._rest == ZERO else FREE
         # What lies beside the elements meets zeros.
         held = _combined(op, x._held, Held.alone(self._public_range(array)))
@@ -364,30 +289,56 @@ class Tensor:
         if other._at is self._at and len(other._parts) == len(self._parts):
             return self, other
         shape = _layout.broadcast_shape(self.shape, other.shape)
-        x, y = self._broadcast(shape), other._broadcast(shape)
-        return x, y._moved(x._at)
+        if self.shape == other.shape:
+            if self._repeats(other):
+                return self, other._all_along(self)
+            if other._repeats(self):
+                return self._all_along(other), other
+            # The one that has more levels left takes one, if it must.
+            if other.level < self.level:
+                return self._moved(other._at), other
+            return self, other._moved(self._at)
+        if self.shape == shape:
+            return self, other._broadcast(shape, self._at)
+        if other.shape == shape:
+            return self._broadcast(shape, other._at), other
+        x = self._broadcast(shape)
+        return x, other._broadcast(shape, x._at)
 
-    def _broadcast(self, shape: tuple[int, ...]) -> Tensor:
+    def _repeats(self, other: Tensor) -> bool:
+        """Whether it stands all along its slots, and the other one could, which has zeros there."""
+        period = self._rest + 1 - SAME
+        return period > 1 and other._rest == ZERO and self.size == other.size == period and len(self._parts) == 1
+
+    def _all_along(self, other: Tensor) -> Tensor:
+        """The tensor all along its slots as another one is: sums and products of both are that then, and spread for nothing."""
+        way = _moves.all_along(self._at.reshape(-1), other._at.reshape(-1), self.size, self._slots)
+        parts = way.run(self._parts, self._slots, self.context.exact)
+        held = None if self._held is None else Held.everywhere(self._held.elements)
+        return self._of("move", parts, other._at, way.rest, held)
+
+    def _broadcast(self, shape: tuple[int, ...], at: Slots | None = None) -> Tensor:
+        """The tensor in a shape that it broadcasts to, its elements at these slots if they are named."""
         if shape == self.shape:
-            return self
+            return self if at is None else self._moved(at)
         if self.size == 1:
-            return self._everywhere(shape)
-        return self._gathered("broadcast", np.broadcast_to(self._at, shape))
+            return self._everywhere(shape, canonical(shape, self._slots) if at is None else at)
+        if at is None:
+            at = canonical(shape, self._slots)
+        return self._brought("broadcast", np.broadcast_to(self._at, shape), at)
 
-    def _everywhere(self, shape: tuple[int, ...]) -> Tensor:
+    def _everywhere(self, shape: tuple[int, ...], at: Slots) -> Tensor:
         """One element, repeated."""
         slot = int(self._at.reshape(-1)[0])
         part = self._parts[slot // self.context.slots]
         if self._rest == FREE:
-            mask = np.zeros(self.context.slots, dtype=np.int64 if self.context.exact else np.float64)
-            mask[slot % self.context.slots] = 1
-            part = _layout.one(Operation.plain("mul", mask), part)
-        spread = part if self._rest == SAME else _layout.one(Operation.sum_slots(0, 1), part)
-        at = canonical(shape)
-        count = -(-at.size // self.context.slots)
-        rest = SAME if at.size == 1 else FREE
+            own, factor = (self._parts, 1.0) if self._scaled is None else self._scaled
+            kept = np.array([slot % self.context.slots])
+            part = _moves.masked([own[slot // self.context.slots]], self._slots, kept, self.context.exact, factor)[0]
+        spread = part if self._rest >= SAME else _layout.one(Operation.sum_slots(0, 1), part)
+        count = int(at.max()) // self.context.slots + 1
         held = None if self._held is None else Held.everywhere(self._held.elements)
-        return Tensor._made(self.context, "broadcast", [spread] * count, at, self.dtype, rest, held)
+        return self._of("broadcast", [spread] * count, at, SAME, held)
 
     # Elements in other slots.
 
@@ -395,87 +346,44 @@ class Tensor:
         """The same elements in other slots."""
         if self._at is at or np.array_equal(self._at, at):
             return self
-        return self._mapped("move", at, self._at.reshape(-1), at.reshape(-1))
+        return self._brought("move", self._at, at)
 
     def _gathered(self, what: str, source: Slots) -> Tensor:
         """A fresh layout of elements that lie at ``source``, each as often as it is named."""
-        at = canonical(source.shape)
-        return self._mapped(what, at, source.reshape(-1), at.reshape(-1))
+        return self._brought(what, source, canonical(source.shape, self._slots))
 
-    def _mapped(
-        self,
-        what: str,
-        at: Slots,
-        source: Slots,
-        target: Slots,
-        weights: NDArray[Any] | None = None,
-        prepared: _layout.Prepared | None = None,
-    ) -> Tensor:
-        """The linear map that adds ``weights`` times the element at ``source`` to the slot ``target``."""
-        context = self.context
-        slots = _layout.Slots(context.slots, context.row)
-        parts = _layout.mapped(self._parts, slots, source, target, weights, context.exact, prepared)
-        kind = self.dtype if weights is None else np.result_type(self.dtype, _kind_of(weights, context.exact))
-        known = self._held if weights is None else None
-        held = None if known is None else Held(known.elements, known.mixed().beside.and_zero())
-        return Tensor._made(context, what, parts, at, kind, held=held)
+    def _brought(self, what: str, source: Slots, target: Slots) -> Tensor:
+        """The elements at ``source`` brought to ``target``, in the cheapest way there is."""
+        of, to = (np.ascontiguousarray(z).reshape(-1) for z in (source, target))
+        rest = self._rest
+        if rest == ZERO and of.size != self.size and len(np.unique(of)) != self.size:
+            rest = FREE
+        way = _moves.cheapest(of, to, self._slots, rest)
+        own, factor = self._scaled if self._scaled is not None and way.multiplies else (self._parts, 1.0)
+        parts = way.run(own, self._slots, self.context.exact, factor)
+        known = self._held
+        held = None
+        if known is not None:
+            beside = known.elements.and_zero() if way.rest != FREE else known.mixed().beside.and_zero()
+            held = Held(known.elements, beside)
+        return self._of(what, parts, target, way.rest, held)
 
     # Sums and products over axes.
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
         """The sum over an axis or several, or of all elements."""
-        if axis is None:
-            total = self._total()
-            return total.reshape((1,) * self.ndim) if keepdims else total
-        columns, shape = self._columns(axis, keepdims)
-        return self._sums(columns).reshape(shape)
+        axes = self._axes(axis)
+        kept = tuple(1 if k in axes else n for k, n in enumerate(self.shape))
+        total = _sums.over(self, axes)
+        return total.reshape(kept if keepdims else tuple(n for k, n in enumerate(self.shape) if k not in axes))
 
     def _axes(self, axis: Axes) -> tuple[int, ...]:
-        """The axes that are named, counted from 0."""
+        """The axes that are named, counted from 0, in order."""
         listed = range(self.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
         axes = [_numbers.whole(a, "axis", -self.ndim, self.ndim - 1) % max(self.ndim, 1) for a in listed]
         if len(set(axes)) != len(axes):
             raise ShapeError(f"axis {axis} names one twice", kind="shape", remedy="name each once")
-        return tuple(axes)
-
-    def _columns(self, axis: Axes, keepdims: bool) -> tuple[Slots, tuple[int, ...]]:
-        """The slots with these axes as rows, all others as columns, and the shape that is left."""
-        axes = self._axes(axis)
-        first = np.moveaxis(self._at, axes, range(len(axes)))
-        kept = [n for k, n in enumerate(self.shape) if k not in axes]
-        shape = [1 if k in axes else n for k, n in enumerate(self.shape)] if keepdims else kept
-        return first.reshape(-1, int(np.prod(kept, dtype=np.int64))), tuple(shape)
-
-    def _total(self) -> Tensor:
-        if self._rest != ZERO:
-            return self._sums(self._at.reshape(-1, 1)).reshape(())
-        part = self._parts[0]
-        for other in self._parts[1:]:
-            part = _layout.one(Operation.binary("add"), part, other)
-        total = _layout.one(Operation.sum_slots(0, 1), part)
-        held = None if self._held is None else Held.everywhere(self._held.elements.total(self.size))
-        return Tensor._made(self.context, "sum", [total], canonical(()), self.dtype, SAME, held)
-
-    def _sums(self, columns: Slots) -> Tensor:
-        """The sums of the columns of a matrix of slots."""
-        groups: dict[tuple[int, int, bytes, int], Tensor] = {}
-        for start, count, stride in _layout.runs(columns, self.context.row):
-            run = self._view(columns[start : start + count])
-            key = (count, stride, run._at.tobytes(), len(run._parts))
-            have = groups.get(key)
-            groups[key] = run if have is None else have._binary("add", run)
-        result: Tensor | None = None
-        for (count, stride, _, _), run in groups.items():
-            parts = run._parts if count == 1 else run._each(Operation.sum_slots(count, stride))
-            held = run._held
-            if held is not None:
-                beside = held.beside if count == 1 else held.mixed().beside.total(count)
-                held = Held(held.elements.total(count), beside)
-            term = Tensor._made(self.context, "sum", parts, run._at[0], self.dtype, held=held)
-            result = term if result is None else result._binary("add", term)
-        if result is None:
-            raise ShapeError("a sum over no elements", kind="shape", remedy="sum over an axis that has some")
-        return result
+        return tuple(sorted(axes))
 
     def mean(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
         """The mean over an axis or several, or of all elements; CKKS only."""
@@ -547,7 +455,7 @@ class Tensor:
             return NotImplemented
         other = other if isinstance(other, Tensor) else _numbers.as_array(other)
         if max(self.ndim, other.ndim) > 2:
-            return _stacked(self, other)
+            return _stacks.stacked(self, other)
         if isinstance(other, Tensor):
             if self.ndim == 1 and other.ndim == 1:
                 _layout.same_inner(self.shape[0], other.shape[0])
@@ -567,17 +475,7 @@ class Tensor:
         _layout.same_inner(self.shape[-1], matrix.shape[0])
         if matrix.ndim == 1:
             return self._weighted(matrix)
-        if self.ndim == 1:
-            return self._times(self._at, matrix.T, canonical((matrix.shape[1],)), prepared)
-        # A row of the result stays where the row of the argument is: then rotations do not depend on the row.
-        rows, inner = self.shape
-        outer = matrix.shape[1]
-        steps = np.diff(self._at, axis=1)
-        if outer <= inner and steps.size and (steps == 1).all():
-            at = self._at[:, :outer]
-        else:
-            at = canonical((rows, outer))
-        return self._times(self._at.T, matrix.T, at.T, prepared).T
+        return _products.public(self, self._at.T, matrix.T, prepared).T
 
     def _weighted(self, weights: NDArray[Any]) -> Tensor:
         """The sum of the elements of each row, or of the only one, times public weights."""
@@ -594,53 +492,23 @@ class Tensor:
         return (made if self.context.exact or not reach else made._certified(reach))._knowing(held)
 
     def _times_encrypted(self, other: Tensor) -> Tensor:
-        """The product of encrypted matrices in blocks (Jiang et al., ePrint 2018/1041; ePrint 2023/593)."""
+        """The product of encrypted matrices in blocks (Jiang et al., ePrint 2018/1041; ePrint 2023/593), or by shifts."""
         if self.ndim != 2 or other.ndim != 2:
             raise _layout.wrong_product(self.shape, other.shape)
         _layout.same_inner(self.shape[1], other.shape[0])
         self.context._require_own(other.context)
-        left, right = (self._parts, self._at), (other._parts, other._at)
-        parts, at = _layout.product(self.context._native, left, right, self.context.exact)
-        held = None
-        if self._held is not None and other._held is not None:
-            product = self._held.elements.mul(other._held.elements)
-            beside = self._held.mixed().beside.and_zero().mul(other._held.elements.and_zero())
-            held = Held(product.total(self.shape[1]), beside.total(self.shape[1]))
-        return Tensor._made(self.context, "matmul", parts, at, np.result_type(self.dtype, other.dtype), held=held)
+        return _products.encrypted(self, other)
 
     def __rmatmul__(self, other: Any, prepared: _layout.Prepared | None = None) -> Tensor:
         matrix = _numbers.as_array(other)
         if prepared is None and max(self.ndim, matrix.ndim) > 2:
-            return _stacked(matrix, self)
+            return _stacks.stacked(matrix, self)
         if self.ndim not in (1, 2) or matrix.ndim not in (1, 2):
             raise _layout.wrong_product(matrix.shape, self.shape)
         _layout.same_inner(matrix.shape[-1], self.shape[0])
         if matrix.ndim == 1:
             return self @ matrix if self.ndim == 1 else (self.T @ matrix)
-        return self._times(self._at, matrix, canonical((matrix.shape[0], *self.shape[1:])), prepared)
-
-    def _times(
-        self, columns: Slots, matrix: NDArray[Any], at: Slots, prepared: _layout.Prepared | None = None
-    ) -> Tensor:
-        """``matrix`` times the elements that lie at ``columns``, to ``at``; both have the vectors along their axis 0."""
-        outer, inner = matrix.shape
-        batch = columns.size // max(inner, 1)
-        entries = outer * inner * batch
-        if entries > _layout.MAX_ENTRIES:
-            raise ShapeError(
-                f"a product of {entries} terms, the limit is {_layout.MAX_ENTRIES}",
-                kind="shape",
-                remedy="multiply block by block",
-            )
-        source = np.broadcast_to(columns.reshape(1, inner, batch), (outer, inner, batch)).reshape(-1)
-        target = np.broadcast_to(at.reshape(outer, 1, batch), (outer, inner, batch)).reshape(-1)
-        weights = np.broadcast_to(matrix.reshape(outer, inner, 1), (outer, inner, batch)).reshape(-1)
-        made, known = self._mapped("matmul", at, source, target, weights, prepared), self._held
-        if known is None or matrix.dtype.kind == "c":
-            return made
-        # Of the other slots each is a sum of some of a row's terms, or of none.
-        beside = known.mixed().beside.and_zero().weighted(matrix).and_zero()
-        return made._knowing(Held(known.elements.weighted(matrix), beside))
+        return _products.public(self, self._at, matrix, prepared)
 
     def polynomial(self, coefficients: Any) -> Tensor:
         """c_0 + c_1 x + c_2 x^2 + .. of every element x, in as few levels as its degree allows."""
@@ -696,7 +564,7 @@ class Tensor:
                 remedy=f"widen the interval, or if you know that they lie in it say x.declare_bound(({wanted.low:g}, "
                 f"{wanted.high:g})) first",
             )
-        if not self._is_padded or self._rest == SAME or wanted.holds(held.beside):
+        if not self._is_padded or self._rest >= SAME or wanted.holds(held.beside):
             return self
         if self._rest != ZERO:
             return (self * np.ones(self.shape))._within(wanted)
@@ -794,9 +662,17 @@ class Tensor:
         """
         if self.context._native.dry:
             raise MismatchError("a dry run has no data", kind="dry_run", remedy="write tensors of a Context")
-        plain = self._at is canonical(self.shape) or np.array_equal(self._at, canonical(self.shape))
-        head: dict[str, Any] = {"shape": self.shape, "dtype": str(self.dtype), "rest": self._rest}
-        if not plain:
+        size = _layout.block(self.shape, self.context.row)
+        own = self._at is canonical(self.shape, self._slots) or np.array_equal(self._at, canonical(self.shape, self._slots))
+        plain = own and (size == 1 or self.size <= self.context.row // size * size or self.context.row % size == 0)
+        # That slots repeat themselves is nothing that a file may claim.
+        head: dict[str, Any] = {"shape": self.shape, "dtype": str(self.dtype), "rest": min(self._rest, SAME)}
+        if self._rest > SAME:
+            head["rest"] = FREE
+        if own and not plain:
+            # Who does not know of blocks finds slots that do not go with the shape.
+            head |= {"block": size, "slots": []}
+        elif not own:
             head["slots"] = self._at.reshape(-1).tolist()
         if self._held is not None:
             head |= written(self._held)
@@ -820,7 +696,7 @@ class Tensor:
         trusted = trust_certificate is True
         column = _native.Column.decode(_numbers.buffer(data))
         held = Contexts._restore(column.plan) if context is None else context
-        head = Head.read(column.tensor, column.rows, column.parts, held.slots, held.exact)
+        head = Head.read(column.tensor, column.rows, column.parts, _layout.Slots(held.slots, held.row), held.exact)
         parts, believed = held._native.read_column(column, trusted)
         rest, known = (head.rest, head.held) if believed else (FREE, None)
         return cls._made(held, "read", parts, head.at, head.dtype, rest, known)
@@ -849,7 +725,7 @@ class Tensor:
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         wrap = pickle.PickleBuffer if isinstance(protocol, int) and protocol >= 5 else bytes
         parts = [wrap(part.to_bytes()) for part in self._parts]
-        at = None if self._at is canonical(self.shape) else self._at
+        at = None if self._at is canonical(self.shape, self._slots) else self._at
         # What was seen in the data stays where the data is.
         known = self._held if self._held is not None and self._held.elements.public else None
         return _restore, (self.context, parts, self.shape, at, self.dtype, self._rest, known)
@@ -860,51 +736,12 @@ def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     if isinstance(tensors, Tensor) or not all(isinstance(t, Tensor) for t in tensors) or not len(tensors):
         raise DTypeError("no list of tensors", kind="dtype", remedy="pass at least one tensor, in a list")
     axis = _numbers.whole(axis, "axis", -32, 32)
-    joint, layouts = _joined(tensors)
+    joint, layouts = _stacks.joined(tensors)
     try:
         at = np.concatenate(layouts, axis=axis)
     except ValueError as error:
         raise ShapeError(f"{error}", kind="shape", remedy="make all other axes equal") from None
     return joint._taken(at)
-
-
-def _stacked(left: Any, right: Any) -> Tensor:
-    """Products of the matrices along the leading axes, side by side; one of both is a tensor."""
-    if isinstance(left, Tensor) and not isinstance(right, Tensor) and np.ndim(right) == 2:
-        rows: Tensor = left.reshape(-1, left.shape[-1]) @ right
-        return rows.reshape(*left.shape[:-1], rows.shape[1])
-    left, right = (z if isinstance(z, Tensor) else _numbers.as_array(z) for z in (left, right))
-    if left.ndim == 0 or right.ndim == 0:
-        raise _layout.wrong_product(left.shape, right.shape)
-    lead = _layout.broadcast_shape(left.shape[:-2], right.shape[:-2])
-
-    def each(z: Any) -> list[Any]:
-        matrix = z.shape[-2:]
-        held = np.broadcast_to(z._at if isinstance(z, Tensor) else z, (*lead, *matrix)).reshape(-1, *matrix)
-        return [z._view(one) for one in held] if isinstance(z, Tensor) else list(held)
-
-    products = [x @ y for x, y in zip(each(left), each(right))]
-    stack = concatenate([product.reshape(1, *product.shape) for product in products])
-    return stack.reshape(*lead, *stack.shape[1:])
-
-
-def _joined(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Slots]]:
-    """A tensor with the ciphertexts of all, and the slots in it at which the elements of each lie."""
-    context = tensors[0].context
-    parts: list[_native.Ciphertext] = []
-    layouts = []
-    for tensor in tensors:
-        context._require_own(tensor.context)
-        layouts.append(tensor._at + len(parts) * context.slots)
-        parts = parts + tensor._parts
-    at = np.concatenate([layout.reshape(-1) for layout in layouts])
-    rest = ZERO if all(tensor._rest == ZERO for tensor in tensors) else FREE
-    known = [tensor._held for tensor in tensors if tensor._held is not None]
-    held = None
-    if len(known) == len(tensors):
-        held = Held(reduce(Range.hull, (k.elements for k in known)), reduce(Range.hull, (k.beside for k in known)))
-    dtype = np.result_type(*(tensor.dtype for tensor in tensors))
-    return Tensor._made(context, "", parts, at, dtype, rest, held), layouts
 
 
 def _restore(
@@ -917,7 +754,9 @@ def _restore(
     held: Held | None = None,
 ) -> Tensor:
     native = [context._native.read_ciphertext(_numbers.buffer(part)) for part in parts]
-    return Tensor._made(context, "read", native, canonical(shape) if at is None else at, dtype, rest, held)
+    if at is None:
+        at = canonical(shape, _layout.Slots(context.slots, context.row))
+    return Tensor._made(context, "read", native, at, dtype, rest, held)
 
 
 def _combined(op: str, x: Held | None, y: Held | None) -> Held | None:
@@ -938,11 +777,3 @@ def _pair(interval: Any) -> tuple[Any, Any]:
     except (TypeError, ValueError):
         raise DTypeError(f"interval is {interval!r}", kind="dtype", remedy="pass its two ends") from None
     return low, high
-
-
-def _precision(bound: float, error: float) -> float:
-    return float("inf") if error == 0 else float(np.log2(bound / error))
-
-
-def _kind_of(weights: NDArray[Any], exact: bool) -> np.dtype[Any]:
-    return _numbers.result_dtype(weights, exact)

@@ -197,7 +197,7 @@ impl Bootstrap {
 
     /// Baby steps of a map.
     fn baby_steps(&self, map: &LinearTransform<Complex64>) -> usize {
-        self.literal.baby_steps.map_or_else(|| map.baby_steps(), |count| count.saturating_mul(map.unit()))
+        self.literal.baby_steps.unwrap_or_else(|| map.baby_steps())
     }
 
     fn maps(&self, direction: Direction) -> Result<Vec<LinearTransform<Complex64>>> {

@@ -205,6 +205,9 @@ impl<B: Backend> Context<B> {
         primes: &IndexSet,
         scale: &Scale,
     ) -> Result<Poly<B, Coeff>> {
+        if !B::HOLDS_NUMBERS {
+            return Ok(Poly::new(self.rlwe.backend(), primes)?);
+        }
         let double = self.double(scale)?;
         let integers = self.embedding.encode(self.values(plaintext)?, double, plaintext.bound())?;
         self.encoded_polynomial(primes, &integers, double, plaintext.bound())

@@ -23,6 +23,8 @@ const MOST_RUNS: usize = 200;
 
 /// Bits that a scale grows without making results finer, before the errors of approximations are held to be the reason.
 const MOST_IN_VAIN: u32 = 8;
+/// Most bits that level 0 is widened by for large messages of CKKS, and the least at a time.
+const HEADROOM: std::ops::RangeInclusive<u32> = 4..=200;
 
 /// What one run without data found.
 enum Outcome {
@@ -30,6 +32,8 @@ enum Outcome {
     Missing(Rotations),
     /// Another multiplication deep.
     Deeper,
+    /// So many bits more for messages of CKKS above 1.
+    Wider(u32),
     /// More bits of precision, for results of this bound.
     Finer(u32, f64),
 }
@@ -95,6 +99,7 @@ impl Description {
         let wanted = f64::from(self.precision.unwrap_or(PRECISION));
         self.search_for(|plan, steps| {
             let params = plan.ckks()?;
+            let log_scale = params.literal().log_scale;
             let device = recorder(params.rlwe());
             let trace = Trace::new(device.reader());
             let context = ckks::Context::observed(params, device, Some(Trace::observer(&trace)))?;
@@ -116,6 +121,11 @@ impl Description {
                         "after {done} operations a value may be larger than any number, by the bounds of the inputs"
                     )));
                 }
+                Err(Error::Rlwe(synchromesh_rlwe::Error::Noise { noise_bits, room_bits, .. }))
+                    if wider(noise_bits - room_bits, log_scale) =>
+                {
+                    return Ok(Outcome::Wider((noise_bits - room_bits).ceil() as u32));
+                }
                 Err(error) => return Outcome::of(error),
             };
             let worst = results.iter().map(|x| context.error_bound(x)).fold(0.0, f64::max);
@@ -127,11 +137,18 @@ impl Description {
 
     fn search_for(&self, run: impl Fn(&Plan, &Rotations) -> Result<Outcome>) -> Result<Plan> {
         let mut description = self.clone();
-        let mut steps = Rotations { by: self.rotations.clone(), swap: self.swap };
+        let asked = Rotations { by: self.rotations.clone(), swap: self.swap };
+        let mut steps = asked.clone();
         let mut plan = description.plan()?;
         // How many bits were lacking, and by how many bits scales grew without making them fewer.
         let (mut lacked, mut in_vain) = (u32::MAX, 0);
+        let mut degree = plan.log_n;
         for _ in 0..MOST_RUNS {
+            if plan.log_n > degree {
+                // Rows of another length are rotated by other steps.
+                (degree, steps) = (plan.log_n, asked.clone());
+                (description.rotations, description.swap) = (asked.by.clone(), asked.swap);
+            }
             match run(&plan, &steps)? {
                 Outcome::Runs(traced) if (&description.rotations, description.swap) == (&steps.by, steps.swap) => {
                     return plan.with_circuit(traced, self.max_memory_bytes);
@@ -144,6 +161,15 @@ impl Description {
                 Outcome::Missing(more) => steps = steps.and(&more),
                 Outcome::Deeper => {
                     (lacked, in_vain) = (u32::MAX, 0);
+                    description.depth += 1;
+                    plan = description.plan()?;
+                }
+                Outcome::Wider(bits) if description.headroom + bits <= *HEADROOM.end() => {
+                    // What grows in one place grows in others: more at a time, the more there was before.
+                    description.headroom += bits.max(HEADROOM.start() + description.headroom / 2);
+                    plan = description.plan()?;
+                }
+                Outcome::Wider(_) => {
                     description.depth += 1;
                     plan = description.plan()?;
                 }
@@ -182,6 +208,11 @@ impl Description {
         );
         Error::NoPlan { limit: Limit::Precision, reason, nearest }
     }
+}
+
+/// Whether fewer bits are lacking than a level has: then a wider level 0 is cheaper.
+fn wider(lacking: f64, log_scale: u32) -> bool {
+    lacking > 0.0 && lacking < f64::from(log_scale)
 }
 
 /// Bounds of values that no parameters hold.

@@ -49,7 +49,8 @@ impl<'a> Real<'a> {
     fn sized(&self, log_scale: u32, above: u32) -> Chain {
         let width = self.description.width();
         // Primes of a level lie on both sides of a power of two: one bit less keeps them below the width.
-        let (base, level) = (split(log_scale + above, width), split_exactly(log_scale, width - 1));
+        let base = log_scale + above + self.description.headroom;
+        let (base, level) = (split(base, width), split_exactly(log_scale, width - 1));
         Chain { shape: Shape::of(self.description, &base, &level), log_scale, explain: Vec::new() }
     }
 
@@ -132,6 +133,12 @@ impl Family for Real<'_> {
             "scale 2^{log_scale}: each level takes {log_scale} bits, level 0 has {}{runner_up}",
             chain.shape.level(0).iter().sum::<u32>(),
         ));
+        if description.headroom > 0 {
+            chain.explain.push(format!(
+                "{} bits of level 0 are for results above 1 by the bounds of the inputs; declare_bound where they are smaller",
+                description.headroom
+            ));
+        }
         Ok(Ok(chain))
     }
 

@@ -163,13 +163,19 @@ fn transforms<S: Judged>(t: &str) {
     let banded = matrix(512, 512, |r, c| [0, 1, 2, 3, 5, 17, 40].contains(&((c + 512 - r) % 512)), &modulus);
     let wide = matrix(1024, 1024, |r, c| c % 512 == (r + 3) % 512 || c == r, &modulus);
     let small = matrix(8, 8, |_, _| true, &modulus);
+    // Rows and columns of 22 numbers swapped: steps of 21 slots, which go around the row.
+    let turned = matrix(484, 484, |r, c| c == r % 22 * 22 + r / 22, &modulus);
     let maps = [
+        (LinearTransform::from_dense(SHAPE, &turned).unwrap(), 8),
         (LinearTransform::from_dense(SHAPE, &dense).unwrap(), 4),
         (LinearTransform::from_dense(SHAPE, &banded).unwrap(), 8),
         (LinearTransform::from_dense(SHAPE, &wide).unwrap(), 2),
     ];
     let repeated = LinearTransform::repeated(SHAPE, &small).unwrap();
-    assert_eq!(maps.each_ref().map(|(map, _)| map.diagonals()), [11, 7, 3]);
+    assert_eq!(maps.each_ref().map(|(map, _)| map.diagonals()), [43, 11, 7, 3]);
+    // Baby steps of 21, not of 1.
+    let turned_steps = maps[0].0.rotations(maps[0].0.baby_steps());
+    assert!(turned_steps.by.len() <= 14, "{turned_steps:?}");
     assert_eq!(repeated.diagonals(), 8);
     let steps = maps.iter().fold(repeated.rotations(4), |steps, (map, baby)| {
         steps.and(&map.rotations(*baby)).and(&map.rotations(map.baby_steps()))
@@ -177,7 +183,7 @@ fn transforms<S: Judged>(t: &str) {
     let mut f: Fixture<S> = made(t, 2, steps, 61);
     let m = f.random();
     let x = f.encrypt(&m);
-    for ((map, baby), matrix) in maps.iter().zip([&dense, &banded, &wide]) {
+    for ((map, baby), matrix) in maps.iter().zip([&turned, &dense, &banded, &wide]) {
         let expected = times(&f, matrix, &m);
         for level in [2, 1] {
             let prepared = map.prepare_with(&f.evaluator, level, *baby).unwrap();

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use synchromesh::circuits::Arithmetic;
 use synchromesh::exact::{Ciphertext, Context, Evaluator, Scheme};
 use synchromesh::plan::{Description, Limit, Plan, SchemeName};
 use synchromesh::rlwe::ring::Backend;
@@ -121,6 +122,29 @@ fn the_report_names_every_ciphertext_with_its_noise_and_memory() {
     assert_eq!(plan.rotations, [3]);
     let names: Vec<&str> = plan.nodes.iter().map(|node| &*node.operation).collect();
     assert!(names.ends_with(&["product", "relinearisation", "rotation", "sum"]), "{names:?}");
+}
+
+#[test]
+fn sums_above_1_widen_level_0_and_take_no_level() {
+    let description = Description { security: Security::Insecure, ..Description::new(SchemeName::Ckks, 0) };
+    let doubled = |times: usize| {
+        description.plan_ckks(&[1.0], move |e, x| {
+            let mut sum = e.duplicate(&x[0])?;
+            for _ in 0..times {
+                sum = e.add(&sum, &sum)?;
+            }
+            Ok(vec![sum])
+        })
+    };
+    let (one, thousand) = (doubled(0).unwrap(), doubled(10).unwrap());
+    assert_eq!((one.depth, thousand.depth), (0, 0));
+    // The error grows with the sum, which the scale pays; level 0 is wider than the scale by the sum's bits.
+    let above = |plan: &Plan| plan.q_bits.iter().sum::<u32>() - plan.ckks().unwrap().literal().log_scale;
+    assert!(above(&thousand) >= above(&one) + 8, "{:?} {:?}", one.q_bits, thousand.q_bits);
+    assert!(thousand.explain.iter().any(|line| line.contains("results above 1")), "{:?}", thousand.explain);
+    // A product still takes its level.
+    let product = description.plan_ckks(&[1.0], |e, x| Ok(vec![e.mul(&x[0], &x[0])?]));
+    assert_eq!(product.unwrap().depth, 1);
 }
 
 #[test]

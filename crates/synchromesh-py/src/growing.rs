@@ -1,0 +1,116 @@
+//! A dry run that makes rotation keys as they are asked for, and tells which: one run finds all of them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use synchromesh::circuits::{Cost, MatrixChoices, MatrixPlan, SlotShape};
+use synchromesh::cost::DryLedger;
+use synchromesh::rlwe::codec::Trust;
+use synchromesh::rlwe::ring::Threads;
+use synchromesh::rlwe::{KeyId, Randomness};
+use synchromesh::rotations::Rotations;
+use synchromesh::scheme::{Entries, Operation, Scheme, State, Values};
+use synchromesh::session::{AnySession, Engine, Erased, Session};
+use synchromesh::{Error, Result};
+
+/// A session without data that lacks no rotation key.
+pub(crate) struct Growing<S: Scheme> {
+    session: Session<S, DryLedger>,
+    found: Mutex<Rotations>,
+}
+
+impl<S: Scheme> Growing<S> {
+    pub(crate) fn new(evaluator: S::Evaluator<DryLedger>) -> Self {
+        Self { session: Session::new(evaluator), found: Mutex::new(Rotations::none()) }
+    }
+
+    /// Fails with all rotations that were asked for and for which there were no keys.
+    pub(crate) fn require_none_found(&self) -> Result<()> {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if found == Rotations::none() {
+            return Ok(());
+        }
+        Err(Error::MissingRotations { steps: found.by, swap: found.swap })
+    }
+
+    /// What `work` makes, with the keys that it turns out to need.
+    fn with_keys<T>(&self, work: impl Fn(&Session<S, DryLedger>) -> Result<T>) -> Result<T> {
+        loop {
+            match work(&self.session) {
+                Err(Error::MissingRotations { steps, swap }) if self.grow(&steps, swap)? => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Keys for these rotations too; whether any of them is new. Keys of a dry run hold nothing.
+    fn grow(&self, steps: &[i64], swap: bool) -> Result<bool> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let more = found.clone().and(&Rotations { swap, ..Rotations::by(steps.iter().copied()) });
+        if more == *found {
+            return Ok(false);
+        }
+        // The secret key that the planner's ciphertexts are under.
+        let mut randomness = Randomness::insecure_from_number(0);
+        let (secret, _) = self.session.generate_keys(&mut randomness)?;
+        let keys = self.session.generate_keys_for(&secret, &more, &mut randomness)?;
+        self.session.add_keys(&Arc::new(keys));
+        *found = more;
+        Ok(true)
+    }
+}
+
+impl<S: Scheme> Engine for Growing<S> {
+    fn slots(&self) -> Result<SlotShape> {
+        self.session.slots()
+    }
+
+    fn top_level(&self) -> usize {
+        self.session.top_level()
+    }
+
+    fn threads(&self) -> Threads {
+        self.session.threads()
+    }
+
+    fn cost(&self) -> Cost {
+        self.session.cost()
+    }
+
+    fn require_held(&self, values: &Values) -> Result<()> {
+        self.session.require_held(values)
+    }
+
+    fn apply(&self, operation: &Operation<'_>, x: &[&Erased]) -> Result<Erased> {
+        self.with_keys(|session| session.apply(operation, x))
+    }
+
+    fn prepare(&self, x: &Erased, entries: &Entries) -> Result<Erased> {
+        self.with_keys(|session| session.prepare(x, entries))
+    }
+
+    fn map(&self, map: &Erased, x: &Erased) -> Result<Erased> {
+        self.with_keys(|session| session.map(map, x))
+    }
+
+    fn multiply(
+        &self,
+        plan: &MatrixPlan,
+        choices: &MatrixChoices,
+        left: &[&Erased],
+        right: &[&Erased],
+    ) -> Result<Vec<Erased>> {
+        self.with_keys(|session| session.multiply(plan, choices, left, right))
+    }
+
+    fn state(&self, x: &Erased) -> Result<State> {
+        self.session.state(x)
+    }
+
+    fn write(&self, x: &Erased) -> Result<Vec<u8>> {
+        self.session.write(x)
+    }
+
+    fn read(&self, bytes: &[u8], key: Option<KeyId>, trust: Trust<'_>) -> Result<Erased> {
+        self.session.read(bytes, key, trust)
+    }
+}
