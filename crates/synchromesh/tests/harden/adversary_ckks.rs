@@ -154,11 +154,11 @@ impl Attack<'_> {
         let n = self.f.context.params().slots();
         let unit = b.iter().map(|z| Complex64::new(z.re / bound, z.im / bound)).collect();
         for d in [vec![1.0.into(); n], unit, (0..n).map(|i| f64::from(i as u32 % 2).into()).collect::<Slots>()] {
-            let list = [0, 1, 5, -1].map(|k| (k, d.clone()));
+            let list = [0, 1, 2, 7].map(|k| (k, d.clone()));
             let map =
                 LinearTransform::from_diagonals(SlotShape { row: n, rows: 1 }, list)?.prepare_with(&e, x.level(), 1)?;
             let term = |m: Slots, k| zip(&m, &zip(&d, &rotated(a, k), times), plus);
-            let model = [0, 1, 5, -1].into_iter().fold(zip(a, a, minus), term);
+            let model = [0, 1, 2, 7].into_iter().fold(zip(a, a, minus), term);
             self.put("linear map", map.apply(&e, x), model);
         }
         Ok(())

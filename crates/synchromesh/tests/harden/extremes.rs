@@ -46,6 +46,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "multiply_plain",
             "to_bfv_at",
             "refresh",
+            "refresh_watched",
         ],
     ),
     // Ciphertexts alone go in: `adversary` looks for an excess there.
