@@ -15,9 +15,16 @@ mod instructions;
 #[path = "build/ptx.rs"]
 mod ptx;
 
+/// The files of PTX.
+const UNITS: [&str; 5] = ["kernels", "ntt_forward", "ntt_inverse", "key_switch", "cluster"];
+
 fn main() {
-    for folder in ["build", "kernels", "emulator", "ptx"] {
-        println!("cargo:rerun-if-changed={folder}");
+    // Not the records of counts, which the programs made here write.
+    for path in ["build", "kernels", "emulator", "ptx/assembled.csv"] {
+        println!("cargo:rerun-if-changed={path}");
+    }
+    for unit in UNITS {
+        println!("cargo:rerun-if-changed=ptx/{unit}.ptx");
     }
     #[cfg(feature = "translated")]
     translated();
@@ -33,6 +40,7 @@ fn compiler(optimisation: u32) -> cc::Build {
         .cpp(true)
         .std("c++17")
         .opt_level(optimisation)
+        .debug(optimisation > 1)
         .flag("-ffp-contract=off")
         .flag("-U_FORTIFY_SOURCE")
         .include("kernels")
@@ -51,13 +59,19 @@ fn translated() {
         let text = std::fs::read_to_string(name).unwrap_or_else(|error| panic!("{name}: {error}"));
         ptx::read(&text).unwrap_or_else(|refused| panic!("{name}: {refused}"))
     };
+    let text =
+        std::fs::read_to_string("ptx/assembled.csv").unwrap_or_else(|error| panic!("ptx/assembled.csv: {error}"));
+    let assembled = cpp::assembled(&text).expect("ptx/assembled.csv is not what `cargo xtask kernels` writes");
+    // What is planted is not assembled.
+    let none = cpp::Assembled::new();
     let mut add = |name: String, unit: &ptx::Unit, set: usize, more: &str| {
-        let text = cpp::translate(unit, set).unwrap_or_else(|refused| panic!("{name}: {refused}"));
+        let text = cpp::translate(unit, set, if set == 1 { &assembled } else { &none })
+            .unwrap_or_else(|refused| panic!("{name}: {refused}"));
         let path = out.join(format!("{name}.cpp"));
         std::fs::write(&path, text + more).expect("the C++ is written");
         build.file(path);
     };
-    let units = ["kernels", "cluster"].map(|unit| read(&format!("ptx/{unit}.ptx")));
+    let units = UNITS.map(|unit| read(&format!("ptx/{unit}.ptx")));
     units.iter().enumerate().for_each(|(i, unit)| add(format!("unit_{i}"), unit, 1, ""));
     let cases: Vec<String> = instructions::CASES.iter().enumerate().map(|(i, it)| instructions::entry(i, it)).collect();
     let text = format!(".extern .shared .align 16 .b8 dev_shared[];\n{}", cases.concat());

@@ -9,8 +9,10 @@ use anyhow::{Result, bail, ensure};
 use crate::steps::Invocation;
 use crate::workspace;
 
-/// The compiler and the assembler, as Python packages of one version: what is embedded is what these make.
-const PACKAGES: &[&str] = &["nvidia-cuda-nvrtc-cu12==12.8.93", "nvidia-cuda-nvcc-cu12==12.8.93"];
+/// The compiler and the assembler, as Python packages of one version: what is embedded is what these make. The disassembler
+/// reads what they make, of whatever version it is.
+const PACKAGES: &[&str] =
+    &["nvidia-cuda-nvrtc-cu12==12.8.93", "nvidia-cuda-nvcc-cu12==12.8.93", "nvidia-cuda-nvdisasm==13.5.37"];
 /// Where they are installed, relative to the root of the workspace.
 const ENVIRONMENT: &str = "target/kernels";
 const SCRIPT: &str = "crates/synchromesh-cuda/kernels/compile.py";

@@ -3,7 +3,7 @@
 //! An instruction, type or modifier that is not in [`Body::statement`] is refused by name, never left out. So is what PTX
 //! allows and leaves open: a product of doubles without a rounding, which an assembler may fuse with a sum.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::ptx::{Entry, Instruction, Kind, Line, Operand, Refused, Type, Unit};
@@ -30,21 +30,43 @@ pub(crate) enum Class {
 /// How many classes there are.
 const CLASSES: usize = Class::Barrier as usize + 1;
 
+/// An assembler's instructions that are counted: all, and those of each pipe.
+const PIPES: usize = 5;
+
+/// What an assembler made of the stretches of each entry.
+pub(crate) type Assembled = BTreeMap<String, Vec<[u32; PIPES]>>;
+
+/// Reads `ptx/assembled.csv`; none where a line is of another form.
+pub(crate) fn assembled(text: &str) -> Option<Assembled> {
+    let mut made = Assembled::new();
+    for line in text.lines().skip(1) {
+        let mut words = line.split(',');
+        let (entry, stretch) = (words.next()?, words.next()?);
+        let counts: Vec<u32> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        let stretches = made.entry(entry.to_owned()).or_default();
+        if stretch.parse() != Ok(stretches.len()) {
+            return None;
+        }
+        stretches.push(counts.try_into().ok()?);
+    }
+    Some(made)
+}
+
 /// The entries of a unit as C++, entered into the emulator's table as a set of kernels.
 ///
 /// # Errors
 /// On whatever cannot be translated.
-pub(crate) fn translate(unit: &Unit, set: usize) -> Result<String, Refused> {
+pub(crate) fn translate(unit: &Unit, set: usize, assembled: &Assembled) -> Result<String, Refused> {
     let mut text = "// Made from PTX by build/cpp.rs.\n#include \"ptx.h\"\nnamespace {\n".to_owned();
     for entry in &unit.entries {
-        text.push_str(&function(unit, entry, set)?);
+        text.push_str(&function(unit, entry, set, assembled)?);
     }
     text.push_str("}\n");
     Ok(text)
 }
 
 /// An entry as a function, its tables and its line in the emulator's table.
-fn function(unit: &Unit, entry: &Entry, set: usize) -> Result<String, Refused> {
+fn function(unit: &Unit, entry: &Entry, set: usize, assembled: &Assembled) -> Result<String, Refused> {
     let mut body = Body::new(unit, entry);
     for (at, line) in entry.body.iter().enumerate() {
         match line {
@@ -73,11 +95,20 @@ fn function(unit: &Unit, entry: &Entry, set: usize) -> Result<String, Refused> {
     }
     let _ = writeln!(text, "    [[maybe_unused]] bool carry = false;\n{}}}", body.text);
     let _ = writeln!(text, "const emulator::Stretch stretches_of_{name}[] = {{");
-    body.stretches.iter().for_each(|counts| {
-        let _ = writeln!(text, "    {{{{{}}}}},", counts.map(|count| count.to_string()).join(", "));
+    let unknown = || body.stretches.iter().map(|_| [0; PIPES]).collect::<Vec<_>>();
+    let assembled = assembled.get(name).cloned().unwrap_or_else(unknown);
+    if assembled.len() != body.stretches.len() {
+        return Err(unfinished("ptx/assembled.csv has another number of stretches: run `cargo xtask kernels`"));
+    }
+    body.stretches.iter().zip(assembled).for_each(|(counts, assembled)| {
+        let list = |counts: &[u32]| counts.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "    {{{{{}}}, {{{}}}}},", list(counts), list(&assembled));
     });
-    let _ =
-        writeln!(text, "}};\nconst emulator::Site sites_of_{name}[] = {{{{0, false}}, {}}};", body.sites.join(", "));
+    let _ = writeln!(
+        text,
+        "}};\nconst emulator::Site sites_of_{name}[] = {{{{0, false, false}}, {}}};",
+        body.sites.join(", ")
+    );
     let _ = writeln!(
         text,
         "const emulator::Listing listing_of_{name} = {{stretches_of_{name}, {}, sites_of_{name}}};\n\
@@ -304,6 +335,10 @@ impl<'a> Body<'a> {
                 let types = [unsigned(32); 4];
                 Ok((self.call(&format!("ptx::shf_{side}"), &types, operands)?, Class::Integer32))
             }
+            ["prmt", "b32"] => {
+                let types = [unsigned(32); 4];
+                Ok((self.call("ptx::prmt", &types, operands)?, Class::Integer32))
+            }
             ["bfi", ty @ ("b32" | "b64")] => {
                 let ty = known(ty)?;
                 let types = [ty, ty, ty, unsigned(32), unsigned(32)];
@@ -394,7 +429,7 @@ impl<'a> Body<'a> {
     }
 
     /// Where an access goes, as a C++ expression, and how many words it moves.
-    fn place(&mut self, modifiers: &[&str], ty: Type, address: &Operand) -> Done<(String, usize, Class)> {
+    fn place(&mut self, modifiers: &[&str], ty: Type, address: &Operand, writes: bool) -> Done<(String, usize, Class)> {
         let (space, vector) = match modifiers {
             [space @ ("global" | "shared" | "param"), rest @ ..] => (*space, rest),
             rest => ("generic", rest),
@@ -418,7 +453,7 @@ impl<'a> Body<'a> {
         };
         if class != Class::Parameter {
             // Site 0 is none.
-            self.sites.push(format!("{{{bytes}, {}}}", class == Class::Shared));
+            self.sites.push(format!("{{{bytes}, {}, {writes}}}", class == Class::Shared));
             let _ = write!(place, ", {}", self.sites.len());
         }
         place.push(')');
@@ -427,7 +462,7 @@ impl<'a> Body<'a> {
 
     fn load(&mut self, modifiers: &[&str], ty: Type, operands: &[Operand]) -> Done<(String, Class)> {
         let [to, address] = operands else { return Err("another number of operands".to_owned()) };
-        let (place, count, class) = self.place(modifiers, ty, address)?;
+        let (place, count, class) = self.place(modifiers, ty, address, false)?;
         let to = words(to);
         expect(to.len() == count, "another number of registers")?;
         let mut text = format!("{{ const char* from = {place};");
@@ -441,7 +476,7 @@ impl<'a> Body<'a> {
     fn store(&mut self, modifiers: &[&str], ty: Type, operands: &[Operand]) -> Done<(String, Class)> {
         let [address, from] = operands else { return Err("another number of operands".to_owned()) };
         expect(!modifiers.contains(&"param"), "a store to the parameter")?;
-        let (place, count, class) = self.place(modifiers, ty, address)?;
+        let (place, count, class) = self.place(modifiers, ty, address, true)?;
         let from = words(from);
         expect(from.len() == count, "another number of registers")?;
         let mut text = format!("{{ char* to = {place};");

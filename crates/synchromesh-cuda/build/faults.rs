@@ -31,7 +31,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("ntt_forward_last", "bar.sync", 0, Change::Removed),
     fault("ntt_inverse_last", "bar.sync", 1, Change::Removed),
     fault("ntt_forward_cluster", "bar.sync", 0, Change::Removed),
-    fault("gadget_product", "bar.sync", 0, Change::Removed),
+    fault("gadget_product", "bar.sync", 4, Change::Removed),
     fault("automorphism_ntt", "brev.b32", 0, Change::Becomes("mov.b32")),
     fault("automorphism_coeff", "add.s32", 0, Change::Becomes("sub.s32")),
     fault("convert", "cvt.rmi.u64.f64", 0, Change::Becomes("cvt.rni.u64.f64")),

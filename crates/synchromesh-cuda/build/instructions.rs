@@ -159,6 +159,14 @@ pub(crate) const CASES: &[Case] = &[
     case("and.b32 %r20, %r2, 127; shr.s64 %rd10, %rd1, %r20;", |a, b, _| (i128::from(a as i64) >> (b & 127)) as u64),
     case("shf.l.wrap.b32 %r10, %r1, %r2, %r3;", |a, b, c| (low(b) << 32 | low(a)) << (c & 31) >> 32),
     case("shf.r.wrap.b32 %r10, %r1, %r2, %r3;", |a, b, c| low((low(b) << 32 | low(a)) >> (c & 31))),
+    // Bytes 4, 0, 1 and 2 of b a, from the lowest on.
+    case("prmt.b32 %r10, %r1, %r2, 8452;", |a, b, _| b & 0xff | low(a) << 8 & 0xffff_ff00),
+    // A selector's fourth bit is for the sign of its byte, eight times.
+    case("prmt.b32 %r10, %r1, %r2, 30587;", |a, b, _| {
+        let sign = if a >> 31 & 1 == 1 { 0xff } else { 0 };
+        let top = low(b) >> 24;
+        sign | top << 8 | top << 16 | top << 24
+    }),
     case("brev.b32 %r10, %r1;", |a, _, _| u64::from((a as u32).reverse_bits())),
     case("brev.b64 %rd10, %rd1;", |a, _, _| a.reverse_bits()),
     case("bfi.b64 %rd10, %rd1, %rd2, 32, 32;", |a, b, _| low(b) | a << 32),

@@ -4,8 +4,10 @@
 //
 // SYNCHROMESH_STAND_IN says what kind of driver it is, in words NAME=NUMBER: version (1000 major + 10 minor), devices,
 // capabilityI (10 major + minor of device I), ratio (floats to doubles), memory (bytes that can be had), total (bytes that
-// it says it has), cache (bytes), launches (how many succeed).
+// it says it has), cache (bytes), launches (how many succeed), clusters (most blocks of one that there is room for), ptx (0:
+// its compiler refuses it).
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <functional>
@@ -352,10 +354,17 @@ API cuGraphLaunch(Graph* graph, Stream* stream) {
     return SUCCESS;
 }
 
-API cuModuleLoadData(Module** module, const char* image) {
+API cuModuleLoadDataEx(Module** module, const char* image, unsigned count, const int* options, void** values) {
+    const int error_log = 5, error_log_bytes = 6;
     Lock lock(mutex);
     if (int wrong = usable()) {
         return wrong;
+    }
+    if (word("ptx", 1) == 0) {
+        if (count == 2 && options[0] == error_log && options[1] == error_log_bytes) {
+            std::snprintf((char*)values[0], (size_t)values[1], "line 1: a word that it does not know");
+        }
+        return INVALID_PTX;
     }
     auto loaded = std::make_unique<Module>();
     std::string ptx = image;
@@ -428,6 +437,18 @@ API cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** para
         cluster = shape[0];
     }
     return queue_launch(function, config->grid, config->block, cluster, config->shared, config->stream, parameters, extra);
+}
+
+API cuOccupancyMaxActiveClusters(int* count, Function* function, const LaunchConfig* config) {
+    Lock lock(mutex);
+    if (int wrong = usable()) {
+        return wrong;
+    }
+    if (function == nullptr || config->count != 1 || config->shared > SHARED_MOST) {
+        return INVALID_VALUE;
+    }
+    *count = config->attributes[0].value.cluster[0] <= (u32)word("clusters", 8) ? 1 : 0;
+    return SUCCESS;
 }
 
 API cuLaunchKernel(Function* function, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 shared, Stream* stream,

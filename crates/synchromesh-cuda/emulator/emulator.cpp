@@ -145,8 +145,12 @@ extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32*
     const size_t cluster_count = (size_t)grid[0] * grid[1] * grid[2] / cluster;
     Order clusters(cluster_count, order), team(cluster, order), within(threads, order);
     std::vector<Here> blocks(cluster);
-    Tracing counting(manner->counts, kernel.listing);
+    const bool sampled = manner->cache != nullptr;
+    Tracing counting(manner->counts, kernel.listing, manner->cache, grid[0]);
     for (u32 c : clusters.next()) {
+        if (sampled && index_of(c * cluster, grid).x != 0) {
+            continue;
+        }
         for (u32 rank = 0; rank < cluster; rank++) {
             blocks[rank] = {{0, 0, 0},
                             index_of(c * cluster + rank, grid),
@@ -172,6 +176,10 @@ extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32*
     }
     return NONE;
 }
+
+extern "C" Cache* synchromesh_emulated_cache(size_t bytes) { return new Cache(bytes); }
+
+extern "C" void synchromesh_emulated_cache_drop(Cache* cache) { delete cache; }
 
 // The name of entry point `index` of a set, or null behind the last one.
 extern "C" const char* synchromesh_emulated_kernel(u32 set, size_t index) {

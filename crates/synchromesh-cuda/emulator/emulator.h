@@ -13,11 +13,14 @@
 
 #define DEV_FN static inline
 #define DEV_METHOD inline
+#define DEV_CONSTANT constexpr
 #define DEV_ARG(type) const type&
 #define DEV_SHARED() u64* const shared = emulator::here.shared
 #define DEV_BARRIER() emulator::barrier(false)
 #define DEV_CLUSTER_BARRIER() emulator::barrier(true)
 #define DEV_UNROLL
+#define DEV_ONE_TURN
+#define DEV_RELOAD()
 #define DEV_EXPORT(kernel, threads) \
     static const bool exported_##kernel = emulator::add<kernel##_body>(#kernel, #kernel "_merged", threads, false);
 #define DEV_EXPORT_FLAT(kernel, threads) \
@@ -52,13 +55,18 @@ char* misaligned();
 
 // Classes of instructions that are counted; build/cpp.rs says which is of which.
 const u32 CLASSES = 14;
+// All instructions of an assembler, and those of each pipe; kernels/compile.py says which is of which.
+const u32 PIPES = 5;
 
 // What launches did, twin of `Counts` in src/counts.rs: instructions as warps issue them, and memory as warps reach it.
 struct Counts {
     u64 launches, blocks, threads;
     u64 issued[CLASSES];
-    // Bytes that warps ask for, each once, and the sectors of 32 bytes that they are in.
-    u64 global_bytes, global_sectors;
+    // The same of what an assembler made of it.
+    u64 assembled[PIPES];
+    // Bytes that warps ask for, each once, and the sectors of 32 bytes that they are in; those that a cache had not, or
+    // had to write back.
+    u64 global_bytes, global_sectors, missed_sectors;
     // Shared memory's passes over its banks, those that it would take without conflicts, and the most for one.
     u64 shared_passes, shared_least, shared_ways;
 };
@@ -66,13 +74,17 @@ struct Counts {
 // Instructions by class of a stretch of an entry that is run as one.
 struct Stretch {
     u32 counts[CLASSES];
+    u32 assembled[PIPES];
 };
 
-// An access to memory: how many bytes, and whether its addresses are those of shared memory.
+// An access to memory: how many bytes, whether its addresses are those of shared memory, and whether it writes.
 struct Site {
     u32 bytes;
     bool shared;
+    bool writes;
 };
+
+class Cache;
 
 // What is known of an entry for counting.
 struct Listing {
@@ -128,6 +140,9 @@ struct Manner {
     size_t skipped;
     // What the launch is added to, or null.
     Counts* counts;
+    // The second-level cache that the launch finds, or null. With one, of the clusters along x the first is run, and the
+    // first and the last warp of its first block count for all: they do the same on other words.
+    Cache* cache;
 };
 
 template <class T>

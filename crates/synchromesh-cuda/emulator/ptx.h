@@ -178,6 +178,15 @@ PTX_INLINE T shr(T a, u32 by) {
     return by >= BITS<T> ? (a < 0 ? (T)-1 : 0) : (T)(a >> by);
 }
 // The upper word of (b, a) shifted to the left, or the lower one of it shifted to the right.
+// Byte i of the result is the byte of b a that the i-th four bits of `select` say, or its sign eight times.
+PTX_INLINE u32 prmt(u32 a, u32 b, u32 select) {
+    u32 bytes = 0;
+    for (u32 i = 0; i < 4; i++) {
+        u32 from = select >> 4 * i, byte = (u32)(((u64)b << 32 | a) >> 8 * (from & 7)) & 0xff;
+        bytes |= ((from & 8) == 0 ? byte : byte >> 7 != 0 ? 0xff : 0) << 8 * i;
+    }
+    return bytes;
+}
 PTX_INLINE u32 shf_l(u32 a, u32 b, u32 by) { return (u32)(((u64)b << 32 | a) << (by & 31) >> 32); }
 PTX_INLINE u32 shf_r(u32 a, u32 b, u32 by) { return (u32)(((u64)b << 32 | a) >> (by & 31)); }
 PTX_INLINE u32 brev(u32 a) { return reverse_bits(a); }

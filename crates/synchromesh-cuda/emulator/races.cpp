@@ -34,7 +34,7 @@ static void launch(const char* name, u32 blocks, u32 threads, size_t shared, Arg
     Pack<Arguments...> list = pack(arguments...);
     size_t sizes[] = {sizeof(Arguments)...};
     u32 grid[] = {blocks, 1, 1}, block[] = {threads, 1, 1};
-    const emulator::Manner manner = {emulator::SOURCES, 0, skipped, nullptr};
+    const emulator::Manner manner = {emulator::SOURCES, 0, skipped, nullptr, nullptr};
     int fault = synchromesh_emulate(name, grid, block, cluster, shared, &list, sizeof list, sizes, sizeof...(Arguments),
                                     &manner);
     if (fault != 0) {
@@ -50,7 +50,7 @@ int main(int count, char** arguments) {
     const size_t missing = count > 3 ? std::strtoul(arguments[3], nullptr, 10) : 0;
     const u32 log_n = 10, n = 1u << log_n, terms = 3;
     const u64 q = (1ull << 50) - 27;
-    Prime prime = {q, 16384, 0, 0, {1, 16384}, (double)q, 1 / (double)q, 0, 0};
+    Prime prime = {q, 16384, 0, 0, {1, 16384}, (double)q, 1 / (double)q, 0, 25, 0};
     std::vector<Pair> table(n, Pair{12345, 12345});
     std::vector<u64> data((2 * terms + 4) * n - missing, 1);
     Ring ring = {&prime, table.data(), table.data(), log_n, 0};
@@ -62,21 +62,21 @@ int main(int count, char** arguments) {
     const u64* input = data.data();
     for (u64 in_doubles : {0, 1}) {
         prime.in_doubles = in_doubles;
-        launch("ntt_forward_first", 1, 128, 8 * n, ring, limbs, x, x, first);
-        launch("ntt_forward_last", 1, 128, 8 * n, ring, limbs, x, x, whole);
-        launch("ntt_forward_sum", 1, 128, 8 * n, ring, limbs, x, out, whole, addends);
-        launch("ntt_inverse_last", 2, 64, 4 * n, ring, limbs, x, x, last);
-        launch("ntt_inverse_first", 1, 128, 8 * n, ring, limbs, x, x, first);
-        launch("gadget_product", 2, 128, 4 * n, ring, limbs, out, x, y, y, states, input, last, terms, 0u);
+        launch("ntt_forward_first", 1, 128, 8 * padded(n), ring, limbs, x, x, first);
+        launch("ntt_forward_last", 1, 128, 8 * padded(n), ring, limbs, x, x, whole);
+        launch("ntt_forward_sum", 1, 128, 8 * padded(n), ring, limbs, x, out, whole, addends);
+        launch("ntt_inverse_last", 2, 64, 8 * padded(n / 2), ring, limbs, x, x, last);
+        launch("ntt_inverse_first", 1, 128, 8 * padded(n), ring, limbs, x, x, first);
+        launch("gadget_product", 2, 128, 8 * padded(n / 2), ring, limbs, out, x, y, y, states, input, last, terms, 0u);
     }
     auto list = pack(ring, limbs, x, out, whole);
-    launch("ntt_forward_last_merged", 1, 128, 8 * n, (const void*)&list, 1u);
+    launch("ntt_forward_last_merged", 1, 128, 8 * padded(n), (const void*)&list, 1u);
     cluster = 4;
     for (u64 in_doubles : {0, 1}) {
         prime.in_doubles = in_doubles;
-        launch("ntt_forward_cluster", 4, 32, 2 * n, ring, limbs, x, x, part);
-        launch("ntt_forward_sum_cluster", 4, 32, 2 * n, ring, limbs, x, out, part, addends);
-        launch("ntt_inverse_cluster", 4, 32, 2 * n, ring, limbs, x, x, part);
+        launch("ntt_forward_cluster", 4, 32, 8 * padded(n / 4), ring, limbs, x, x, part);
+        launch("ntt_forward_sum_cluster", 4, 32, 8 * padded(n / 4), ring, limbs, x, out, part, addends);
+        launch("ntt_inverse_cluster", 4, 32, 8 * padded(n / 4), ring, limbs, x, x, part);
     }
     return 0;
 }

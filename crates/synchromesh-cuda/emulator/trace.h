@@ -2,8 +2,10 @@
 // of shared memory.
 #pragma once
 #include <algorithm>
+#include <unordered_set>
 #include <vector>
 
+#include "cache.h"
 #include "launch.h"
 
 namespace emulator {
@@ -25,18 +27,24 @@ struct ThreadTrace {
     }
 };
 
-// Of the threads of a cluster, block after block; of one for all where nothing is counted.
+// Of the threads of a cluster, block after block, and of one for all that are not counted, the last.
 thread_local std::vector<ThreadTrace> traces(1);
 thread_local bool tracing = false;
+// Whether the first and the last warp of the first block of a cluster count for all.
+thread_local bool sampling = false;
 
 // That of a thread, whose block's rank in the cluster is that of its place along x.
 ThreadTrace& of_thread(const Here& here, u32 cluster) {
     if (!tracing) {
-        return traces[0];
+        return traces.back();
     }
     u32 thread = here.thread.x + here.threads.x * (here.thread.y + here.threads.y * here.thread.z);
     u32 threads = here.threads.x * here.threads.y * here.threads.z;
-    return traces[here.block.x % cluster * threads + thread];
+    u32 rank = here.block.x % cluster;
+    if (sampling && (rank != 0 || (thread >= WARP && thread / WARP != (threads - 1) / WARP))) {
+        return traces.back();
+    }
+    return traces[rank * threads + thread];
 }
 
 // The same access of the threads of a warp.
@@ -57,14 +65,17 @@ struct Shared {
 // Counts the launch in progress, if that is wanted and its kernel can be counted.
 class Tracing {
 public:
-    Tracing(Counts* counts, const Listing* listing) : counts(counts), listing(listing) {
-        tracing = counts != nullptr && listing != nullptr;
-        if (tracing) {
-            counts->launches++;
-        }
+    // With a cache, samples are counted: of `blocks_of_row` blocks along x.
+    Tracing(Counts* sum, const Listing* listing, Cache* cache, u32 blocks_of_row)
+        : sum(sum), listing(listing), cache(cache), row(blocks_of_row) {
+        tracing = sum != nullptr && listing != nullptr;
+        sampling = cache != nullptr;
     }
     ~Tracing() {
-        tracing = false;
+        if (tracing) {
+            add();
+        }
+        tracing = sampling = false;
         traces.resize(1);
     }
 
@@ -72,7 +83,7 @@ public:
         blocks = cluster;
         threads = threads_of_block;
         if (tracing) {
-            traces.resize((size_t)blocks * threads);
+            traces.resize((size_t)blocks * threads + 1);
             for (ThreadTrace& trace : traces) {
                 trace.stretches.assign(listing->count, 0);
                 trace.accesses.clear();
@@ -84,10 +95,11 @@ public:
         if (!tracing) {
             return;
         }
-        counts->blocks += blocks;
-        counts->threads += (u64)blocks * threads;
-        for (u32 block = 0; block < blocks; block++) {
-            for (u32 first = 0; first < threads; first += WARP) {
+        counts.blocks += sampling ? 1 : blocks;
+        counts.threads += sampling ? threads : (u64)blocks * threads;
+        for (u32 block = 0; block < (sampling ? 1 : blocks); block++) {
+            const u32 step = sampling && threads > WARP ? (threads - 1) / WARP * WARP : WARP;
+            for (u32 first = 0; first < threads; first += step) {
                 u32 lanes = std::min(WARP, threads - first);
                 warp(traces.data() + (size_t)block * threads + first, lanes, shared);
             }
@@ -95,6 +107,28 @@ public:
     }
 
 private:
+    void add() {
+        const u64 blocks_for = sampling ? row : 1;
+        // Of the warps of a block two at most are counted.
+        const u32 warps = (threads + WARP - 1) / WARP;
+        const u64 weight = sampling && warps > 2 ? blocks_for * warps / 2 : blocks_for;
+        sum->launches++;
+        sum->blocks += blocks_for * counts.blocks;
+        sum->threads += blocks_for * counts.threads;
+        for (u32 i = 0; i < CLASSES; i++) {
+            sum->issued[i] += weight * counts.issued[i];
+        }
+        for (u32 i = 0; i < PIPES; i++) {
+            sum->assembled[i] += weight * counts.assembled[i];
+        }
+        sum->global_bytes += weight * counts.global_bytes;
+        sum->global_sectors += weight * counts.global_sectors;
+        sum->missed_sectors += weight * counts.missed_sectors + written_back;
+        sum->shared_passes += weight * counts.shared_passes;
+        sum->shared_least += weight * counts.shared_least;
+        sum->shared_ways = std::max(sum->shared_ways, counts.shared_ways);
+    }
+
     // A warp issues an instruction as often as the thread of it that runs it most often.
     void warp(const ThreadTrace* lanes, u32 count, const Shared& shared) {
         for (size_t stretch = 0; stretch < listing->count; stretch++) {
@@ -103,7 +137,10 @@ private:
                 runs = std::max<u64>(runs, lanes[lane].stretches[stretch]);
             }
             for (u32 i = 0; i < CLASSES; i++) {
-                counts->issued[i] += runs * listing->stretches[stretch].counts[i];
+                counts.issued[i] += runs * listing->stretches[stretch].counts[i];
+            }
+            for (u32 i = 0; i < PIPES; i++) {
+                counts.assembled[i] += runs * listing->stretches[stretch].assembled[i];
             }
         }
         // The k-th time that threads come to an access, they come together.
@@ -146,8 +183,23 @@ private:
         std::sort(addresses.begin(), addresses.end());
         addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
         std::transform(addresses.begin(), addresses.end(), sectors, [](u64 address) { return address / 32; });
-        counts->global_sectors += std::unique(sectors, sectors + addresses.size()) - sectors;
-        counts->global_bytes += addresses.size() * site.bytes;
+        u64* const end = std::unique(sectors, sectors + addresses.size());
+        counts.global_sectors += end - sectors;
+        counts.global_bytes += addresses.size() * site.bytes;
+        for (u64* sector = sectors; cache != nullptr && sector != end; sector++) {
+            u64 line = Cache::line_of(*sector * 32);
+            if (line != last_line || site.writes) {
+                last_line = line;
+                if (!cache->reach(line, site.writes, written_back) && !site.writes) {
+                    absent.insert(line);
+                }
+                last_missed = absent.count(line) != 0;
+            }
+            // What the launch itself has brought in is there.
+            if (last_missed && !site.writes && brought.insert(*sector).second) {
+                counts.missed_sectors++;
+            }
+        }
     }
 
     // A pass takes one word of four bytes from each bank; words of eight bytes are asked for by half of the threads at a
@@ -169,15 +221,23 @@ private:
                 passes[word % BANKS]++;
             }
             u64 most = *std::max_element(passes, passes + BANKS);
-            counts->shared_passes += most;
-            counts->shared_least += (words.size() + BANKS - 1) / BANKS;
-            counts->shared_ways = std::max(counts->shared_ways, most);
+            counts.shared_passes += most;
+            counts.shared_least += (words.size() + BANKS - 1) / BANKS;
+            counts.shared_ways = std::max(counts.shared_ways, most);
         }
     }
 
-    Counts* const counts;
+    Counts* const sum;
     const Listing* const listing;
+    Cache* const cache;
+    const u32 row;
+    Counts counts = {};
     u32 blocks = 0, threads = 0;
+    // Lines that the cache had not when the launch came to them, and the sectors of them that it has asked for; what was
+    // written back to make room.
+    std::unordered_set<u64> absent, brought;
+    u64 last_line = ~0ull, written_back = 0;
+    bool last_missed = false;
     // Of the warp at hand: what came together at each access, and how often a thread has come to it.
     std::vector<std::vector<Together>> sites;
     std::vector<size_t> times;

@@ -1,4 +1,5 @@
-//! Counts what every kernel of the PTX does and prints it: `kernel-counts [--check]` writes the record, or compares with it.
+//! Counts what every kernel of the PTX does and what whole operations take, and prints both with the times that a model of
+//! cards predicts: `kernel-counts [--check]` writes the records, or compares with them.
 
 #[path = "../tests/it/runs/mod.rs"]
 mod runs;
@@ -7,6 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use runs::counted::{RECORD, Table, count, differences, record};
+use runs::operations;
 
 fn main() -> ExitCode {
     let check = match std::env::args().skip(1).collect::<Vec<_>>().as_slice() {
@@ -17,21 +19,40 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    let operations = operations::record();
+    print_operations(&operations);
     let table = count();
     print(&table);
-    let (path, have) = (Path::new(env!("CARGO_MANIFEST_DIR")).join(RECORD), record(&table));
-    if !check {
-        return match std::fs::write(&path, have) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("{}: {error}", path.display());
-                ExitCode::FAILURE
-            }
+    let mut outcome = ExitCode::SUCCESS;
+    type Differences = fn(&str, &str) -> Vec<String>;
+    let records: [(&str, String, Differences); 2] =
+        [(RECORD, record(&table), differences), (operations::RECORD, operations, operations::differences)];
+    for (path, have, differences) in records {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let failed = if check {
+            let found = differences(&std::fs::read_to_string(&path).unwrap_or_default(), &have);
+            found.iter().for_each(|line| eprintln!("{}: {line}", path.display()));
+            !found.is_empty()
+        } else {
+            let written = std::fs::write(&path, have);
+            written.inspect_err(|error| eprintln!("{}: {error}", path.display())).is_err()
         };
+        if failed {
+            outcome = ExitCode::FAILURE;
+        }
     }
-    let found = differences(&std::fs::read_to_string(&path).unwrap_or_default(), &have);
-    found.iter().for_each(|line| eprintln!("{line}"));
-    if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    outcome
+}
+
+/// A line for each operation, card and kernel.
+fn print_operations(record: &str) {
+    for line in record.lines() {
+        let words: Vec<&str> = line.split(',').collect();
+        let [name, card, kernel, rest @ ..] = words.as_slice() else { continue };
+        print!("{:<34}{card:<10}{kernel:<26}", name.replace('/', ", "));
+        rest.iter().for_each(|word| print!("{word:>17}"));
+        println!();
+    }
 }
 
 /// A line for each kernel and run: what a warp issues, by class, and how it reaches memory.

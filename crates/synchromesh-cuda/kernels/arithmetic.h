@@ -23,7 +23,9 @@ struct Prime {
     double modulus;
     double inverse;
     u64 in_doubles;
-    u64 unused;
+    // Half of its bits, rounded up.
+    u32 half_bits;
+    u32 unused;
 };
 
 // in: x < 2 bound; out: < bound.
@@ -73,6 +75,47 @@ DEV_FN u64 reduce_sum(Sum sum, const Prime& p) {
     quotient += middle < other ? 1 : 0;
     quotient += sum.high * p.ratio_high;
     return below(sum.low - quotient * p.q, p.q);
+}
+
+// A word below 2^(2 bits) as high 2^bits + low.
+struct Parts {
+    u32 low;
+    u32 high;
+};
+
+DEV_FN Parts parts(u64 x, u32 bits) {
+    Parts cut = {(u32)x & ((1u << bits) - 1), (u32)(x >> bits)};
+    return cut;
+}
+
+// A sum of products of words in parts of so many bits: high 2^(2 bits) + middle 2^bits + low. A product is four of 32 bits
+// and no carry, and the sum holds parts_terms(bits) of them: each adds less than 2^(2 bits + 1) to the middle.
+struct PartSum {
+    u64 low;
+    u64 middle;
+    u64 high;
+};
+
+DEV_FN u32 parts_terms(u32 bits) { return bits < 16 ? 1u << 31 : 1u << (63 - 2 * bits); }
+
+DEV_FN void add_product(PartSum& sum, Parts a, Parts b) {
+    sum.low += (u64)a.low * b.low;
+    sum.middle += (u64)a.low * b.high;
+    sum.middle += (u64)a.high * b.low;
+    sum.high += (u64)a.high * b.high;
+}
+
+DEV_FN void add_words(Sum& sum, u64 low, u64 high) {
+    sum.low += low;
+    sum.high += high + (sum.low < low ? 1 : 0);
+}
+
+// in: 0 < bits <= 31; out: the same sum, 128 bits.
+DEV_FN Sum joined(const PartSum& parts, u32 bits) {
+    Sum sum = {parts.low, 0};
+    add_words(sum, parts.middle << bits, parts.middle >> (64 - bits));
+    add_words(sum, parts.high << 2 * bits, parts.high >> (64 - 2 * bits));
+    return sum;
 }
 
 // in: a, b < 2^61; out: a b mod q, < q.

@@ -24,7 +24,7 @@ DEV_FN void spread(const Pass& pass, const Pair* table, const Prime& p, const u6
         forward_network<Field, LAYERS>(x, table, 1, p);
         DEV_UNROLL
         for (int part = 0; part < 1 << LAYERS; part++) {
-            *cluster_shared(shared + offset, part) = Field::store(x[part]);
+            *cluster_shared(shared + padded(offset), part) = Field::store(x[part]);
         }
     }
 }
@@ -37,7 +37,7 @@ DEV_FN void gather(const Pass& pass, const Pair* table, const Prime& p, u64* dst
         typename Field::Point x[1 << LAYERS];
         DEV_UNROLL
         for (int part = 0; part < 1 << LAYERS; part++) {
-            x[part] = Field::load(*cluster_shared(shared + offset, part), p);
+            x[part] = Field::load(*cluster_shared(shared + padded(offset), part), p);
         }
         inverse_network<Field, LAYERS>(x, table, 1, p);
         DEV_UNROLL
@@ -50,69 +50,53 @@ DEV_FN void gather(const Pass& pass, const Pair* table, const Prime& p, u64* dst
     }
 }
 
-// in: < q; out: a block's points after all layers, in its shared memory in the bit-reversed order.
-template <class Field>
-DEV_FN void forward_parts(const Ring& ring, const Pass& pass, const Pair* table, const Prime& p, const u64* src,
-                          u64* shared) {
-    // The other blocks' shared memory is there once they run.
-    DEV_CLUSTER_BARRIER();
-    if (pass.first == 1) {
-        spread<Field, 1>(pass, table, p, src, shared);
-    } else if (pass.first == 2) {
-        spread<Field, 2>(pass, table, p, src, shared);
-    } else {
-        spread<Field, 3>(pass, table, p, src, shared);
+// The geometries of a block of threads on its own: of 2^13 points, and any.
+struct OnePart {
+    template <class Body>
+    DEV_METHOD void operator()(const Ring& ring, const Pass& pass, Body body) const {
+        if (pass.layers == 13) {
+            body(Geometry<true, 13, 0>(ring.log_n, pass, blockIdx.x));
+        } else {
+            body(Geometry<true>(ring.log_n, pass, blockIdx.x));
+        }
     }
-    DEV_CLUSTER_BARRIER();
-    Geometry<true> at(ring.log_n, pass, blockIdx.x);
-    forward_rounds<Field, true, true>(at, pass.first, table, p, nullptr, nullptr, shared);
-}
+};
 
-DEV_FN void forward_cluster(const Ring& ring, u32 prime, const u64* src, const Pass& pass, u64* shared) {
+// in: < q; out: after all layers, where `sink` says.
+template <class Sink>
+DEV_FN void forward_cluster(const Ring& ring, u32 prime, const u64* src, const Pass& pass, u64* shared, Sink sink) {
     const Prime p = ring.primes[prime];
     const Pair* table = ring.forward + ((u64)prime << ring.log_n);
-    if (p.in_doubles != 0) {
-        forward_parts<Doubles>(ring, pass, table, p, src, shared);
-    } else {
-        forward_parts<Integers>(ring, pass, table, p, src, shared);
-    }
-}
-
-// in: < q in slot order; out: < q.
-template <class Field>
-DEV_FN void inverse_parts(const Ring& ring, const Pass& pass, const Pair* table, const Prime& p, const u64* src, u64* dst,
-                          u64* shared) {
-    Geometry<true> at(ring.log_n, pass, blockIdx.x);
-    inverse_rounds<Field, true, true>(at, pass.first, table, p, src, nullptr, shared);
-    DEV_CLUSTER_BARRIER();
-    if (pass.first == 1) {
-        gather<Field, 1>(pass, table, p, dst, shared);
-    } else if (pass.first == 2) {
-        gather<Field, 2>(pass, table, p, dst, shared);
-    } else {
-        gather<Field, 3>(pass, table, p, dst, shared);
-    }
-    // A block's shared memory is there as long as it runs.
-    DEV_CLUSTER_BARRIER();
+    with_field(p, [&](auto field) {
+        typedef decltype(field) Field;
+        // The other blocks' shared memory is there once they run.
+        DEV_CLUSTER_BARRIER();
+        if (pass.first == 1) {
+            spread<Field, 1>(pass, table, p, src, shared);
+        } else if (pass.first == 2) {
+            spread<Field, 2>(pass, table, p, src, shared);
+        } else {
+            spread<Field, 3>(pass, table, p, src, shared);
+        }
+        DEV_CLUSTER_BARRIER();
+        run_pass<Field, true>(Rounds{ring, pass, table, p, shared}, OnePart(), Shared{shared}, sink);
+    });
 }
 
 // in: < q; out: < q in slot order.
 DEV_KERNEL(ntt_forward_cluster, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src, DEV_ARG(Rows) dst,
            DEV_ARG(Pass) pass) {
     DEV_SHARED();
-    u32 prime = limbs.prime[limb];
-    forward_cluster(ring, prime, limb_at(src, element, limb, ring.log_n), pass, shared);
-    write_slots(limb_at(dst, element, limb, ring.log_n), shared, pass, ring.primes[prime]);
+    const ToSlots sink{limb_at(dst, element, limb, ring.log_n)};
+    forward_cluster(ring, limbs.prime[limb], limb_at(src, element, limb, ring.log_n), pass, shared, sink);
 }
 
 // out(X) = (NTT(x) + the addends)(X^g) in slots, as ntt_forward_sum. in: x, addends < q; out: < q.
 DEV_KERNEL(ntt_forward_sum_cluster, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src, DEV_ARG(Rows) dst,
            DEV_ARG(Pass) pass, DEV_ARG(Addends) addends) {
     DEV_SHARED();
-    u32 prime = limbs.prime[limb];
-    forward_cluster(ring, prime, limb_at(src, element, limb, ring.log_n), pass, shared);
-    u64* out = limb_at(dst, element, limb, ring.log_n);
-    write_sums(out, shared, pass, ring.primes[prime], addends, element, limb, ring.log_n);
+    const ToSums sink{limb_at(dst, element, limb, ring.log_n), addends, element, limb};
+    forward_cluster(ring, limbs.prime[limb], limb_at(src, element, limb, ring.log_n), pass, shared, sink);
 }
 
 // in: < q in slot order; out: < q.
@@ -124,11 +108,20 @@ DEV_KERNEL(ntt_inverse_cluster, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_AR
     const Pair* table = ring.inverse + ((u64)prime << ring.log_n);
     const u64* src = limb_at(src_rows, element, limb, ring.log_n);
     u64* dst = limb_at(dst_rows, element, limb, ring.log_n);
-    if (p.in_doubles != 0) {
-        inverse_parts<Doubles>(ring, pass, table, p, src, dst, shared);
-    } else {
-        inverse_parts<Integers>(ring, pass, table, p, src, dst, shared);
-    }
+    with_field(p, [&](auto field) {
+        typedef decltype(field) Field;
+        run_pass<Field, false>(Rounds{ring, pass, table, p, shared}, OnePart(), FromSlots{src}, Shared{shared});
+        DEV_CLUSTER_BARRIER();
+        if (pass.first == 1) {
+            gather<Field, 1>(pass, table, p, dst, shared);
+        } else if (pass.first == 2) {
+            gather<Field, 2>(pass, table, p, dst, shared);
+        } else {
+            gather<Field, 3>(pass, table, p, dst, shared);
+        }
+        // A block's shared memory is there as long as it runs.
+        DEV_CLUSTER_BARRIER();
+    });
 }
 
 DEV_EXPORT(ntt_forward_cluster, 256)

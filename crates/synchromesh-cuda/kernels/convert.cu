@@ -22,7 +22,6 @@ struct Source {
 
 // What is known of a destination prime q.
 struct Target {
-    u64 correction;
     u64 bias;
     u32 prime;
     u32 unused;
@@ -34,16 +33,26 @@ struct Target {
 #define COUNT_DOUBLE 2u
 #define COUNT_MONTGOMERY 3u
 
+// Coefficients and targets that a thread computes together.
+#define TILE_COEFFICIENTS 2u
+#define TILE_TARGETS 4u
+// Most products between two reductions, beside two residues: fewer than SUM_TERMS.
+#define TILE_TERMS 60u
+
 struct Conversion {
     const Source* sources;
     const Target* targets;
-    // M, row after row of `source_count`.
+    // M and the corrections as its last column, in tiles of TILE_TARGETS rows, the last one filled up: column after
+    // column, the words of the rows in parts.
     const u64* matrix;
     u32 source_count;
     u32 target_count;
     u32 count;
     // Rounds u to nearest.
     u32 half;
+    // Words are in parts of so many bits, at least 17.
+    u32 half_bits;
+    u32 unused;
 };
 
 struct SourceRows {
@@ -53,70 +62,116 @@ struct SourceRows {
     u32 row[MAX_SOURCES];
 };
 
-// y_j < p_j for one coefficient at y[j stride]; out: u < 2^33.
-DEV_FN u64 count_overflows(const Conversion& conversion, const u64* y, u32 stride) {
-    const u32 sources = conversion.source_count;
+// Two words in parts, as they are loaded together.
+struct alignas(16) PartsPair {
+    Parts first;
+    Parts second;
+};
+
+// What is counted of the y_j of one coefficient; each in the order of the sources.
+struct Overflows {
+    u64 fixed;
+    double real;
+};
+
+// in: y < p.
+DEV_FN void count_overflow(Overflows& sum, const Conversion& conversion, const Source& source, u64 y) {
     if (conversion.count == COUNT_FIXED) {
-        u64 sum = conversion.half ? 1ull << 49 : 0;
-        for (u32 j = 0; j < sources; j++) {
-            const Source& source = conversion.sources[j];
-            u64 word = y[j * stride];
-            u64 lead = source.bits > 51 ? word >> (source.bits - 51) : word << (51 - source.bits);
-            sum += mul_high(lead << 12, source.factor);
-        }
-        return sum >> 50;
+        u64 lead = source.bits > 51 ? y >> (source.bits - 51) : y << (51 - source.bits);
+        sum.fixed += mul_high(lead << 12, source.factor);
+    } else if (conversion.count == COUNT_DOUBLE) {
+        sum.real = double_add(sum.real, double_mul(double_of(y), source.inverse));
+    } else if (conversion.count == COUNT_MONTGOMERY) {
+        sum.fixed += (u32)y * source.weight;
     }
-    if (conversion.count == COUNT_DOUBLE) {
-        double sum = 0.0;
-        for (u32 j = 0; j < sources; j++) {
-            sum = double_add(sum, double_mul(double_of(y[j * stride]), conversion.sources[j].inverse));
-        }
-        return double_floor(double_add(sum, conversion.half ? 0.5 : 0.0));
-    }
-    if (conversion.count == COUNT_MONTGOMERY) {
-        u32 sum = 0;
-        for (u32 j = 0; j < sources; j++) {
-            sum += (u32)y[j * stride] * conversion.sources[j].weight;
-        }
-        return (u32)((1u << 31) - sum);
-    }
-    return 0;
 }
 
-// A thread converts one coefficient to the targets of its block's group: `group` of them from `first` on. Its column
-// of shared memory holds the prescaled sources, so that no thread waits for another.
+// out: u < 2^33.
+DEV_FN u64 overflow(const Overflows& sum, const Conversion& conversion) {
+    switch (conversion.count) {
+        case COUNT_FIXED:
+            return (sum.fixed + (conversion.half ? 1ull << 49 : 0)) >> 50;
+        case COUNT_DOUBLE:
+            return double_floor(double_add(sum.real, conversion.half ? 0.5 : 0.0));
+        case COUNT_MONTGOMERY:
+            return (u32)((1u << 31) - (u32)sum.fixed);
+        default:
+            return 0;
+    }
+}
+
+// The sums of a tile over the columns from..until. in: parts of words in y, TILE_COEFFICIENTS columns.
+DEV_FN void add_tile(PartSum (&sums)[TILE_TARGETS][TILE_COEFFICIENTS], const Parts* y, u32 stride, const PartsPair* rows,
+                     u32 from, u32 until) {
+    for (u32 j = from; j < until; j++) {
+        Parts words[TILE_TARGETS];
+        DEV_UNROLL
+        for (u32 k = 0; k < TILE_TARGETS; k += 2) {
+            PartsPair pair = rows[(j * TILE_TARGETS + k) / 2];
+            words[k] = pair.first;
+            words[k + 1] = pair.second;
+        }
+        DEV_UNROLL
+        for (u32 c = 0; c < TILE_COEFFICIENTS; c++) {
+            Parts word = y[(j * TILE_COEFFICIENTS + c) * stride];
+            DEV_UNROLL
+            for (u32 k = 0; k < TILE_TARGETS; k++) {
+                add_product(sums[k][c], word, words[k]);
+            }
+        }
+    }
+}
+
+// A thread converts TILE_COEFFICIENTS coefficients to the targets of its block's group, `group` of them from `first` on, a
+// tile at a time. Its columns of shared memory hold the prescaled sources, so that no thread waits for another.
 DEV_KERNEL(convert, DEV_ARG(Ring) ring, DEV_ARG(Conversion) conversion, DEV_ARG(SourceRows) src, DEV_ARG(Rows) dst,
            u32 first, u32 last, u32 group, u32 accumulate, u32 prescaled) {
     DEV_SHARED();
-    u32 i = blockIdx.x * blockDim.x + threadIdx.x;
-    u64* const y = shared + threadIdx.x;
-    const u32 stride = blockDim.x, sources = conversion.source_count;
+    const u32 i = blockIdx.x * blockDim.x * TILE_COEFFICIENTS + threadIdx.x;
+    Parts* const y = reinterpret_cast<Parts*>(shared) + threadIdx.x;
+    const u32 stride = blockDim.x, sources = conversion.source_count, bits = conversion.half_bits;
+    Overflows counted[TILE_COEFFICIENTS] = {};
     for (u32 j = 0; j < sources; j++) {
         const Source source = conversion.sources[j];
         u64 row = (u64)element * src.stride + src.row[j];
-        u64 x = src.words[(row << ring.log_n) + i];
-        y[j * stride] = prescaled ? x : mul_constant(x, source.prescale, source.p);
-    }
-    u64 overflows = count_overflows(conversion, y, stride);
-    u32 from = first + limb * group, until = from + group < last ? from + group : last;
-    for (u32 t = from; t < until; t++) {
-        const Target target = conversion.targets[t];
-        const Prime p = ring.primes[target.prime];
-        const u64* matrix = conversion.matrix + (u64)t * sources;
-        Sum sum = {target.bias, 0};
-        add_product(sum, overflows, target.correction);
-        u32 room = SUM_TERMS - 1;
-        for (u32 j = 0; j < sources; j++) {
-            if (room == 0) {
-                sum = Sum{reduce_sum(sum, p), 0};
-                room = SUM_TERMS;
-            }
-            add_product(sum, y[j * stride], matrix[j]);
-            room--;
+        const u64* const words = src.words + (row << ring.log_n) + i;
+        DEV_UNROLL
+        for (u32 c = 0; c < TILE_COEFFICIENTS; c++) {
+            u64 x = words[c * stride];
+            x = prescaled ? x : mul_constant(x, source.prescale, source.p);
+            count_overflow(counted[c], conversion, source, x);
+            y[(j * TILE_COEFFICIENTS + c) * stride] = parts(x, bits);
         }
-        u64* out = limb_at(dst, element, t - first, ring.log_n) + i;
-        u64 value = reduce_sum(sum, p);
-        *out = accumulate ? below(*out + value, p.q) : value;
+    }
+    DEV_UNROLL
+    for (u32 c = 0; c < TILE_COEFFICIENTS; c++) {
+        y[(sources * TILE_COEFFICIENTS + c) * stride] = parts(overflow(counted[c], conversion), bits);
+    }
+    const u32 columns = sources + 1, terms = parts_terms(bits), most = terms < TILE_TERMS ? terms : TILE_TERMS;
+    const u32 from = first + limb * group, until = from + group < last ? from + group : last;
+    for (u32 tile = from; tile < until; tile += TILE_TARGETS) {
+        const PartsPair* rows = reinterpret_cast<const PartsPair*>(conversion.matrix + (u64)tile * columns);
+        // Columns that do not fit one sum come on top of what was written for the ones before.
+        for (u32 at = 0; at < columns; at += most) {
+            PartSum sums[TILE_TARGETS][TILE_COEFFICIENTS] = {};
+            const bool onto = at != 0 || accumulate != 0;
+            add_tile(sums, y, stride, rows, at, columns - at <= most ? columns : at + most);
+            DEV_UNROLL
+            for (u32 k = 0; k < TILE_TARGETS; k++) {
+                if (tile + k < until) {
+                    const Target target = conversion.targets[tile + k];
+                    const Prime& p = ring.primes[target.prime];
+                    u64* const out = limb_at(dst, element, tile + k - first, ring.log_n) + i;
+                    DEV_UNROLL
+                    for (u32 c = 0; c < TILE_COEFFICIENTS; c++) {
+                        Sum sum = joined(sums[k][c], bits);
+                        add_words(sum, onto ? out[c * stride] : 0, 0);
+                        add_words(sum, at == 0 ? target.bias : 0, 0);
+                        out[c * stride] = reduce_sum(sum, p);
+                    }
+                }
+            }
+        }
     }
 }
 

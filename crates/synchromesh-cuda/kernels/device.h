@@ -35,12 +35,16 @@ struct Bare<const T&> {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define DEV_FN __device__ __forceinline__
 #define DEV_METHOD __device__ __forceinline__
+#define DEV_CONSTANT __device__ constexpr
 #define DEV_ARG(type) const type&
 #define DEV_SHARED() \
     extern __shared__ u64 dev_shared[]; \
     u64* const shared = dev_shared
 #define DEV_BARRIER() __syncthreads()
 #define DEV_UNROLL _Pragma("unroll")
+#define DEV_ONE_TURN _Pragma("unroll 1")
+// What was loaded before is loaded again, and not kept in registers.
+#define DEV_RELOAD() asm volatile("" ::: "memory")
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // Waits for all threads of the cluster; what they wrote before, into shared memory too, is seen by all after.
 #define DEV_CLUSTER_BARRIER() \
@@ -52,12 +56,14 @@ DEV_FN u64* cluster_shared(u64* own, u32 rank) {
     return there;
 }
 #endif
+// Registers for a quarter of the warps that a multiprocessor of 2048 threads holds, at least.
+#define DEV_LEAST_BLOCKS(threads) (512 / (threads))
 #define DEV_EXPORT(kernel, threads) \
-    extern "C" __global__ void __launch_bounds__(threads) \
+    extern "C" __global__ void __launch_bounds__(threads, DEV_LEAST_BLOCKS(threads)) \
         kernel(const __grid_constant__ Entry<kernel##_body>::Arguments arguments) { \
         Entry<kernel##_body>::run(arguments); \
     } \
-    extern "C" __global__ void __launch_bounds__(threads, 2) \
+    extern "C" __global__ void __launch_bounds__(threads, DEV_LEAST_BLOCKS(threads)) \
         kernel##_merged(const __grid_constant__ Entry<kernel##_body>::Several several) { \
         Entry<kernel##_body>::run_merged(several); \
     }

@@ -1,6 +1,4 @@
-// Every kernel that needs no cluster, one translation unit.
-#include "ntt.cu"
-#include "key_switch.cu"
+// Kernels without transforms, a translation unit.
 #include "pointwise.cu"
 #include "convert.cu"
 #include "sample.cu"

@@ -2,9 +2,10 @@
 //
 // Layer l of a forward transform has 2^l blocks, block b with the factor psi^rev(2^l + b). A pass does the layers from
 // `first` on, on independent sets of 2^layers points: those `N >> layers` apart in a first pass, neighbours in a last
-// one. A block of threads takes several sets, eight points a thread: from memory to registers, three layers at a time,
-// through shared memory in between, and back. Modulo a prime below 2^50 points may be doubles; words in memory then are
-// their bits, between passes too, and residues on both ends of a transform.
+// one. A block of threads takes several sets, eight points a thread: from memory to registers, up to three layers at a
+// time, through shared memory in between, and back. Passes of degrees from 2^13 on are compiled for their geometry. Modulo
+// a prime below 2^50 points may be doubles; words in memory then are their bits, between passes too, and residues on both
+// ends of a transform.
 #pragma once
 #include "doubles.h"
 #include "layout.h"
@@ -20,37 +21,61 @@ struct Pass {
     u32 unused;
 };
 
-// A point of a set, in its row and in shared memory.
-template <bool LAST>
+// Where word i of a block's points is in its shared memory: a word is left out behind every 16, so that threads whose
+// points are 8 or 16 apart come to other banks. Twin of `shared_bytes` in src/launch.rs.
+DEV_FN u32 padded(u32 i) { return i + (i >> 4); }
+
+// Layers of the last of two passes; twin of that in src/launch.rs.
+#define TWO_PASSES_LAST 8u
+
+// What is not known before a kernel runs.
+#define AT_RUN_TIME -1
+
+// A point of a set, in its row and in shared memory. LAYERS and LOG_SETS are a pass's, where it is compiled for them, with
+// MOST layers a round.
+template <bool IS_LAST, int LAYERS_ = AT_RUN_TIME, int LOG_SETS_ = AT_RUN_TIME, int MOST_ = 3>
 struct Geometry {
-    u32 log_n, layers, log_sets, chunk;
+    enum { LAST = IS_LAST, LAYERS = LAYERS_, LOG_SETS = LOG_SETS_, MOST = MOST_ };
+    u32 log_n, run_layers, run_log_sets, chunk;
 
     DEV_METHOD Geometry(u32 log_n, const Pass& pass, u32 chunk)
-        : log_n(log_n), layers(pass.layers), log_sets(pass.log_sets), chunk(chunk) {}
-    DEV_METHOD u32 set(u32 local) const { return (chunk << log_sets) | local; }
+        : log_n(log_n), run_layers(pass.layers), run_log_sets(pass.log_sets), chunk(chunk) {}
+    DEV_METHOD u32 layers() const { return LAYERS == AT_RUN_TIME ? run_layers : (u32)LAYERS; }
+    DEV_METHOD u32 log_sets() const { return LOG_SETS == AT_RUN_TIME ? run_log_sets : (u32)LOG_SETS; }
+    // Of neighbouring points of a set of a first pass.
+    DEV_METHOD u32 log_stride() const { return LAYERS == AT_RUN_TIME ? log_n - run_layers : TWO_PASSES_LAST; }
+    DEV_METHOD u32 set(u32 local) const { return (chunk << log_sets()) | local; }
     DEV_METHOD u32 in_row(u32 point, u32 local) const {
-        return LAST ? (set(local) << layers) | point : (point << (log_n - layers)) | set(local);
+        return LAST ? (set(local) << layers()) | point : (point << log_stride()) | set(local);
     }
     DEV_METHOD u32 in_shared(u32 point, u32 local) const {
-        return LAST ? (local << layers) | point : (point << log_sets) | local;
+        return padded(LAST ? (local << layers()) | point : (point << log_sets()) | local);
     }
+    // The slot of a point after the last layer: those of 64 neighbours read as an 8 x 8 matrix and transposed.
+    DEV_METHOD u32 slot(u32 point, u32 local) const { return transpose64(in_row(point, local)); }
     // Points of all sets of a block.
-    DEV_METHOD u32 words() const { return 1u << (layers + log_sets); }
+    DEV_METHOD u32 words() const { return 1u << (layers() + log_sets()); }
 };
+
+// Layers of the next round when so many are left of a pass: three, or two where that is no multiple.
+DEV_CONSTANT u32 next_layers(u32 left, u32 most) { return most == 3 && left % 3 == 0 ? 3 : 2; }
+
+// The same from the other end, when so many are left of `layers`.
+DEV_CONSTANT u32 previous_layers(u32 left) { return left > 4 || left == 3 ? 3 : 2; }
 
 // 2^LAYERS points that meet in LAYERS layers after `done` of a pass: the points at base + j step, under node `root`.
 struct Group {
     u32 local, base, step, root;
 };
 
-template <bool LAST, int LAYERS>
-DEV_FN Group group(const Geometry<LAST>& at, u32 first, u32 done, u32 id) {
-    u32 left = at.layers - done - LAYERS;
-    u32 log_groups = at.layers - LAYERS;
-    u32 local = LAST ? id >> log_groups : id & ((1u << at.log_sets) - 1);
-    u32 within = LAST ? id & ((1u << log_groups) - 1) : id >> at.log_sets;
+template <int LAYERS, class At>
+DEV_FN Group group(const At& at, u32 first, u32 done, u32 id) {
+    u32 left = at.layers() - done - LAYERS;
+    u32 log_groups = at.layers() - LAYERS;
+    u32 local = At::LAST ? id >> log_groups : id & ((1u << at.log_sets()) - 1);
+    u32 within = At::LAST ? id & ((1u << log_groups) - 1) : id >> at.log_sets();
     u32 block = within >> left;
-    u32 node = (1u << first) + (LAST && first > 0 ? at.set(local) : 0);
+    u32 node = At::LAST ? (1u << first) + (first > 0 ? at.set(local) : 0) : 1;
     Group made = {local, (block << (left + LAYERS)) | (within & ((1u << left) - 1)), 1u << left, (node << done) + block};
     return made;
 }
@@ -79,11 +104,11 @@ struct Integers {
     DEV_METHOD static u64 finish_scaled(u64 x, const Prime& p) { return below(mul_lazy(x, p.inverse_n, p.q), p.q); }
     DEV_METHOD static u64 finish(u64 x, const Prime& p) { return below(x, p.q); }
     // in: < 4q; out: < q.
-    DEV_METHOD static u64 finish_forward(u64 x, const Prime& p) { return below(below(x, 2 * p.q), p.q); }
+    DEV_METHOD static u64 finish_slot(u64 x, const Prime& p) { return below(below(x, 2 * p.q), p.q); }
 };
 
-// Points as doubles. What is loaded is reduced to (1/2 + 2^-50) q. Three forward layers add at most (5/8) q each; after
-// two inverse layers points are at most 4 (1/2 + 2^-50) q, so that the differences of a third are at most 2^52, as
+// Points as doubles. What is loaded is reduced to (1/2 + 2^-50) q. Three forward layers add at most (5/8) q each; after two
+// inverse layers points are at most 4 (1/2 + 2^-50) q, so that the differences of a third are at most 2^52, as
 // q <= 2^50 - 2^11 + 1.
 struct Doubles {
     typedef double Point;
@@ -105,7 +130,7 @@ struct Doubles {
         return residue(product(x, p.inverse_n, p.modulus), p);
     }
     DEV_METHOD static u64 finish(double x, const Prime& p) { return residue(x, p); }
-    DEV_METHOD static u64 finish_forward(u64 word, const Prime& p) { return residue(load(word, p), p); }
+    DEV_METHOD static u64 finish_slot(double x, const Prime& p) { return residue(centred(x, p), p); }
 };
 
 template <class Field, int LAYERS>
@@ -134,165 +159,89 @@ DEV_FN void inverse_network(typename Field::Point* x, const Pair* table, u32 roo
     }
 }
 
-// LAYERS layers after `done`, the first ones from `src`, the last ones of a pass that is not the last to `dst`; INNER: all
-// in shared memory.
-template <class Field, bool LAST, int LAYERS, bool INNER>
-DEV_FN void forward_round(const Geometry<LAST>& at, u32 first, u32 done, const Pair* table, const Prime& p,
-                          const u64* src, u64* dst, u64* shared) {
-    bool to_row = !LAST && done + LAYERS == at.layers;
-    bool from_residues = first + done == 0;
-    for (u32 id = threadIdx.x; id < at.words() >> LAYERS; id += blockDim.x) {
-        Group g = group<LAST, LAYERS>(at, first, done, id);
-        typename Field::Point x[1 << LAYERS];
+// Where a round has its points from, and where it puts them.
+
+// Shared memory: points.
+struct Shared {
+    u64* words;
+
+    template <class Field, int COUNT, class At>
+    DEV_METHOD void get(const At& at, Group g, typename Field::Point* x, const Prime& p) const {
         DEV_UNROLL
-        for (int j = 0; j < 1 << LAYERS; j++) {
-            u32 point = g.base + j * g.step;
-            bool from_row = !INNER && done == 0;
-            u64 word = from_row ? src[at.in_row(point, g.local)] : shared[at.in_shared(point, g.local)];
-            x[j] = Field::load(from_residues ? Field::from_residue(word) : word, p);
+        for (int j = 0; j < COUNT; j++) {
+            x[j] = Field::load(words[at.in_shared(g.base + j * g.step, g.local)], p);
         }
-        forward_network<Field, LAYERS>(x, table, g.root, p);
+    }
+    template <class Field, int COUNT, class At>
+    DEV_METHOD void put(const At& at, Group g, const typename Field::Point* x, const Prime&) const {
         DEV_UNROLL
-        for (int j = 0; j < 1 << LAYERS; j++) {
-            u32 point = g.base + j * g.step;
-            if (to_row) {
-                dst[at.in_row(point, g.local)] = Field::store(x[j]);
+        for (int j = 0; j < COUNT; j++) {
+            words[at.in_shared(g.base + j * g.step, g.local)] = Field::store(x[j]);
+        }
+    }
+};
+
+// A row of residues in a first layer, else of points.
+struct FromRow {
+    const u64* row;
+    bool residues;
+
+    template <class Field, int COUNT, class At>
+    DEV_METHOD void get(const At& at, Group g, typename Field::Point* x, const Prime& p) const {
+        DEV_UNROLL
+        for (int j = 0; j < COUNT; j++) {
+            u64 word = row[at.in_row(g.base + j * g.step, g.local)];
+            x[j] = Field::load(residues ? Field::from_residue(word) : word, p);
+        }
+    }
+};
+
+// A row of points; or of residues, after the last layer of an inverse transform, whose differences have their N^-1 from
+// its factor.
+struct ToRow {
+    u64* row;
+    bool residues;
+
+    template <class Field, int COUNT, class At>
+    DEV_METHOD void put(const At& at, Group g, const typename Field::Point* x, const Prime& p) const {
+        DEV_UNROLL
+        for (int j = 0; j < COUNT; j++) {
+            u64* const to = row + at.in_row(g.base + j * g.step, g.local);
+            if (residues) {
+                *to = j < COUNT / 2 ? Field::finish_scaled(x[j], p) : Field::finish(x[j], p);
             } else {
-                shared[at.in_shared(point, g.local)] = Field::store(x[j]);
+                *to = Field::store(x[j]);
             }
         }
     }
-    if (!to_row) {
-        DEV_BARRIER();
-    }
-}
+};
 
-// The other way: `left` layers of the pass remain after these; those of a first pass come from `src`, and the last
-// ones go to `dst`, from a first pass as residues; INNER: all in shared memory.
-template <class Field, bool LAST, int LAYERS, bool INNER>
-DEV_FN void inverse_round(const Geometry<LAST>& at, u32 first, u32 left, const Pair* table, const Prime& p,
-                          const u64* src, u64* dst, u64* shared) {
-    bool from_row = !LAST && left + LAYERS == at.layers;
-    bool finish = first + left == 0;
-    for (u32 id = threadIdx.x; id < at.words() >> LAYERS; id += blockDim.x) {
-        Group g = group<LAST, LAYERS>(at, first, left, id);
-        typename Field::Point x[1 << LAYERS];
+// A row of slots, before the last layers of an inverse transform. Of eight neighbouring points of each of eight neighbouring
+// threads, those of one number are in neighbouring slots.
+struct FromSlots {
+    const u64* row;
+
+    template <class Field, int COUNT, class At>
+    DEV_METHOD void get(const At& at, Group g, typename Field::Point* x, const Prime& p) const {
         DEV_UNROLL
-        for (int j = 0; j < 1 << LAYERS; j++) {
-            u32 point = g.base + j * g.step;
-            x[j] = Field::load(from_row ? src[at.in_row(point, g.local)] : shared[at.in_shared(point, g.local)], p);
+        for (int j = 0; j < COUNT; j++) {
+            x[j] = Field::load(Field::from_residue(row[at.slot(g.base + j, g.local)]), p);
         }
-        inverse_network<Field, LAYERS>(x, table, g.root, p);
+    }
+};
+
+// A row of slots, after the last layers.
+struct ToSlots {
+    u64* row;
+
+    template <class Field, int COUNT, class At>
+    DEV_METHOD void put(const At& at, Group g, const typename Field::Point* x, const Prime& p) const {
         DEV_UNROLL
-        for (int j = 0; j < 1 << LAYERS; j++) {
-            u32 point = g.base + j * g.step;
-            if (INNER || left > 0) {
-                shared[at.in_shared(point, g.local)] = Field::store(x[j]);
-            } else if (finish) {
-                // Differences of the last layer have their N^-1 from its factor.
-                bool scaled = j < 1 << (LAYERS - 1);
-                dst[at.in_row(point, g.local)] = scaled ? Field::finish_scaled(x[j], p) : Field::finish(x[j], p);
-            } else {
-                dst[at.in_row(point, g.local)] = Field::store(x[j]);
-            }
+        for (int j = 0; j < COUNT; j++) {
+            row[at.slot(g.base + j, g.local)] = Field::finish_slot(x[j], p);
         }
     }
-    if (left > 0) {
-        DEV_BARRIER();
-    }
-}
-
-template <class Field, bool LAST, bool INNER = false>
-DEV_FN void forward_rounds(const Geometry<LAST>& at, u32 first, const Pair* table, const Prime& p, const u64* src,
-                           u64* dst, u64* shared) {
-    u32 done = 0;
-    for (; at.layers - done > 4 || at.layers - done == 3; done += 3) {
-        forward_round<Field, LAST, 3, INNER>(at, first, done, table, p, src, dst, shared);
-    }
-    for (; done < at.layers; done += 2) {
-        forward_round<Field, LAST, 2, INNER>(at, first, done, table, p, src, dst, shared);
-    }
-}
-
-// The layers of a pass. in: < q in a first pass or an only one, else points; out: points, from a last pass in shared
-// memory in the bit-reversed order.
-template <bool LAST>
-DEV_FN void forward_layers(const Ring& ring, u32 prime, const u64* src, u64* dst, const Pass& pass, u64* shared) {
-    const Prime p = ring.primes[prime];
-    const Pair* table = ring.forward + ((u64)prime << ring.log_n);
-    Geometry<LAST> at(ring.log_n, pass, blockIdx.x);
-    if (p.in_doubles != 0) {
-        forward_rounds<Doubles, LAST>(at, pass.first, table, p, src, dst, shared);
-    } else {
-        forward_rounds<Integers, LAST>(at, pass.first, table, p, src, dst, shared);
-    }
-}
-
-// Slot i of those that a block has after a last pass. out: < q.
-DEV_FN u64 finished_slot(const u64* shared, u32 i, const Prime& p) {
-    u64 word = shared[transpose64(i)];
-    return p.in_doubles != 0 ? Doubles::finish_forward(word, p) : Integers::finish_forward(word, p);
-}
-
-// The slots that a block has after a last pass, to their row. out: < q.
-DEV_FN void write_slots(u64* dst, const u64* shared, const Pass& pass, const Prime& p) {
-    u32 words = 1u << (pass.layers + pass.log_sets);
-    for (u32 i = threadIdx.x; i < words; i += blockDim.x) {
-        dst[blockIdx.x * words + i] = finished_slot(shared, i, p);
-    }
-}
-
-// in: < q in a first pass or an only one, else points; out: < q in slot order from a last pass, else points.
-template <bool LAST>
-DEV_FN void forward_pass(u32 element, u32 limb, const Ring& ring, const Limbs& limbs, const Rows& src_rows,
-                         const Rows& dst_rows, const Pass& pass, u64* shared) {
-    u32 prime = limbs.prime[limb];
-    const u64* src = limb_at(src_rows, element, limb, ring.log_n);
-    u64* dst = limb_at(dst_rows, element, limb, ring.log_n);
-    forward_layers<LAST>(ring, prime, src, dst, pass, shared);
-    if (LAST) {
-        write_slots(dst, shared, pass, ring.primes[prime]);
-    }
-}
-
-template <class Field, bool LAST, bool INNER = false>
-DEV_FN void inverse_rounds(const Geometry<LAST>& at, u32 first, const Pair* table, const Prime& p, const u64* src,
-                           u64* dst, u64* shared) {
-    if (LAST) {
-        const u64* in = src + (u64)blockIdx.x * at.words();
-        for (u32 i = threadIdx.x; i < at.words(); i += blockDim.x) {
-            shared[transpose64(i)] = Field::from_residue(in[i]);
-        }
-        DEV_BARRIER();
-    }
-    u32 left = at.layers;
-    u32 twos = left % 3 == 0 ? 0 : 3 - left % 3;
-    for (; twos > 0; twos--) {
-        left -= 2;
-        inverse_round<Field, LAST, 2, INNER>(at, first, left, table, p, src, dst, shared);
-    }
-    while (left > 0) {
-        left -= 3;
-        inverse_round<Field, LAST, 3, INNER>(at, first, left, table, p, src, dst, shared);
-    }
-}
-
-// in: < q in slot order in a last pass, which comes first, else points; out: < q where the layer 0 is done, else points.
-template <bool LAST>
-DEV_FN void inverse_pass(u32 element, u32 limb, const Ring& ring, const Limbs& limbs, const Rows& src_rows,
-                         const Rows& dst_rows, const Pass& pass, u64* shared) {
-    u32 prime = limbs.prime[limb];
-    const Prime p = ring.primes[prime];
-    const Pair* table = ring.inverse + ((u64)prime << ring.log_n);
-    const u64* src = limb_at(src_rows, element, limb, ring.log_n);
-    u64* dst = limb_at(dst_rows, element, limb, ring.log_n);
-    Geometry<LAST> at(ring.log_n, pass, blockIdx.x);
-    if (p.in_doubles != 0) {
-        inverse_rounds<Doubles, LAST>(at, pass.first, table, p, src, dst, shared);
-    } else {
-        inverse_rounds<Integers, LAST>(at, pass.first, table, p, src, dst, shared);
-    }
-}
+};
 
 // Most polynomials that are added to a transform.
 #define MAX_ADDENDS 3
@@ -305,16 +254,199 @@ struct Addends {
     u32 inverse;
 };
 
-// The slots that a block has after a last pass, with the addends, to where they go. in: addends < q; out: < q.
-DEV_FN void write_sums(u64* dst, const u64* shared, const Pass& pass, const Prime& p, const Addends& addends, u32 element,
-                       u32 limb, u32 log_n) {
-    u32 words = 1u << (pass.layers + pass.log_sets);
-    for (u32 i = threadIdx.x; i < words; i += blockDim.x) {
-        u32 slot = blockIdx.x * words + i;
-        u64 sum = finished_slot(shared, i, p);
-        for (u32 a = 0; a < addends.count; a++) {
-            sum = below(sum + limb_at(addends.rows[a], element, limb, log_n)[slot], p.q);
+// The same with addends, to where sums go. in: addends < q; out: < q.
+struct ToSums {
+    u64* row;
+    const Addends& addends;
+    u32 element, limb;
+
+    template <class Field, int COUNT, class At>
+    DEV_METHOD void put(const At& at, Group g, const typename Field::Point* x, const Prime& p) const {
+        u64 sums[COUNT];
+        DEV_UNROLL
+        for (int j = 0; j < COUNT; j++) {
+            sums[j] = Field::finish_slot(x[j], p);
         }
-        dst[image_of_slot(slot, addends.inverse, log_n)] = sum;
+        for (u32 a = 0; a < addends.count; a++) {
+            const u64* const addend = limb_at(addends.rows[a], element, limb, at.log_n);
+            DEV_UNROLL
+            for (int j = 0; j < COUNT; j++) {
+                sums[j] = below(sums[j] + addend[at.slot(g.base + j, g.local)], p.q);
+            }
+        }
+        const bool stays = addends.inverse == 1;
+        DEV_UNROLL
+        for (int j = 0; j < COUNT; j++) {
+            u32 slot = at.slot(g.base + j, g.local);
+            row[stays ? slot : image_of_slot(slot, addends.inverse, at.log_n)] = sums[j];
+        }
+    }
+};
+
+// Runs `body` with a geometry and the layers that are done before a round of K, a constant where it is compiled.
+template <int K, int DONE = 0, class At, class Body>
+DEV_FN void at_round(const At& at, u32 done, Body body) {
+    if constexpr (At::LAYERS == AT_RUN_TIME) {
+        body(at, done);
+    } else if constexpr (DONE < At::LAYERS) {
+        constexpr int TAKES = next_layers(At::LAYERS - DONE, At::MOST);
+        if constexpr (TAKES == K) {
+            if (done == DONE) {
+                return body(at, (u32)DONE);
+            }
+        }
+        at_round<K, DONE + TAKES>(at, done, body);
     }
 }
+
+// What the rounds of a pass have in common.
+struct Rounds {
+    const Ring& ring;
+    const Pass& pass;
+    const Pair* table;
+    const Prime& p;
+    u64* shared;
+};
+
+// K layers after `done`, forward or back. `choose` runs what it is given with the geometry; butterflies are the same for
+// all of them.
+template <class Field, bool FORWARD, int K, class Choose, class Source, class Sink>
+DEV_FN void round_of(const Rounds& of, u32 done, Choose choose, Source source, Sink sink) {
+    const Shared between{of.shared};
+    // The last layers of a last pass, of six or more, are three.
+    constexpr bool LAST_THREE = K == 3;
+    DEV_ONE_TURN
+    for (u32 id = threadIdx.x; id < 1u << (of.pass.layers + of.pass.log_sets - K); id += blockDim.x) {
+        typename Field::Point x[1 << K];
+        u32 root = 0;
+        choose(of.ring, of.pass, [&](auto chosen) {
+            at_round<K>(chosen, done, [&](const auto& at, u32 before) {
+                Group g = group<K>(at, of.pass.first, before, id);
+                root = g.root;
+                constexpr bool CAN = FORWARD || LAST_THREE || !decltype(chosen)::LAST;
+                if (CAN && (FORWARD ? before == 0 : before + K == at.layers())) {
+                    source.template get<Field, 1 << K>(at, g, x, of.p);
+                } else {
+                    between.get<Field, 1 << K>(at, g, x, of.p);
+                }
+            });
+        });
+        if constexpr (FORWARD) {
+            forward_network<Field, K>(x, of.table, root, of.p);
+        } else {
+            inverse_network<Field, K>(x, of.table, root, of.p);
+        }
+        choose(of.ring, of.pass, [&](auto chosen) {
+            at_round<K>(chosen, done, [&](const auto& at, u32 before) {
+                Group g = group<K>(at, of.pass.first, before, id);
+                constexpr bool CAN = !FORWARD || LAST_THREE || !decltype(chosen)::LAST;
+                if (CAN && (FORWARD ? before + K == at.layers() : before == 0)) {
+                    sink.template put<Field, 1 << K>(at, g, x, of.p);
+                } else {
+                    between.put<Field, 1 << K>(at, g, x, of.p);
+                }
+            });
+        });
+    }
+}
+
+// A pass. in: what `source` says; out: where `sink` says.
+template <class Field, bool FORWARD, class Choose, class Source, class Sink>
+DEV_FN void run_pass(const Rounds& of, Choose choose, Source source, Sink sink) {
+    const u32 layers = of.pass.layers;
+    u32 ran = 0;
+    DEV_ONE_TURN
+    while (true) {
+        const u32 takes = FORWARD ? next_layers(layers - ran, 3) : previous_layers(layers - ran);
+        const u32 done = FORWARD ? ran : layers - ran - takes;
+        if (takes == 3) {
+            round_of<Field, FORWARD, 3>(of, done, choose, source, sink);
+        } else {
+            round_of<Field, FORWARD, 2>(of, done, choose, source, sink);
+        }
+        ran += takes;
+        if (ran == layers) {
+            return;
+        }
+        DEV_BARRIER();
+    }
+}
+
+// The rounds of a pass whose geometry is known, from `DONE` layers on; between two of them points are in shared memory.
+template <class Field, int DONE = 0, class At, class Source, class Sink>
+DEV_FN void forward_compiled(const At& at, u32 first, const Pair* table, const Prime& p, u64* shared, Source source,
+                             Sink sink) {
+    constexpr int TAKES = next_layers(At::LAYERS - DONE, At::MOST);
+    for (u32 id = threadIdx.x; id < at.words() >> TAKES; id += blockDim.x) {
+        Group g = group<TAKES>(at, first, DONE, id);
+        typename Field::Point x[1 << TAKES];
+        source.template get<Field, 1 << TAKES>(at, g, x, p);
+        forward_network<Field, TAKES>(x, table, g.root, p);
+        if constexpr (DONE + TAKES == At::LAYERS) {
+            sink.template put<Field, 1 << TAKES>(at, g, x, p);
+        } else {
+            Shared{shared}.put<Field, 1 << TAKES>(at, g, x, p);
+        }
+    }
+    if constexpr (DONE + TAKES != At::LAYERS) {
+        DEV_BARRIER();
+        forward_compiled<Field, DONE + TAKES>(at, first, table, p, shared, Shared{shared}, sink);
+    }
+}
+
+// The geometries of a first pass: those of N = 2^14 .. 2^17, and any.
+struct FirstPass {
+    template <class Body>
+    DEV_METHOD void operator()(const Ring& ring, const Pass& pass, Body body) const {
+        const bool known = pass.layers + pass.log_sets == 12 && pass.layers + TWO_PASSES_LAST == ring.log_n;
+        if (!known || pass.layers < 6 || pass.layers > 9) {
+            body(Geometry<false>(ring.log_n, pass, blockIdx.x));
+        } else if (pass.layers == 8) {
+            body(Geometry<false, 8, 4>(ring.log_n, pass, blockIdx.x));
+        } else if (pass.layers == 7) {
+            body(Geometry<false, 7, 5>(ring.log_n, pass, blockIdx.x));
+        } else if (pass.layers == 6) {
+            body(Geometry<false, 6, 6>(ring.log_n, pass, blockIdx.x));
+        } else {
+            body(Geometry<false, 9, 3>(ring.log_n, pass, blockIdx.x));
+        }
+    }
+};
+
+// Those of a last pass: of N = 2^14 .. 2^17, of a block that holds 2^13 points, and any.
+struct LastPass {
+    template <class Body>
+    DEV_METHOD void operator()(const Ring& ring, const Pass& pass, Body body) const {
+        if (pass.layers == 8 && pass.log_sets == 4) {
+            body(Geometry<true, 8, 4>(ring.log_n, pass, blockIdx.x));
+        } else if (pass.layers == 13) {
+            body(Geometry<true, 13, 0>(ring.log_n, pass, blockIdx.x));
+        } else {
+            body(Geometry<true>(ring.log_n, pass, blockIdx.x));
+        }
+    }
+};
+
+// Runs `body` with the arithmetic of a prime.
+template <class Body>
+DEV_FN void with_field(const Prime& p, Body body) {
+    if (p.in_doubles != 0) {
+        body(Doubles());
+    } else {
+        body(Integers());
+    }
+}
+
+// What a block of a transform has: its prime, that prime's factors, and rows.
+struct Limb {
+    const Prime p;
+    const Pair* table;
+    const u64* src;
+    u64* dst;
+
+    DEV_METHOD Limb(const Ring& ring, const Pair* tables, u32 prime, u32 element, u32 limb, const Rows& src, const Rows& dst)
+        : p(ring.primes[prime]),
+          table(tables + ((u64)prime << ring.log_n)),
+          src(limb_at(src, element, limb, ring.log_n)),
+          dst(limb_at(dst, element, limb, ring.log_n)) {}
+};

@@ -54,7 +54,8 @@ pub(crate) struct Prime {
     pub(crate) modulus: f64,
     pub(crate) inverse: f64,
     pub(crate) in_doubles: u64,
-    pub(crate) unused: u64,
+    pub(crate) half_bits: u32,
+    pub(crate) unused: u32,
 }
 
 /// Bits of the widest primes that transforms are exact for in doubles.
@@ -77,6 +78,7 @@ impl Prime {
             modulus: q as f64,
             inverse: 1.0 / q as f64,
             in_doubles: u64::from(in_doubles),
+            half_bits: modulus.bits().div_ceil(2),
             unused: 0,
         }
     }
@@ -211,7 +213,6 @@ pub(crate) struct Source {
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Target {
-    pub(crate) correction: u64,
     pub(crate) bias: u64,
     pub(crate) prime: u32,
     pub(crate) unused: u32,
@@ -230,6 +231,9 @@ pub(crate) struct ConversionTables {
     pub(crate) count: u32,
     /// Whether to the nearest integer.
     pub(crate) half: u32,
+    /// Half of the bits of the widest prime, rounded up.
+    pub(crate) half_bits: u32,
+    pub(crate) unused: u32,
 }
 
 /// Where the limbs of a conversion's input are.

@@ -17,8 +17,12 @@ use crate::work::{Argument, Launch};
 const THREADS: usize = 128;
 /// Bytes of shared memory that a block of a conversion should not exceed, so that several fit a multiprocessor.
 const SHARED: usize = 32 << 10;
-/// Destinations of one block, where there are many: the sources are read and prescaled once for all of them.
-const GROUP: u32 = 8;
+/// Destinations of one block, where there are many: the sources are read and prescaled once for all of them. A multiple of
+/// [`TILE_TARGETS`].
+const GROUP: u32 = 16;
+/// Destinations, and coefficients, that a thread computes together.
+const TILE_TARGETS: usize = 4;
+const TILE_COEFFICIENTS: usize = 2;
 
 /// A base conversion prepared for a device.
 pub struct DeviceConversion<D: Device> {
@@ -42,17 +46,13 @@ impl<D: Device> DeviceConversion<D> {
         let sources: Vec<Source> = src.iter().enumerate().map(|(j, i)| source(ring, j, i, spec)).collect();
         let target = |(r, i): (usize, usize)| {
             let q = ring.modulus(i);
-            let (correction, bias) = (q.reduce(spec.correction[r]), q.reduce(spec.bias[r]));
-            Target { correction, bias, prime: i as u32, unused: 0 }
+            Target { bias: q.reduce(spec.bias[r]), prime: i as u32, unused: 0 }
         };
         let targets: Vec<Target> = dst.iter().enumerate().map(target).collect();
-        let rows = dst.iter().zip(&spec.matrix);
-        let matrix: Vec<u64> = rows
-            .flat_map(|(i, row)| {
-                let q = ring.modulus(i);
-                row.iter().map(move |&x| q.reduce(x))
-            })
-            .collect();
+        let widest = src.iter().chain(dst.iter()).map(|i| ring.modulus(i).bits()).max().unwrap_or(2);
+        // A count of overflows is below 2^33.
+        let half_bits = widest.div_ceil(2).max(17);
+        let matrix = tiles(ring, dst, spec, half_bits);
         let upload = |words: &[u64]| -> Result<DeviceBuffer<D>, DeviceError> {
             let mut buffer = pool.take(words.len())?;
             buffer.write(0, words)?;
@@ -76,10 +76,29 @@ impl<D: Device> DeviceConversion<D> {
             target_count,
             count,
             half: u32::from(half),
+            half_bits,
+            unused: 0,
         };
         let prescaled = spec.prescale.is_none();
         Ok(Self { _sources: sources, _targets: targets, _matrix: matrix, tables, prescaled })
     }
+}
+
+/// The matrix, and the corrections as its last column, in tiles of [`TILE_TARGETS`] rows, column after column, each word in
+/// two parts of `bits` bits.
+fn tiles(ring: &Ring, dst: &IndexSet, spec: &ConvertSpec, bits: u32) -> Vec<u64> {
+    let rows: Vec<_> = dst.iter().zip(spec.matrix.iter().zip(&spec.correction)).collect();
+    let sources = spec.matrix.first().map_or(0, Vec::len);
+    let mut words = Vec::with_capacity(rows.len().next_multiple_of(TILE_TARGETS) * (sources + 1));
+    for tile in rows.chunks(TILE_TARGETS) {
+        for j in 0..=sources {
+            let word = |row: &[u64], correction: u64| if j < sources { row[j] } else { correction };
+            let column = tile.iter().map(|(i, (row, last))| ring.modulus(*i).reduce(word(row, **last)));
+            let parts = column.map(|x| (x >> bits) << 32 | x & ((1 << bits) - 1));
+            words.extend(parts.chain(std::iter::repeat(0)).take(TILE_TARGETS));
+        }
+    }
+    words
 }
 
 fn source(ring: &Ring, j: usize, index: usize, spec: &ConvertSpec) -> Source {
@@ -130,12 +149,13 @@ impl<D: Device> Cuda<D> {
         let sources = tables.source_count as usize;
         let row = self.checked_rows(src, batch, 0..sources)?;
         let src = SourceRows { words: src.address(), stride: src.stride(), unused: 0, row };
+        let column = TILE_COEFFICIENTS * (sources + 1) * size_of::<u64>();
         let mut threads = THREADS;
-        while threads > 32 && threads * sources * size_of::<u64>() > SHARED {
+        while threads > 32 && threads * column > SHARED {
             threads /= 2;
         }
-        let shared = (threads * sources * size_of::<u64>()) as u32;
-        let blocks = (1u32 << self.tables().log_n) / threads as u32;
+        let shared = (threads * column) as u32;
+        let blocks = (1u32 << self.tables().log_n) / (threads * TILE_COEFFICIENTS) as u32;
         let (accumulate, prescaled) = (u32::from(mode == ConvertMode::Add), u32::from(conversion.prescaled));
         for range in groups(limbs.min(tables.target_count as usize), MAX_LIMBS) {
             let rows = self.rows(dst, batch, range.clone())?;

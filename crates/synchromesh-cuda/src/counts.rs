@@ -60,10 +60,22 @@ counts! {
     branch,
     /// Barriers; two for one of a cluster.
     barrier,
+    /// Instructions of an assembler (sm_90) that these are, issued by warps in the same way.
+    assembled,
+    /// Those for the lanes that multiply.
+    assembled_multiply,
+    /// Those for the lanes of sums, shifts, logic and comparisons.
+    assembled_integer,
+    /// Those for the lanes of doubles.
+    assembled_double,
+    /// Those of memory.
+    assembled_memory,
     /// Bytes of device memory that warps ask for, each once.
     global_bytes,
     /// Sectors of 32 bytes that these are in.
     global_sectors,
+    /// Those that a second-level cache had not, or had to write back; 0 where none is emulated.
+    missed_sectors,
     /// Passes over the banks of shared memory.
     shared_passes,
     /// Passes that there would be without conflicts.

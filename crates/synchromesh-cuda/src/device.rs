@@ -43,6 +43,14 @@ pub enum DeviceError {
         /// The least one.
         need: String,
     },
+    /// The driver's compiler does not take the kernels.
+    #[error("{device} does not load the kernels: {reason}")]
+    Kernels {
+        /// Its name.
+        device: String,
+        /// The driver's words, and its compiler's.
+        reason: String,
+    },
     /// The budget of device memory is used up.
     #[error("{device}: {needed} bytes are needed, {in_use} of a budget of {budget} are in use")]
     MemoryBudget {
@@ -114,6 +122,7 @@ impl DeviceError {
             Self::OldDriver { .. } => "old_driver",
             Self::NoDevice { .. } => "no_device",
             Self::Unsupported { .. } => "unsupported_device",
+            Self::Kernels { .. } => "kernels_refused",
             Self::MemoryBudget { .. } => "memory_budget",
             Self::Launch { .. } => "launch",
             Self::Lost { .. } => "device_lost",
@@ -132,6 +141,7 @@ impl DeviceError {
             Self::OldDriver { .. } => "install a newer driver, or compute on the CPU",
             Self::NoDevice { .. } => "choose a device that there is, or compute on the CPU",
             Self::Unsupported { .. } => "use a card of compute capability 8.0 or later, or compute on the CPU",
+            Self::Kernels { .. } => "install a newer driver, or compute on the CPU; report what it says",
             Self::MemoryBudget { .. } => "raise the budget, drop keys or ciphertexts, or use smaller parameters",
             Self::Launch { .. } => "report this: it is a defect of this program",
             Self::Lost { .. } => "start the program again, which gives back the card, or compute on the CPU",

@@ -7,16 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::{result, sys};
 use synchromesh_ring::{BackendError, Ring};
 
-use crate::cuda::Cuda;
+use crate::cuda::{Cuda, ONE_BLOCK_LOG_N};
 use crate::device::{Device, DeviceError, First, MAX_CLUSTER, Properties};
+use crate::launch::{NTT_THREADS, shared_bytes};
 use crate::work::{Arguments, Launch, Work};
 
 /// The kernels as PTX, made by `cargo xtask kernels`.
-const PTX: &str = include_str!("../ptx/kernels.ptx");
+const PTX: [&str; 4] = [
+    include_str!("../ptx/kernels.ptx"),
+    include_str!("../ptx/ntt_forward.ptx"),
+    include_str!("../ptx/ntt_inverse.ptx"),
+    include_str!("../ptx/key_switch.ptx"),
+];
 /// Those that run in clusters of blocks, for cards that have them.
 const CLUSTER_PTX: &str = include_str!("../ptx/cluster.ptx");
 /// The version of CUDA whose drivers know that PTX.
-const PTX_CUDA: (i32, i32) = (12, 8);
+const PTX_CUDA: (i32, i32) = (12, 0);
 /// The least compute capability that the PTX is for.
 const CAPABILITY: (i32, i32) = (8, 0);
 /// The least one that the kernels in clusters are for.
@@ -51,6 +57,14 @@ unsafe impl Sync for Driver {}
 /// How an operation of the driver ended, in this crate's words.
 fn lost(device: &str, operation: &'static str, error: result::DriverError) -> DeviceError {
     DeviceError::Lost { device: device.to_owned(), operation, reason: format!("{:?}", error.0) }
+}
+
+/// That blocks are in clusters of so many.
+fn cluster_of(blocks: u32) -> sys::CUlaunchAttribute {
+    let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
+    value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: blocks, y: 1, z: 1 };
+    let id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    sys::CUlaunchAttribute { id, pad: [0; 4], value }
 }
 
 /// Loads the driver; the number of devices it has.
@@ -145,7 +159,7 @@ impl Driver {
     ///
     /// # Errors
     /// [`DeviceError::NoDriver`], [`DeviceError::OldDriver`], [`DeviceError::NoDevice`], [`DeviceError::Unsupported`],
-    /// [`DeviceError::Lost`] when the driver fails.
+    /// [`DeviceError::Kernels`] when its compiler refuses them, [`DeviceError::Lost`] when the driver fails.
     pub fn open(ordinal: usize) -> Result<Self, DeviceError> {
         let count = load()?;
         if ordinal >= count {
@@ -164,13 +178,76 @@ impl Driver {
         unsafe { result::ctx::set_current(context) }.map_err(failed)?;
         opened.stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(failed)?;
         let clusters = (opened.properties.cluster_blocks > 1).then_some(CLUSTER_PTX);
-        for text in [PTX].into_iter().chain(clusters) {
-            let image = [text.as_bytes(), &[0]].concat();
-            // SAFETY: PTX text that ends in a zero byte.
-            let module = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }.map_err(failed)?;
+        for text in PTX.into_iter().chain(clusters) {
+            let module = opened.module(text)?;
             opened.modules.push(module);
         }
+        opened.properties.cluster_blocks = opened.largest_cluster()?;
         Ok(opened)
+    }
+
+    /// Has the driver compile PTX.
+    fn module(&self, text: &str) -> Result<sys::CUmodule, DeviceError> {
+        const LOG_BYTES: usize = 8 << 10;
+        let image = [text.as_bytes(), &[0]].concat();
+        let mut log = vec![0u8; LOG_BYTES];
+        let mut options =
+            [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(LOG_BYTES)];
+        let (mut module, count) = (std::ptr::null_mut(), options.len() as u32);
+        // SAFETY: PTX text that ends in a zero byte; the buffer is as long as its option says, and there when it is written.
+        let status = unsafe {
+            let image = image.as_ptr().cast::<c_void>();
+            sys::cuModuleLoadDataEx(&raw mut module, image, count, options.as_mut_ptr(), values.as_mut_ptr())
+        };
+        status.result().map(|()| module).map_err(|error| {
+            let said = log.split(|&byte| byte == 0).next().unwrap_or_default();
+            let reason = format!("{:?}: {}", error.0, String::from_utf8_lossy(said).trim());
+            DeviceError::Kernels { device: self.properties.name.clone(), reason }
+        })
+    }
+
+    /// The most blocks of a cluster that the card has room for, of all kernels in clusters; 1 where it has none.
+    fn largest_cluster(&self) -> Result<u32, DeviceError> {
+        const KERNELS: [&CStr; 6] = [
+            c"ntt_forward_cluster",
+            c"ntt_forward_sum_cluster",
+            c"ntt_inverse_cluster",
+            c"ntt_forward_cluster_merged",
+            c"ntt_forward_sum_cluster_merged",
+            c"ntt_inverse_cluster_merged",
+        ];
+        let mut blocks = self.properties.cluster_blocks;
+        for kernel in KERNELS {
+            while blocks > 1 && self.active_clusters(kernel, blocks)? == 0 {
+                blocks /= 2;
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// How many clusters of so many of the largest blocks run at a time.
+    fn active_clusters(&self, kernel: &CStr, blocks: u32) -> Result<u32, DeviceError> {
+        let shared = shared_bytes(ONE_BLOCK_LOG_N);
+        let function = self.function(kernel, shared)?;
+        let mut attribute = cluster_of(blocks);
+        let config = sys::CUlaunchConfig {
+            gridDimX: blocks,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: NTT_THREADS,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: shared,
+            hStream: self.stream,
+            attrs: &raw mut attribute,
+            numAttrs: 1,
+        };
+        let mut count = 0;
+        // SAFETY: writes one integer; the function is a module's.
+        let status = unsafe { sys::cuOccupancyMaxActiveClusters(&raw mut count, function, &raw const config) };
+        status.result().map_err(self.lost("a question of clusters"))?;
+        Ok(count.unsigned_abs())
     }
 
     /// Makes the context current on this thread.
@@ -246,10 +323,7 @@ impl Driver {
         let mut list = [arguments.pointer().cast_mut()];
         let [x, y, z] = launch.grid;
         let done = if launch.cluster > 1 {
-            let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
-            value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: launch.cluster, y: 1, z: 1 };
-            let id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-            let mut attribute = sys::CUlaunchAttribute { id, pad: [0; 4], value };
+            let mut attribute = cluster_of(launch.cluster);
             let config = sys::CUlaunchConfig {
                 gridDimX: x,
                 gridDimY: y,

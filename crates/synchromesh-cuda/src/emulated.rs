@@ -1,9 +1,9 @@
 //! The emulated device: host memory, and the kernels compiled as C++, from their sources or from the PTX made of them.
 
-use std::alloc::{Layout, alloc, dealloc};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::counts::Counts;
@@ -23,6 +23,8 @@ unsafe extern "C" {
         count: usize,
         manner: *const Manner,
     ) -> c_int;
+    fn synchromesh_emulated_cache(bytes: usize) -> *mut c_void;
+    fn synchromesh_emulated_cache_drop(cache: *mut c_void);
     fn synchromesh_emulated_kernel(set: u32, index: usize) -> *const c_char;
     fn synchromesh_emulated_fault(set: u32) -> *const c_char;
 }
@@ -34,6 +36,37 @@ struct Manner {
     order: u32,
     skipped: usize,
     counts: *mut Counts,
+    cache: *mut c_void,
+}
+
+/// A launch, and what it did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    /// The kernel.
+    pub kernel: String,
+    /// The shape.
+    pub launch: Launch,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+/// The second-level cache of a device that runs samples, and the launches so far.
+#[derive(Debug)]
+struct Samples {
+    cache: *mut c_void,
+    launches: Vec<Counted>,
+    /// Whether launches are run and counted.
+    awake: bool,
+}
+
+// SAFETY: nothing refers to the cache but this.
+unsafe impl Send for Samples {}
+
+impl Drop for Samples {
+    fn drop(&mut self) {
+        // SAFETY: made for this object, and nobody else has it.
+        unsafe { synchromesh_emulated_cache_drop(self.cache) };
+    }
 }
 
 /// Which kernels an emulated device runs.
@@ -90,6 +123,7 @@ pub struct Emulated {
     kernels: Kernels,
     /// By kernel, where launches are counted.
     counts: Option<Arc<Mutex<BTreeMap<String, Counts>>>>,
+    samples: Option<Arc<Mutex<Samples>>>,
 }
 
 impl Emulated {
@@ -107,7 +141,7 @@ impl Emulated {
             cluster_blocks: 1,
             fast_doubles: false,
         };
-        Self { properties, order, skipped: 0, kernels: Kernels::default(), counts: None }
+        Self { properties, order, skipped: 0, kernels: Kernels::default(), counts: None, samples: None }
     }
 
     /// The same with fast multiplication of doubles.
@@ -153,6 +187,28 @@ impl Emulated {
         self
     }
 
+    /// The same with the kernels of the PTX, of each launch only the blocks at x = 0, of which two warps are counted for
+    /// all: fast, with wrong results. Memory is found through a second-level cache of so many bytes, in lines of 512 KiB.
+    /// Nothing is run until launches are first asked for.
+    #[must_use]
+    pub fn sampling(self, cache_bytes: u64) -> Self {
+        // SAFETY: makes an object; `Samples` owns it.
+        let cache = unsafe { synchromesh_emulated_cache(cache_bytes as usize) };
+        let samples = Some(Arc::new(Mutex::new(Samples { cache, launches: Vec::new(), awake: false })));
+        Self { samples, ..self.with_kernels(Kernels::Ptx).with_cache(cache_bytes) }
+    }
+
+    /// The launches since this was last asked, of a device that runs samples.
+    #[must_use]
+    pub fn take_launches(&self) -> Vec<Counted> {
+        let samples = self.samples.as_ref().map(|samples| samples.lock().unwrap_or_else(PoisonError::into_inner));
+        let take = |mut samples: MutexGuard<'_, Samples>| {
+            samples.awake = true;
+            std::mem::take(&mut samples.launches)
+        };
+        samples.map(take).unwrap_or_default()
+    }
+
     /// What was counted of each kernel since this was last asked, by this device and its clones together.
     #[must_use]
     pub fn take_counts(&self) -> BTreeMap<String, Counts> {
@@ -190,8 +246,13 @@ fn texts(text: impl Fn(usize) -> *const c_char) -> Vec<&'static CStr> {
     (0..).map(text).take_while(|text| !text.is_null()).map(|text| unsafe { CStr::from_ptr(text) }).collect()
 }
 
+/// Bytes of a line of the emulated second-level cache.
+const CACHE_LINE: usize = 512 << 10;
+
 fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes.max(1), 256).ok()
+    // Large buffers begin where lines of the emulated cache do.
+    let alignment = if bytes < CACHE_LINE { 256 } else { CACHE_LINE };
+    Layout::from_size_align(bytes.max(1), alignment).ok()
 }
 
 /// The emulator's number of a fault as words.
@@ -229,15 +290,18 @@ impl Device for Emulated {
     }
 
     fn allocate(&self, bytes: usize) -> Result<u64, DeviceError> {
-        // SAFETY: the layout is not empty.
-        let memory = layout(bytes).map(|layout| unsafe { alloc(layout) }).filter(|memory| !memory.is_null());
+        // SAFETY: the layout is not empty. Memory that samples leave alone costs nothing while it is zero.
+        let make = |layout| unsafe { if self.samples.is_some() { alloc_zeroed(layout) } else { alloc(layout) } };
+        let memory = layout(bytes).map(make).filter(|memory| !memory.is_null());
         let Some(memory) = memory else {
             let device = self.properties.name.clone();
             return Err(DeviceError::MemoryBudget { device, needed: bytes as u64, in_use: 0, budget: 0 });
         };
         // What a kernel reads before it was written shall not look like residues.
-        // SAFETY: the memory was just made, of `bytes` bytes.
-        unsafe { memory.write_bytes(0xdb, bytes) };
+        if self.samples.is_none() {
+            // SAFETY: the memory was just made, of `bytes` bytes.
+            unsafe { memory.write_bytes(0xdb, bytes) };
+        }
         Ok(memory.expose_provenance() as u64)
     }
 
@@ -263,6 +327,10 @@ impl Device for Emulated {
     }
 
     unsafe fn clear(&self, address: u64, words: usize) -> Result<(), DeviceError> {
+        if self.samples.is_some() {
+            // What samples leave means nothing, and memory that they have not touched costs nothing.
+            return Ok(());
+        }
         let to: *mut u64 = std::ptr::with_exposed_provenance_mut(address as usize);
         for i in 0..words {
             // SAFETY: by contract there are as many words. Volatile, as what is cleared may be secret and is not read.
@@ -274,12 +342,21 @@ impl Device for Emulated {
     unsafe fn launch(&self, kernel: &CStr, launch: Launch, arguments: &Arguments) -> Result<(), DeviceError> {
         let (grid, block) = (launch.grid, [launch.threads, 1, 1]);
         let mut counts = self.counts.as_ref().map(|counts| counts.lock().unwrap_or_else(PoisonError::into_inner));
-        let counts = counts.as_mut().map(|counts| counts.entry(kernel.to_string_lossy().into_owned()).or_default());
+        let mut samples = self.samples.as_ref().map(|samples| samples.lock().unwrap_or_else(PoisonError::into_inner));
+        if samples.as_ref().is_some_and(|samples| !samples.awake) {
+            return Ok(());
+        }
+        let mut sampled = Counts::default();
+        let counts = match &samples {
+            Some(_) => Some(&mut sampled),
+            None => counts.as_mut().map(|counts| counts.entry(kernel.to_string_lossy().into_owned()).or_default()),
+        };
         let manner = Manner {
             set: self.kernels.set(),
             order: self.order.number(),
             skipped: self.skipped,
             counts: counts.map_or(std::ptr::null_mut(), std::ptr::from_mut),
+            cache: samples.as_ref().map_or(std::ptr::null_mut(), |samples| samples.cache),
         };
         // SAFETY: the lists are as long as they say; by contract the arguments are the kernel's. Nobody else has the counts.
         let number = unsafe {
@@ -297,6 +374,10 @@ impl Device for Emulated {
             )
         };
         if number == 0 {
+            if let Some(samples) = &mut samples {
+                let kernel = kernel.to_string_lossy().into_owned();
+                samples.launches.push(Counted { kernel, launch, counts: sampled });
+            }
             return Ok(());
         }
         Err(DeviceError::Launch {

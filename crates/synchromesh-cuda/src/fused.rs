@@ -6,7 +6,7 @@ use synchromesh_ring::{Backend, BackendError};
 use crate::arguments::{DigitLimbs, Limbs, MAX_ADDENDS, MAX_DIGIT_LIMBS, MAX_LIMBS, Pass, inverse_mod_2_32};
 use crate::cuda::{Cuda, Stages};
 use crate::device::{Device, DeviceError};
-use crate::launch::{LAST_LAYERS, Place, groups};
+use crate::launch::{LAST_LAYERS, Place, TWO_PASSES_LAST, groups, shared_bytes};
 use crate::work::{Argument, Launch};
 
 /// Most digits of a fused product: as many products as a sum of 128 bits holds.
@@ -17,12 +17,12 @@ const IN_SLOTS: u16 = 0xfffe;
 const IN_COEFFICIENTS: u16 = 0xffff;
 /// log2 of the points of a block of threads, in the first pass and in the last.
 const LOG_POINTS: [u32; 2] = [12, 9];
-/// log2 of the slots of one thread, whose sums for both columns stay in registers; eight would spill.
+/// log2 of the slots of one thread, whose sums for both columns stay in registers: what the last round of a transform leaves to it.
 const LOG_SLOTS: u32 = 2;
 
 /// The two passes of a digit's transform.
 pub(crate) fn passes(log_n: u32) -> [Pass; 2] {
-    let last = LAST_LAYERS.max(log_n / 2);
+    let last = if log_n < 12 { LAST_LAYERS } else { TWO_PASSES_LAST };
     let pass = |first, layers, points: u32| Pass { first, layers, log_sets: points.min(log_n) - layers, unused: 0 };
     [pass(0, log_n - last, LOG_POINTS[0]), pass(log_n - last, last, LOG_POINTS[1])]
 }
@@ -125,7 +125,7 @@ impl<D: Device> Cuda<D> {
                 grid: [1 << (self.tables().log_n - points), range.len() as u32, 1],
                 cluster: 1,
                 threads: 1 << (points - LOG_SLOTS),
-                shared: 8 << points,
+                shared: shared_bytes(points),
             };
             // SAFETY: these are the kernel's arguments; the rows of all digits and keys exist, and so do those of the
             // input; the blocks cover a row, four slots a thread.

@@ -14,7 +14,7 @@ const THREADS: usize = 256;
 /// Words that one thread of them handles.
 const WORDS_PER_THREAD: usize = 4;
 /// Most threads of a block of a transform: eight points a thread take about 72 registers, so three such blocks fit.
-const NTT_THREADS: u32 = 256;
+pub(crate) const NTT_THREADS: u32 = 256;
 /// log2 of the points of a block of threads where there are two passes: 32 KiB.
 const BLOCK_LOG_POINTS: u32 = 12;
 /// Layers of a last pass, at least: it keeps blocks of 64 slots whole.
@@ -53,6 +53,15 @@ impl<'a, D: Device> Place<'a, D> {
     }
 }
 
+/// Layers of the last of two passes, for which the kernels are compiled.
+pub(crate) const TWO_PASSES_LAST: u32 = 8;
+
+/// Bytes of shared memory for 2^log_points points, one word left out behind every 16.
+pub(crate) const fn shared_bytes(log_points: u32) -> u32 {
+    let words = 1 << log_points;
+    8 * (words + words / 16)
+}
+
 /// What the limbs of a view are split into: the groups of one launch each.
 pub(crate) fn groups(limbs: usize, most: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     (0..limbs).step_by(most).map(move |first| first..limbs.min(first + most))
@@ -61,7 +70,8 @@ pub(crate) fn groups(limbs: usize, most: usize) -> impl Iterator<Item = std::ops
 impl<D: Device> Cuda<D> {
     /// The launches of a transform, in the order of a forward one.
     pub(crate) fn steps(&self) -> Vec<Step> {
-        steps(self.ring.log_n(), self.transforms(), self.properties().cluster_blocks)
+        let properties = self.properties();
+        steps(self.ring.log_n(), self.transforms(), properties.cluster_blocks, properties.shared_bytes)
     }
 
     /// Limbs `range` of a place as an argument, for `batch` elements; every row is one that the buffer has.
@@ -229,7 +239,7 @@ impl<D: Device> Cuda<D> {
             grid: [1 << (self.tables().log_n - points), count as u32, batch as u32],
             cluster,
             threads: NTT_THREADS.min(1 << (points - 3)),
-            shared: 8 << points,
+            shared: shared_bytes(points),
         };
         let mut arguments = vec![Argument::new(self.tables()), Argument::new(limbs), Argument::new(src)];
         arguments.extend([Argument::new(dst), Argument::new(pass)].into_iter().chain(more));
@@ -251,9 +261,10 @@ pub(crate) struct Step {
     pub(crate) cluster: u32,
 }
 
-/// The launches of a transform on a device with clusters of so many blocks, in the order of a forward one: one where a
-/// block of threads holds all points or a cluster does, else two passes of about equal size.
-pub(crate) fn steps(log_n: u32, transforms: Transforms, cluster_blocks: u32) -> Vec<Step> {
+/// The launches of a transform on a device with clusters of so many blocks and so many bytes of shared memory for a block, in
+/// the order of a forward one: one where a block of threads holds all points or a cluster does, else two passes. Where a
+/// multiprocessor has no room for two blocks of 2^13 points, one block alone would leave most of it idle.
+pub(crate) fn steps(log_n: u32, transforms: Transforms, cluster_blocks: u32, shared: u32) -> Vec<Step> {
     let step = |first, layers, log_sets, cluster| Step { pass: Pass { first, layers, log_sets, unused: 0 }, cluster };
     if let Transforms::Clusters { log_points } = transforms
         && (LAST_LAYERS..=ONE_BLOCK_LOG_N.min(log_n - 1)).contains(&log_points)
@@ -262,10 +273,11 @@ pub(crate) fn steps(log_n: u32, transforms: Transforms, cluster_blocks: u32) -> 
     {
         return vec![step(log_n - log_points, log_points, 0, blocks)];
     }
-    if log_n <= ONE_BLOCK_LOG_N {
+    let one_block = if shared < 2 * shared_bytes(ONE_BLOCK_LOG_N) { BLOCK_LOG_POINTS } else { ONE_BLOCK_LOG_N };
+    if log_n <= one_block {
         return vec![step(0, log_n, 0, 1)];
     }
-    let first = log_n / 2;
+    let first = log_n - TWO_PASSES_LAST;
     let pass = |first, layers| step(first, layers, BLOCK_LOG_POINTS - layers, 1);
     vec![pass(0, first), pass(first, log_n - first)]
 }
@@ -276,12 +288,14 @@ mod tests {
 
     use super::*;
 
+    const SHARED: u32 = 160 << 10;
+
     #[test]
     fn launches_cover_all_layers_and_keep_blocks_of_64_slots_whole() {
         let choices = [Transforms::TwoPasses, Transforms::default(), Transforms::Clusters { log_points: 7 }];
         for (log_n, transforms) in (MIN_LOG_N..=MAX_LOG_N).flat_map(|log_n| choices.map(|choice| (log_n, choice))) {
             for device in [1, 2, MAX_CLUSTER] {
-                let steps = steps(log_n, transforms, device);
+                let steps = steps(log_n, transforms, device, SHARED);
                 let passes: Vec<Pass> = steps.iter().map(|step| step.pass).collect();
                 let last = passes.last().expect("a pass");
                 assert!(passes.iter().all(|pass| pass.layers >= 4 && pass.layers + pass.log_sets <= log_n));
@@ -297,7 +311,7 @@ mod tests {
     #[test]
     fn a_cluster_takes_what_a_block_does_not_hold_where_the_device_has_clusters() {
         let count = |log_n, device| {
-            let steps = steps(log_n, Transforms::default(), device);
+            let steps = steps(log_n, Transforms::default(), device, SHARED);
             (steps.len(), steps[0].cluster)
         };
         let launches = [13, 14, 15, 16, 17].map(|log_n| count(log_n, MAX_CLUSTER));
@@ -305,6 +319,10 @@ mod tests {
         assert_eq!([14, 16].map(|log_n| count(log_n, 1)), [(2, 1), (2, 1)]);
         assert_eq!(count(16, 4), (2, 1));
         let log_n = 14;
-        assert_eq!(steps(log_n, Transforms::TwoPasses, MAX_CLUSTER), steps(log_n, Transforms::default(), 1));
+        let two_passes = steps(log_n, Transforms::TwoPasses, MAX_CLUSTER, SHARED);
+        assert_eq!(two_passes, steps(log_n, Transforms::default(), 1, SHARED));
+        // Of 99 KiB a second block of 2^13 points would take too much.
+        let count = |log_n| steps(log_n, Transforms::TwoPasses, 1, 99 << 10).len();
+        assert_eq!([12, 13].map(count), [1, 2]);
     }
 }

@@ -27,6 +27,8 @@ mod emulated;
 mod fused;
 mod launch;
 mod memory;
+#[cfg(feature = "emulated")]
+pub mod model;
 mod recording;
 mod tables;
 mod work;
@@ -39,7 +41,7 @@ pub use device::{Device, DeviceError, First, Properties};
 #[cfg(feature = "driver")]
 pub use driver::Driver;
 #[cfg(feature = "emulated")]
-pub use emulated::{Emulated, Kernels, Order};
+pub use emulated::{Counted, Emulated, Kernels, Order};
 pub use memory::DeviceBuffer;
 pub use recording::Recording;
 pub use work::{Argument, Arguments, Launch, Parameter, Work};

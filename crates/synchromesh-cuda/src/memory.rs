@@ -156,8 +156,12 @@ impl<D: Device> Pool<D> {
         state.free_bytes = 0;
         for (bytes, addresses) in state.free.drain() {
             for address in addresses {
+                // What is given back may have held a secret key. A device that fails here is lost, and its memory with it.
                 // SAFETY: the address came from this device for this size, and no buffer has it.
-                unsafe { self.device.free(address, bytes) };
+                unsafe {
+                    let _ = self.device.clear(address, bytes / size_of::<u64>());
+                    self.device.free(address, bytes);
+                }
             }
         }
     }

@@ -1,10 +1,13 @@
 //! What kernels do against the record of it: an instruction more, a sector more or a conflict more fails.
 
 use crate::runs::counted::{Table, count, differences, record};
+use crate::runs::operations::{self, OPERATIONS};
 use crate::runs::say;
-use synchromesh_cuda::{Counts, Emulated, Kernels};
+use synchromesh_cuda::model::{A100, CARDS, H100};
+use synchromesh_cuda::{Counts, Emulated, Kernels, Launch, model};
 
 const RECORD: &str = include_str!("../../ptx/counts.csv");
+const OPERATIONS_RECORD: &str = include_str!("../../ptx/operations.csv");
 
 #[test]
 fn kernels_do_what_the_record_says() {
@@ -43,4 +46,39 @@ fn what_differs_from_a_record_is_named() {
         ]
     );
     assert_eq!(differences(&had.replacen("launches", "starts", 1), &had), ["the columns are others"]);
+}
+
+#[test]
+fn a_whole_operation_takes_what_the_record_says() {
+    let rows = operations::record_of(&OPERATIONS[0], &H100);
+    let found = operations::differences(OPERATIONS_RECORD, &rows);
+    assert!(
+        found.is_empty(),
+        "`cargo xtask kernels` writes the record anew, where this is meant:\n{}",
+        found.join("\n")
+    );
+    let all = rows.lines().find(|line| line.split(',').nth(2) == Some("all")).expect("a row of all kernels");
+    say(&format!("on record, launches to microseconds: {all}"));
+    // More than the slack is found.
+    let slower = rows.replacen("convert,6,", "convert,7,", 1);
+    assert_ne!(slower, rows);
+    assert!(!operations::differences(OPERATIONS_RECORD, &slower).is_empty());
+}
+
+#[test]
+fn a_multiprocessor_holds_a_quarter_of_its_warps_of_every_kernel() {
+    // Threads and bytes of shared memory of the largest blocks.
+    let shapes =
+        [("gadget_product", 128, 4352), ("convert", 128, 18 << 10), ("cluster", 256, 69_632), ("", 256, 34_816)];
+    for kernel in Emulated::kernels(Kernels::Ptx) {
+        let name = kernel.to_str().expect("a name");
+        let (_, threads, shared) = shapes.iter().find(|(part, ..)| name.contains(part)).expect("any kernel");
+        let launch = Launch { grid: [1, 1, 1], cluster: 1, threads: *threads, shared: *shared };
+        for card in CARDS.iter().filter(|card| model::registers(name, card.architecture).is_some()) {
+            let occupancy = card.occupancy(name, launch);
+            assert!(occupancy >= 0.25, "{name} on {}: {occupancy}", card.name);
+        }
+    }
+    let unknown = Launch { grid: [1, 1, 1], cluster: 1, threads: 32, shared: 0 };
+    assert_eq!(A100.resident("no_such_kernel", unknown), 0);
 }

@@ -48,14 +48,15 @@ fn polynomial(device: &Cuda<Driver>) -> Result<Poly<Cuda<Driver>, Coeff>, Error>
 #[test]
 fn a_driver_has_the_bits_of_the_cpu() {
     if !on_stand_in() {
-        // Cards that multiply doubles fast, and others; cards without clusters.
-        for words in ["ratio=2", "ratio=64", "capability0=80"] {
+        // Cards that multiply doubles fast, and others; cards without clusters, and with room for small ones.
+        for words in ["ratio=2", "ratio=64", "capability0=80", "clusters=2"] {
             again("a_driver_has_the_bits_of_the_cpu", words);
         }
         return say("the driver's device on a driver without a card: the bits of the CPU, alone and in batches");
     }
     let card = Arc::new(Driver::first().expect("the stand-in"));
-    let clusters = if std::env::var(WORDS).is_ok_and(|words| words.contains("=80")) { 1 } else { 8 };
+    let words = std::env::var(WORDS).unwrap_or_default();
+    let clusters = [("=80", 1), ("clusters=2", 2)].iter().find(|(word, _)| words.contains(word)).map_or(8, |it| it.1);
     assert_eq!(synchromesh_cuda::Device::properties(&card).cluster_blocks, clusters);
     let open = |ring: &Arc<Ring>| {
         let device = Cuda::new(Arc::clone(ring), Arc::clone(&card), None).expect("a device");
@@ -124,11 +125,15 @@ fn drivers_and_cards_that_will_not_do_are_named() {
         };
     }
     for (words, said) in [
-        ("version=12040", "old_driver: the driver supports CUDA 12.4; the kernels need 12.8; install a newer driver"),
+        ("version=11080", "old_driver: the driver supports CUDA 11.8; the kernels need 12.0; install a newer driver"),
         ("devices=0", "no_device: there is no CUDA device 0; the driver has 0; choose a device that there is"),
         (
             "capability0=75",
             "unsupported_device: stand-in 0 has compute capability 7.5; the kernels need 8.0; use a card",
+        ),
+        (
+            "ptx=0",
+            "kernels_refused: cuda:0 does not load the kernels: CUDA_ERROR_INVALID_PTX: line 1: a word that it does not",
         ),
         ("devices=2 capability0=75", "opened cuda:1"),
         ("devices=2", "opened cuda:0"),

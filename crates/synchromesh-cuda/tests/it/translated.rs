@@ -116,7 +116,7 @@ fn refusal(line: &str) -> String {
     let entry = instructions::entry(0, &instructions::Case { ptx: "", result: |_, _, _| 0 });
     let text =
         format!(".extern .shared .align 16 .b8 dev_shared[];\n{}", entry.replace("ret;", &format!("{line}\nret;")));
-    let done = ptx::read(&text).and_then(|unit| cpp::translate(&unit, 0));
+    let done = ptx::read(&text).and_then(|unit| cpp::translate(&unit, 0, &cpp::Assembled::new()));
     done.err().unwrap_or_else(|| panic!("`{line}` is translated")).to_string()
 }
 
@@ -191,4 +191,17 @@ fn every_planted_fault_is_found_by_a_law() {
         }
     }
     assert!(missed.is_empty(), "faults that no law finds: {missed:?}");
+}
+
+#[test]
+fn what_an_assembler_made_is_read_stretch_by_stretch() {
+    let head = "kernel,stretch,all";
+    let read =
+        cpp::assembled(&format!("{head}\none,0,5,1,2,0,1\none,1,7,0,0,3,0\ntwo,0,1,0,0,0,0\n")).expect("a record");
+    assert_eq!(read["one"], [[5, 1, 2, 0, 1], [7, 0, 0, 3, 0]]);
+    assert_eq!(read["two"].len(), 1);
+    // A stretch that is left out, a number that lacks, and what is no number.
+    for row in ["one,1,5,1,2,0,1", "one,0,5,1,2,0", "one,0,5,1,2,0,x"] {
+        assert_eq!(cpp::assembled(&format!("{head}\n{row}\n")), None, "{row}");
+    }
 }

@@ -104,17 +104,24 @@ pub(crate) fn record(table: &Table) -> String {
     text
 }
 
-/// Where a record differs from another, in words: which kernels issue more than they did, and what else is not the same.
+/// Where a record differs from another, in words: which rows are more than they were, and what else is not the same. Rows
+/// have their names before the column of launches.
 pub(crate) fn differences(had: &str, have: &str) -> Vec<String> {
-    let rows = |text: &str| -> BTreeMap<String, Vec<u64>> {
-        let row = |line: &str| {
-            let mut words = line.split(',');
-            let name = format!("{}, {}", words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            (name, words.map(|word| word.parse().unwrap_or(u64::MAX)).collect())
-        };
-        text.lines().skip(1).map(row).collect()
-    };
+    fn rows(text: &str) -> BTreeMap<String, Vec<&str>> {
+        let names = columns(text).iter().position(|column| *column == "launches").unwrap_or(2);
+        let mut rows = BTreeMap::new();
+        for line in text.lines().skip(1) {
+            let mut words: Vec<&str> = line.split(',').collect();
+            let values = words.split_off(names.min(words.len()));
+            rows.insert(words.join(", "), values);
+        }
+        rows
+    }
+    fn columns(text: &str) -> Vec<&str> {
+        text.lines().next().unwrap_or_default().split(',').collect()
+    }
     let (had_rows, have_rows) = (rows(had), rows(have));
+    let columns = columns(have);
     let mut found = Vec::new();
     for name in had_rows.keys().filter(|name| !have_rows.contains_key(*name)) {
         found.push(format!("{name}: it is not counted any more"));
@@ -124,9 +131,11 @@ pub(crate) fn differences(had: &str, have: &str) -> Vec<String> {
             found.push(format!("{name}: it was not counted"));
             continue;
         };
-        let columns = Counts::NAMES.iter().zip(before.iter().zip(values)).filter(|(_, (before, now))| before != now);
-        found.extend(columns.map(|(column, (before, now))| {
-            let word = if now > before { "more" } else { "less" };
+        let named = columns.iter().skip(columns.len() - values.len().min(columns.len()));
+        let differing = named.zip(before.iter().zip(values)).filter(|(_, (before, now))| before != now);
+        found.extend(differing.map(|(column, (before, now))| {
+            let number = |word: &str| word.parse::<f64>().unwrap_or(0.0);
+            let word = if number(now) > number(before) { "more" } else { "less" };
             format!("{name}: {word} {column}, {now} where it was {before}")
         }));
     }

@@ -3,6 +3,7 @@
 
 pub(crate) mod counted;
 pub(crate) mod methods;
+pub(crate) mod operations;
 pub(crate) mod schemes;
 
 use std::io::Write;
