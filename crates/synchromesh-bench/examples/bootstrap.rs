@@ -1,7 +1,7 @@
 //! `bootstrap LOG_N LOG_SCALE PRECISION LEVELS BABY_STEPS THREADS`: what `bench bootstrap` measures, without the command
 //! line; 0 for levels or baby steps leaves them open.
 
-use synchromesh::ckks::bootstrap::BootstrapRequest;
+use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh_bench::bootstrap::measure;
 use synchromesh_ring::Threads;
 use synchromesh_rlwe::Security;

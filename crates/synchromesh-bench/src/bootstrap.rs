@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, BootstrapRequest, Bootstrapper, Forecast, Stage};
+use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Stage};
 use synchromesh::ckks::{Complex64, Context, Params, Rotations};
+use synchromesh::plan::bootstrap::{BootstrapRequest, RefreshForecast};
 use synchromesh_ring::isa::Isa;
 use synchromesh_ring::{Cpu, Threads};
 use synchromesh_rlwe::Randomness;
@@ -93,7 +94,7 @@ pub fn measure(
 ) -> Result<Report, Error> {
     progress("parameters");
     let found = request.find(None)?;
-    let Forecast { peak_bytes: forecast, .. } = found.forecast;
+    let RefreshForecast { peak_bytes: forecast, .. } = found.forecast;
     let gigabytes = |bytes: u64| bytes as f64 / 1e9;
     fits(forecast as usize).map_err(|free| Error::Request {
         reason: format!(

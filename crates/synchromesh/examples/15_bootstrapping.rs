@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapRequest, Bootstrapper};
+use synchromesh::ckks::bootstrap::{Bootstrap, Bootstrapper};
 use synchromesh::ckks::{Ciphertext, Context, Params, Rotations};
+use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh::rlwe::{Randomness, Security};
 
 #[expect(clippy::print_stdout, reason = "an example")]

@@ -3,6 +3,7 @@
 //! A candidate is judged by a dry run: the scheme's own evaluator runs the circuit on the [`Dry`] backend, which holds
 //! no data, and every certificate that real data would get decides. Nothing here repeats a noise formula.
 
+pub mod bootstrap;
 mod circuit;
 mod derived;
 mod exact;

@@ -10,10 +10,8 @@
 //! their intervals; |m / q + I| is at most (1 + h) / 2 whatever happens, h the weight of the sparse secret.
 
 mod chain;
-mod forecast;
 mod keys;
 mod raise;
-mod search;
 mod sine;
 mod transform;
 mod view;
@@ -27,11 +25,10 @@ use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
 use synchromesh_rlwe::{EvaluationKeys, Noise};
 
 pub use chain::Chain;
-pub use forecast::{Forecast, StageForecast};
-pub use search::{BootstrapRequest, Found};
 
 use self::raise::Raise;
-use self::sine::{Sine, off_by, with_noise};
+pub(crate) use self::sine::Sine;
+use self::sine::{off_by, with_noise};
 use self::transform::{Direction, ENTRY};
 use self::view::View;
 use super::ciphertext::Ciphertext;
@@ -169,6 +166,12 @@ impl Bootstrap {
             ));
         }
         Ok(Self { literal, params: params.clone(), raise, sine, up, output_level: top - taken })
+    }
+
+    /// The parameters it is for.
+    #[must_use]
+    pub const fn params(&self) -> &Params {
+        &self.params
     }
 
     /// The choices.

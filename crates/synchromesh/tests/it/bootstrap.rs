@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::ckks_fixture::{Slots, minus, times, values, zip};
-use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, BootstrapRequest, Bootstrapper, Chain, Stage};
+use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain, Stage};
 use synchromesh::ckks::{Ciphertext, Complex64, Context, Params, ParamsLiteral, Rotations};
+use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh::rlwe::ring::{Cpu, Threads};
 use synchromesh::rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey, Security, Source};
 

@@ -4,7 +4,7 @@ use crate::commands::place::Cores;
 use crate::error::Error;
 use crate::output::{Report, say};
 use clap::Args;
-use synchromesh::ckks::bootstrap::BootstrapRequest;
+use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh_bench::bootstrap::measure;
 use synchromesh_rlwe::Security;
 

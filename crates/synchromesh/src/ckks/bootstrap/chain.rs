@@ -45,7 +45,7 @@ impl Chain {
     }
 
     /// As [`Self::literal`], with so many levels for EvalMod.
-    pub(super) fn literal_with(&self, bootstrap: &BootstrapLiteral, eval_mod: usize) -> Result<ParamsLiteral> {
+    pub(crate) fn literal_with(&self, bootstrap: &BootstrapLiteral, eval_mod: usize) -> Result<ParamsLiteral> {
         let inside = eval_mod + bootstrap.coeffs_to_slots;
         let mut log_scales = vec![self.log_scale_down; bootstrap.slots_to_coeffs + 1];
         log_scales.extend(std::iter::repeat_n(self.log_scale, self.usable));

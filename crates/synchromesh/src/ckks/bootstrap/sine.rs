@@ -30,7 +30,7 @@ const SPARE: f64 = 1.0 / 1024.0;
 
 /// The polynomial and the doublings.
 #[derive(Debug, Clone)]
-pub(super) struct Sine {
+pub(crate) struct Sine {
     polynomial: Polynomial<Complex64>,
     /// b_0, ..
     sizes: Vec<f64>,
@@ -61,7 +61,7 @@ impl Sine {
 
     /// The degree and doublings of the fewest levels that keep within `error`, of these the fewest products, and the levels;
     /// none where doubles are too coarse.
-    pub(super) fn cheapest(most: f64, size: f64, error: f64) -> Result<Option<(usize, u32, usize)>> {
+    pub(crate) fn cheapest(most: f64, size: f64, error: f64) -> Result<Option<(usize, u32, usize)>> {
         let mut best: Option<((usize, usize), usize, u32)> = None;
         for doublings in 0..=5 {
             // What the polynomial is off by grows fourfold with each doubling, times what the values do.

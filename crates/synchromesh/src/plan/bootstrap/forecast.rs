@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use synchromesh_rlwe::Randomness;
 
-use super::{Bootstrap, Bootstrapper, Stage};
-use crate::ckks::context::Context;
+use crate::ckks::Context;
+use crate::ckks::bootstrap::{Bootstrap, Bootstrapper, Stage};
 use crate::cost::{self, Profile};
 use crate::error::Result;
 use crate::plan::Node;
@@ -16,7 +16,7 @@ use crate::rotations::Rotations;
 /// What a refresh will be like.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Forecast {
+pub struct RefreshForecast {
     /// The stages, in their order.
     pub stages: Vec<StageForecast>,
     /// The certificate of a fresh message of the planned bound that is refreshed: no slot is off by more.
@@ -64,8 +64,8 @@ impl Bootstrap {
     ///
     /// # Errors
     /// As [`Bootstrapper::new`] and [`Bootstrapper::refresh`], where the parameters do not serve; [`Profile::seconds`].
-    pub fn forecast(&self, profile: Option<&Profile>) -> Result<Forecast> {
-        let params = self.params.clone();
+    pub fn forecast(&self, profile: Option<&Profile>) -> Result<RefreshForecast> {
+        let params = self.params().clone();
         let device = cost::recorder(params.rlwe());
         let trace = Trace::new(device.reader());
         let context = Context::observed(params.clone(), device, Some(Trace::observer(&trace)))?;
@@ -75,8 +75,8 @@ impl Bootstrap {
         let (count, key_bytes) =
             (keys.iter().len() + keys.sparse().map_or(0, |sparse| sparse.iter().len()), keys.wire_bytes(params.rlwe()));
         let bootstrapper = Bootstrapper::new(&context, self.clone(), Arc::clone(&keys))?;
-        let message = context.encode_bounded(&[], self.literal.message_bound)?;
-        let fresh = context.encrypt_at(&public, &message, self.output_level, &mut randomness)?;
+        let message = context.encode_bounded(&[], self.literal().message_bound)?;
+        let fresh = context.encrypt_at(&public, &message, self.output_level(), &mut randomness)?;
         // Once, so that keys are prepared; this is not what every refresh takes.
         bootstrapper.refresh(&fresh)?;
         trace.restart();
@@ -95,11 +95,11 @@ impl Bootstrap {
         let stages = stages.collect::<Result<Vec<_>>>()?;
         let error_bound = context.error_bound(&refreshed);
         let modulus = |level: usize| -> Result<f64> { Ok(params.rlwe().ring().log2(params.rlwe().level(level)?)) };
-        Ok(Forecast {
+        Ok(RefreshForecast {
             error_bound,
-            precision_bits: (self.literal.message_bound / error_bound).log2(),
+            precision_bits: (self.literal().message_bound / error_bound).log2(),
             usable_levels: self.usable_levels(),
-            usable_bits: modulus(self.output_level)? - modulus(self.input_level())?,
+            usable_bits: modulus(self.output_level())? - modulus(self.input_level())?,
             log_qp: params.rlwe().log_qp(),
             security_bits: params.rlwe().security_bits(),
             keys: count,

@@ -1,15 +1,16 @@
 //! Parameters for bootstrapping, found from what it is to do.
 
+mod forecast;
+
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::Security;
 
-use super::chain::Chain;
-use super::forecast::Forecast;
-use super::sine::Sine;
-use super::{Bootstrap, BootstrapLiteral};
-use crate::ckks::params::{Params, ParamsLiteral};
+use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Chain, Sine};
+use crate::ckks::{Params, ParamsLiteral};
 use crate::cost::Profile;
 use crate::error::{Error, Result};
+
+pub use forecast::{RefreshForecast, StageForecast};
 
 /// The sparse secret's coefficients that are not 0.
 const WEIGHT: usize = 32;
@@ -63,7 +64,7 @@ pub struct Found {
     /// What is done in them.
     pub bootstrap: BootstrapLiteral,
     /// What a refresh will be like.
-    pub forecast: Forecast,
+    pub forecast: RefreshForecast,
 }
 
 impl BootstrapRequest {
@@ -78,7 +79,7 @@ impl BootstrapRequest {
                 "parameters without security have no most levels: say how many there are to be",
             ));
         }
-        let mut nearest: Option<Forecast> = None;
+        let mut nearest: Option<RefreshForecast> = None;
         for layers in LAYERS {
             let Some(sizes) = self.sizes(layers, &mut nearest)? else { continue };
             let Some((params, bootstrap)) = self.fitted(&sizes)? else { continue };
@@ -99,13 +100,13 @@ impl BootstrapRequest {
         )))
     }
 
-    fn is_precise(&self, forecast: &Forecast) -> bool {
+    fn is_precise(&self, forecast: &RefreshForecast) -> bool {
         forecast.precision_bits >= f64::from(self.precision)
     }
 
     /// The smallest scales that keep the precision with maps of so many layers: first of EvalMod and CoeffsToSlots, whose
     /// levels are more, then of SlotsToCoeffs. Precision grows with both.
-    fn sizes(&self, layers: usize, nearest: &mut Option<Forecast>) -> Result<Option<Sizes>> {
+    fn sizes(&self, layers: usize, nearest: &mut Option<RefreshForecast>) -> Result<Option<Sizes>> {
         let Some(sizes) = self.largest(layers)? else { return Ok(None) };
         let mut keeps = |down: u32, up: u32| -> Result<bool> {
             let tried = sizes.with(down, up);
@@ -202,7 +203,7 @@ impl Sizes {
 }
 
 /// The forecast, or none where there is too little room for the error at some stage.
-fn room(forecast: Result<Forecast>) -> Result<Option<Forecast>> {
+fn room(forecast: Result<RefreshForecast>) -> Result<Option<RefreshForecast>> {
     match forecast {
         Ok(forecast) => Ok(Some(forecast)),
         Err(Error::Rlwe(synchromesh_rlwe::Error::Noise { .. })) => Ok(None),
@@ -210,7 +211,7 @@ fn room(forecast: Result<Forecast>) -> Result<Option<Forecast>> {
     }
 }
 
-fn keep_nearest(nearest: &mut Option<Forecast>, forecast: Forecast) {
+fn keep_nearest(nearest: &mut Option<RefreshForecast>, forecast: RefreshForecast) {
     if nearest.as_ref().is_none_or(|near| forecast.precision_bits > near.precision_bits) {
         *nearest = Some(forecast);
     }
