@@ -44,7 +44,8 @@ pub struct Target {
 /// Bytes that reading takes whatever is read: error texts, buffers, small tables.
 const SMALL: usize = 1 << 20;
 
-/// Sets of primes and choices for every level that parameters declare; what they declare is checked before.
+/// Sets of primes and choices for every level that parameters declare; what they declare is checked before. Tables in which
+/// functions that expressions name are approximated.
 const TABLES: usize = 64 << 20;
 
 /// All targets.

@@ -7,10 +7,10 @@ use synchromesh_cli::expression::Graph;
 use synchromesh_cli::table::Table;
 
 use super::text::text;
-use super::{Outcome, SMALL, Target, outcome};
+use super::{Outcome, TABLES, Target, outcome};
 
 pub(super) const TARGETS: &[Target] =
-    &[text("table", table_seeds, table, TABLE), text("expression", expression_seeds, expression, SMALL)];
+    &[text("table", table_seeds, table, TABLE), text("expression", expression_seeds, expression, TABLES)];
 
 /// Bytes that a table may take beside twice its file: a cell of two bytes becomes a number of 32.
 const TABLE: usize = 16 << 20;
