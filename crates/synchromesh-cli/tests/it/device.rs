@@ -76,7 +76,7 @@ fn old_drivers_and_unsupported_cards_are_told_apart_and_auto_says_which() {
     let run = |words: &str, arguments: &[&str]| run_on_driver(words, directory.path(), arguments);
     let switch = ["bench", "key-switch", "--log-n", "10", "--log-q", "60", "--device"];
     for (words, kind) in [
-        ("version=12040", "old_driver"),
+        ("version=11080", "old_driver"),
         ("devices=0", "no_device"),
         ("capability0=75", "unsupported_device"),
         ("memory=1000", "memory_budget"),
@@ -86,9 +86,9 @@ fn old_drivers_and_unsupported_cards_are_told_apart_and_auto_says_which() {
         assert_eq!((code, report["error"]["kind"].as_str()), (Some(2), Some(kind)), "{report}");
         assert!(report["error"]["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{report}");
     }
-    let (_, info) = run("version=12040", &["info"]);
-    assert!(info["why_none"].as_str().is_some_and(|why| why.contains("12.4") && why.contains("12.8")), "{info}");
-    let (code, report) = run("version=12040", &[&switch[..], &["auto"]].concat());
+    let (_, info) = run("version=11080", &["info"]);
+    assert!(info["why_none"].as_str().is_some_and(|why| why.contains("11.8") && why.contains("12.0")), "{info}");
+    let (code, report) = run("version=11080", &[&switch[..], &["auto"]].concat());
     assert_eq!((code, &report["why_not_cuda"]), (Some(0), &info["why_none"]));
 }
 
