@@ -13,6 +13,7 @@ use synchromesh_rlwe::Randomness;
 
 use crate::Error;
 use crate::memory::{fits, forget_peak, peak_bytes};
+use crate::numbers::Numbers;
 use crate::timing::median;
 
 /// What a stage took.
@@ -182,15 +183,7 @@ pub fn measure(
 
 /// Values in the square of this half diagonal, the same for the same number.
 fn random(slots: usize, bound: f64, number: u64) -> Vec<Complex64> {
-    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
-    let mut next = || {
-        // splitmix64
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / f64::from(2).powi(52) - 1.0
-    };
+    let mut numbers = Numbers(number);
     let half = bound * f64::sqrt(0.5) * (1.0 - 1e-9);
-    (0..slots).map(|_| Complex64::new(half * next(), half * next())).collect()
+    (0..slots).map(|_| Complex64::new(half * numbers.unit(), half * numbers.unit())).collect()
 }

@@ -18,6 +18,7 @@ use synchromesh::plan::{Description, Plan, SchemeName};
 use synchromesh_rlwe::{Randomness, Security};
 
 use crate::Error;
+use crate::numbers::Numbers;
 
 /// The plaintext modulus of BFV and BGV; 3 has no square root modulo it.
 const T: u64 = 65_537;
@@ -57,23 +58,6 @@ pub struct Decryptions {
     pub seconds: f64,
 }
 
-/// Small deterministic numbers for circuits and messages.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
-
 /// An element a + b w of the field of T^2 elements, w^2 = 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pair(u64, u64);
@@ -106,12 +90,12 @@ impl Pair {
             return Err(Error::Request { reason: format!("X^{n} + 1 has no root in the field of {T}^2 elements") });
         }
         let primitive = loop {
-            let root = Self(numbers.next() % T, numbers.next() % T).pow(order / (2 * n));
+            let root = Self(numbers.word() % T, numbers.word() % T).pow(order / (2 * n));
             if root.pow(n) == Self(1, 0).neg() {
                 break root;
             }
         };
-        Ok((0..POINTS).map(|_| primitive.pow(2 * (numbers.next() % n) + 1)).collect())
+        Ok((0..POINTS).map(|_| primitive.pow(2 * (numbers.word() % n) + 1)).collect())
     }
 
     /// The value of a polynomial.
@@ -163,7 +147,7 @@ impl<S: Scheme> Cleartext for Exact<S> {
     type Values = Vec<Pair>;
 
     fn encrypt(&mut self, numbers: &mut Numbers) -> Result<(Self::Ciphertext, Self::Values), Error> {
-        let message: Vec<u64> = (0..self.context.params().n()).map(|_| numbers.next() % T).collect();
+        let message: Vec<u64> = (0..self.context.params().n()).map(|_| numbers.word() % T).collect();
         let values = self.roots.iter().map(|root| root.value(&message)).collect();
         let plaintext = self.context.encode_coefficients(&message)?;
         Ok((self.context.encrypt(&self.public, &plaintext, &mut self.randomness)?, values))
@@ -213,7 +197,7 @@ impl Cleartext for Approximate {
 
     fn encrypt(&mut self, numbers: &mut Numbers) -> Result<(Self::Ciphertext, Self::Values), Error> {
         let mut unit = || {
-            let (im, re) = ((numbers.next() >> 11) as f64 * 2f64.powi(-53) * std::f64::consts::TAU).sin_cos();
+            let (im, re) = ((numbers.word() >> 11) as f64 * 2f64.powi(-53) * std::f64::consts::TAU).sin_cos();
             Complex64::new(re, im)
         };
         let values: Vec<Complex64> = (0..self.context.params().slots()).map(|_| unit()).collect();

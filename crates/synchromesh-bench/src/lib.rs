@@ -13,6 +13,7 @@ pub mod matmul;
 pub mod memory;
 pub mod noise;
 pub mod ntt;
+pub mod numbers;
 pub mod scaling;
 pub mod scheme;
 pub mod slicing;

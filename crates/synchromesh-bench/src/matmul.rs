@@ -16,6 +16,7 @@ use synchromesh_rlwe::{EvaluationKeys, Randomness, Security};
 use crate::Error;
 use crate::device::{Device, Measured, on_device};
 use crate::memory;
+use crate::numbers::Numbers;
 
 /// The default modulus of 128 bits.
 pub const T128: &str = "0xffffffffffffffffffffffffff820001";
@@ -235,13 +236,9 @@ pub(crate) fn literal(request: &Request, t: &str) -> Result<ParamsLiteral, Error
 /// No plaintext modulus.
 pub fn matrices(count: usize, [rows, columns]: [usize; 2], seed: u64, t: &str) -> Result<Vec<Matrix<BigInt>>, Error> {
     let t = BigInt::from(t.parse::<PlainModulus>().map_err(synchromesh::Error::from)?.value().clone());
-    let mut state = seed;
-    let mut word = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
-    };
-    let mut entry = || (BigInt::from(word()) * BigInt::from(word()) * BigInt::from(word())) % &t;
+    let mut numbers = Numbers(seed);
+    let mut word = || BigInt::from(numbers.word());
+    let mut entry = || (word() * word() * word()) % &t;
     (0..count).map(|_| Ok(Matrix::from_fn(rows, columns, |_, _| entry())?)).collect()
 }
 

@@ -21,6 +21,7 @@ enum Owned {
     Square,
     Rotate(i64),
     Swap,
+    Refresh,
     AtLevel(usize),
     Bounded(f64),
     Approximate(f64),
@@ -35,7 +36,10 @@ enum Owned {
 impl Owned {
     /// Whether it takes so long that a signal should end the wait for it.
     const fn is_long(&self) -> bool {
-        matches!(self, Self::SumSlots(..) | Self::InnerProduct | Self::Polynomial(_) | Self::Chebyshev(..))
+        matches!(
+            self,
+            Self::SumSlots(..) | Self::InnerProduct | Self::Polynomial(_) | Self::Chebyshev(..) | Self::Refresh
+        )
     }
 
     fn run(&self, engine: &dyn Engine, x: &[&Erased]) -> Result<Erased, Fault> {
@@ -52,6 +56,7 @@ impl Owned {
             Self::Square => of(Op::Square),
             Self::Rotate(steps) => of(Op::Rotate(*steps)),
             Self::Swap => of(Op::Swap),
+            Self::Refresh => of(Op::Refresh),
             Self::AtLevel(level) => of(Op::AtLevel(*level)),
             Self::Bounded(bound) => of(Op::Bounded(*bound)),
             Self::Approximate(error) => of(Op::Approximate(*error)),
@@ -124,6 +129,11 @@ impl Operation {
     #[staticmethod]
     fn swap() -> Self {
         Owned::Swap.into()
+    }
+
+    #[staticmethod]
+    fn refresh() -> Self {
+        Owned::Refresh.into()
     }
 
     #[staticmethod]

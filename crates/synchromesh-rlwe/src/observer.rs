@@ -27,6 +27,8 @@ pub enum Operation {
     Descent,
     /// To another scheme or a higher level.
     Conversion,
+    /// Bootstrapping, as a whole.
+    Refresh,
     /// Nothing new: from a file, or with a smaller bound.
     Copy,
 }
@@ -45,6 +47,7 @@ impl fmt::Display for Operation {
             Self::Rekeying => "switch to another key",
             Self::Descent => "switch to a lower level",
             Self::Conversion => "conversion",
+            Self::Refresh => "refresh",
             Self::Copy => "copy",
         })
     }

@@ -19,6 +19,7 @@ use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly, Threads};
 use synchromesh_rlwe::{Context, RotationSum};
 
 pub use coefficient::{Coefficient, Number};
+pub(crate) use linear::Pattern;
 pub use linear::{LinearTransform, PreparedTransform};
 pub(crate) use matrix::require_mask;
 pub use matrix::{Levels, Mask, Matrix, MatrixArithmetic, MatrixChoices, MatrixPacking, MatrixPlan, Side, Slicing};
@@ -106,6 +107,23 @@ pub trait Arithmetic {
     fn deviated(&self, x: Self::Ciphertext, error: f64) -> Result<Self::Ciphertext> {
         let _ = (x, error);
         Err(Error::NotOfScheme { operation: "approximations", scheme: "an exact scheme" })
+    }
+
+    /// The lowest level that results may have: below it nothing is computed.
+    fn lowest_level(&self) -> usize {
+        0
+    }
+
+    /// The ciphertext, or where its level is below `level` and the evaluator can refresh, the same message at a higher one.
+    fn renewed<'x>(&self, x: &'x Self::Ciphertext, level: usize) -> Result<&'x Self::Ciphertext> {
+        let _ = level;
+        Ok(x)
+    }
+
+    /// The same message at the highest level that there is after bootstrapping.
+    fn refresh(&self, x: &Self::Ciphertext) -> Result<Self::Ciphertext> {
+        let _ = x;
+        Err(Error::NotOfScheme { operation: "bootstrapping", scheme: "an exact scheme" })
     }
 
     /// How slots are laid out.

@@ -259,6 +259,9 @@ pub enum Error {
         /// How many there may be.
         most: usize,
     },
+    /// A refresh that nothing was planned for.
+    #[error("a refresh, and the parameters were made without bootstrapping")]
+    NoBootstrap,
     /// An operation needs keys and the evaluator has none.
     #[error("{operation} needs evaluation keys, and this evaluator has none")]
     NoKeys {
@@ -350,6 +353,7 @@ impl Error {
             Self::OtherScheme => "scheme_differs",
             Self::Shape { .. } => "shape",
             Self::TooManyRotations { .. } => "rotations",
+            Self::NoBootstrap => "no_bootstrap",
             Self::NoKeys { .. } => "no_keys",
         }
     }
@@ -433,6 +437,9 @@ impl Error {
                 "pass operands of the numbers and shapes that the operation takes, in slots that there are".to_owned()
             }
             Self::TooManyRotations { .. } => "name each rotation once".to_owned(),
+            Self::NoBootstrap => {
+                "plan with bootstrapping (`plan --bootstrap`), and make the keys of that plan".to_owned()
+            }
             Self::NoKeys { operation } => {
                 format!("make the evaluator with keys that the owner of the secret key generated for {operation}")
             }

@@ -12,6 +12,7 @@ mod limit;
 mod memory;
 mod prediction;
 mod real;
+mod refreshing;
 mod search;
 mod shape;
 pub mod static_bgv;
@@ -27,6 +28,7 @@ use self::search::Found;
 pub use self::switches::LevelSwitch;
 pub use self::trace::Node;
 use self::trace::Traced;
+use crate::ckks::bootstrap::BootstrapLiteral;
 use crate::cost::Profile;
 use crate::error::{Error, Result};
 pub use crate::error::{Limit, Nearest};
@@ -102,6 +104,10 @@ pub struct Description {
     /// CKKS: bits by which level 0 is wider than messages of absolute value 1 need, for results that are larger.
     #[serde(default)]
     pub headroom: u32,
+    /// CKKS: ciphertexts are refreshed where levels run out, of messages that this bounds: the depth is then that between two
+    /// refreshes (0: as many levels as security leaves), the precision what a refresh keeps. None: no refreshes.
+    #[serde(default)]
+    pub bootstrap: Option<f64>,
 }
 
 impl Description {
@@ -127,6 +133,7 @@ impl Description {
             leading_levels: 0,
             rotation_level: None,
             headroom: 0,
+            bootstrap: None,
         }
     }
 
@@ -147,11 +154,17 @@ impl Description {
     /// As [`Self::plan`], and [`Error::Format`] when the profile lacks an operation.
     pub fn plan_for(&self, profile: Option<&Profile>) -> Result<Plan> {
         self.check()?;
-        profile.map_or_else(|| self.plan_at(None), |profile| prediction::fastest(self, profile))
+        match profile {
+            Some(profile) if self.bootstrap.is_none() => prediction::fastest(self, profile),
+            _ => self.plan_at(profile),
+        }
     }
 
     /// The plan with primes of the width described.
     fn plan_at(&self, profile: Option<&Profile>) -> Result<Plan> {
+        if let Some(bound) = self.bootstrap {
+            return self.plan_refreshing(bound, profile);
+        }
         match self.found(profile)? {
             Ok(found) => {
                 let mut plan = Plan::new(self, found);
@@ -295,6 +308,9 @@ pub struct Plan {
     pub nodes: Vec<Node>,
     #[serde(skip)]
     traced: Traced,
+    /// How ciphertexts are refreshed; none: not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap: Option<BootstrapLiteral>,
     /// The parameters.
     pub params: SchemeParams,
 }
@@ -329,6 +345,7 @@ impl Plan {
             explain,
             nodes: traced.nodes.clone(),
             traced,
+            bootstrap: None,
             params,
         }
     }

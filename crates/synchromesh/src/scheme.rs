@@ -21,6 +21,7 @@ pub use self::operation::{Binary, Entries, Operation, apply, prepare};
 pub use self::values::Values;
 use crate::circuits::functions::Approximation;
 use crate::circuits::{self, Arithmetic, MatrixArithmetic};
+use crate::ckks::bootstrap::BootstrapLiteral;
 use crate::ckks::{Published, Release};
 use crate::error::{Error, Result};
 use crate::plan::{Plan, SchemeName};
@@ -118,6 +119,20 @@ pub trait Scheme: Sized + 'static {
     /// The same evaluator with rotations composed from fewer keys.
     fn with_routes<B: Backend>(e: Self::Evaluator<B>, routes: Option<Arc<Routes>>) -> Self::Evaluator<B>;
 
+    /// The same evaluator, which refreshes ciphertexts.
+    ///
+    /// # Errors
+    /// [`Error::NotOfScheme`] in an exact scheme; as [`Bootstrap::new`](crate::ckks::bootstrap::Bootstrap::new).
+    fn with_bootstrap<B: Backend>(e: Self::Evaluator<B>, literal: &BootstrapLiteral) -> Result<Self::Evaluator<B>> {
+        let _ = (e, literal);
+        Err(Error::NotOfScheme { operation: "bootstrapping", scheme: Self::NAME.name() })
+    }
+
+    /// The highest level that messages are encrypted at.
+    fn top_level<B: Backend>(e: &Self::Evaluator<B>) -> usize {
+        Self::rlwe(Self::context(e)).params().top_level()
+    }
+
     /// The evaluator's context.
     fn context<B: Backend>(e: &Self::Evaluator<B>) -> &Arc<Self::Context<B>>;
 
@@ -134,6 +149,19 @@ pub trait Scheme: Sized + 'static {
         rotations: &Rotations,
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>>;
+
+    /// The keys that relinearisation, these rotations, and refreshes need where the evaluator refreshes.
+    ///
+    /// # Errors
+    /// As [`Self::generate_evaluation_keys`].
+    fn generate_all_keys<B: Backend>(
+        e: &Self::Evaluator<B>,
+        secret: &SecretKey<B>,
+        rotations: &Rotations,
+        randomness: &mut Randomness,
+    ) -> Result<EvaluationKeys<B>> {
+        Self::generate_evaluation_keys(Self::context(e), secret, rotations, randomness)
+    }
 
     /// Numbers as slots have them.
     ///

@@ -47,7 +47,10 @@ impl<S: Scheme, B: Backend> Session<S, B> {
 
     fn of(plan: &Plan, params: S::Params, backend: B) -> Result<Self> {
         let routes = plan.routes.clone().map(Arc::new);
-        let plain = S::with_routes(S::open(params, backend)?, routes.clone());
+        let mut plain = S::with_routes(S::open(params, backend)?, routes.clone());
+        if let Some(literal) = &plan.bootstrap {
+            plain = S::with_bootstrap(plain, literal)?;
+        }
         let rotations = Rotations { swap: plan.swap, ..Rotations::by(plan.rotation_keys().iter().copied()) };
         Ok(Self { routes, rotations, trimmed: plan.trimmed()?, ..Self::new(plain) })
     }
@@ -116,11 +119,11 @@ impl<S: Scheme, B: Backend> Session<S, B> {
         if count > most {
             return Err(Error::TooManyRotations { count, most });
         }
-        let keys = S::generate_evaluation_keys(self.context(), secret, rotations, randomness)?;
+        let keys = S::generate_all_keys(&self.plain, secret, rotations, randomness)?;
         trim(self.rlwe(), self.trimmed.as_ref(), keys)
     }
 
-    /// Encrypts at the top level; in CKKS, numbers of absolute value at most 1.
+    /// Encrypts at the highest level that computations begin at; in CKKS, numbers of absolute value at most 1.
     ///
     /// # Errors
     /// As [`Scheme::encrypt`], which takes other levels and bounds.
@@ -130,7 +133,7 @@ impl<S: Scheme, B: Backend> Session<S, B> {
         values: impl Into<Values>,
         randomness: &mut Randomness,
     ) -> Result<S::Ciphertext<B>> {
-        let (by, top) = (Encryptor::Public(key), self.rlwe().params().top_level());
+        let (by, top) = (Encryptor::Public(key), S::top_level(&self.plain));
         S::encrypt(self.context(), &by, &values.into(), 1.0, top, randomness)
     }
 

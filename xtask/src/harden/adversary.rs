@@ -14,12 +14,12 @@ const MARK: &str = "counts: ";
 /// Schemes that are searched.
 const SCHEMES: usize = 3;
 
-/// Searches for a minute, or for twenty.
+/// Searches for forty seconds, or for twenty minutes.
 ///
 /// # Errors
 /// When the search cannot be run, or fails without a finding.
 pub(super) fn check(root: &Path, scale: Scale) -> Result<Counts> {
-    let seconds = if scale == Scale::Full { "1200" } else { "60" };
+    let seconds = if scale == Scale::Full { "1200" } else { "40" };
     let search = Built::Checked
         .start("synchromesh/harden", "adversary --nocapture")?
         .env("SYNCHROMESH_ADVERSARY_SECONDS", seconds);

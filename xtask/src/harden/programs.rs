@@ -1,5 +1,5 @@
-//! The programs that parts run, built before the first part begins: those of the tests' profile in one call of cargo, with the
-//! packages of `cargo xtask test`, so that neither compiles for the other again; those of release mode in another.
+//! The programs that parts run, built before the first part begins: those of the tests' profile in one call of cargo, those of
+//! release mode in another. Neither compiles benches, papers or the translated kernels, which no part runs.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -10,17 +10,15 @@ use crate::programs::Programs;
 use crate::steps::Invocation;
 
 /// With debug assertions.
-const CHECKED: &[&str] = &["build --quiet --workspace --exclude synchromesh-py --bin synchromesh \
+const CHECKED: &[&str] =
+    &["build --quiet --package synchromesh --package synchromesh-cli --package synchromesh-harden \
+                            --no-default-features --features synchromesh-harden/cli --bin synchromesh \
                             --bin synchromesh-harden --example crashes --example differential --test harden"];
 
 /// Without assertions, which branch on what they assert, and with the marks of secrets, which Valgrind reads and which are
 /// a few instructions without effect elsewhere.
-const RELEASED: &[&str] = &[
-    "build --release --quiet --package synchromesh-triples --package synchromesh-bench \
-     --features synchromesh-triples/memcheck --example timing_leaks",
-    "test --release --quiet --package synchromesh-triples --package synchromesh-bench \
-     --features synchromesh-triples/memcheck --lib --no-run",
-];
+const RELEASED: &[&str] =
+    &["test --release --quiet --package synchromesh-triples --features memcheck --lib --example timing_leaks --no-run"];
 
 /// Which programs a part runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use synchromesh_rlwe::{Noise, PublicKey, Randomness, SecretKey};
 use super::Table;
 use super::suite::{Effort, Errors};
 use crate::Error;
+use crate::numbers::Numbers;
 
 /// log2 of the scale.
 const SCALE: u32 = 40;
@@ -22,20 +23,13 @@ struct Setup {
     public: PublicKey,
     evaluator: Evaluator,
     randomness: Randomness,
-    state: u64,
+    numbers: Numbers,
 }
 
 impl Setup {
     /// Uniform in [-1, 1].
     fn uniform(&mut self) -> Values {
-        let mut next = || {
-            self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) >> 11) as f64 / 2f64.powi(52) - 1.0
-        };
-        (0..self.context.params().slots()).map(|_| next()).collect()
+        (0..self.context.params().slots()).map(|_| self.numbers.unit()).collect()
     }
 
     fn encrypt(&mut self, values: &Values) -> Result<Ciphertext, Error> {
@@ -102,7 +96,7 @@ impl Errors for Approximate {
         let made = Arc::new(self.context.generate_evaluation_keys(&secret, &rotations, &mut randomness)?);
         let evaluator = Evaluator::new(&self.context, Some(made));
         let context = Arc::clone(&self.context);
-        let mut setup = Setup { context, secret, public, evaluator, randomness, state: key as u64 };
+        let mut setup = Setup { context, secret, public, evaluator, randomness, numbers: Numbers(key as u64) };
         linear(&mut setup, &mut table)?;
         for _ in 0..effort.sums {
             slot_sum(&mut setup, &mut table)?;

@@ -17,6 +17,7 @@ use synchromesh_rlwe::{Noise, PublicKey, Randomness, SecretKey, Security};
 use super::Table;
 use super::suite::{Effort, Errors};
 use crate::Error;
+use crate::numbers::Numbers;
 
 /// 3 * 2^18 + 1, which has slots up to N = 2^17.
 pub(super) const T: u64 = 786_433;
@@ -107,7 +108,7 @@ struct Setup<S: Scheme> {
     public: PublicKey,
     evaluator: Evaluator<S>,
     randomness: Randomness,
-    state: u64,
+    numbers: Numbers,
 }
 
 type Values = Vec<u64>;
@@ -118,18 +119,11 @@ impl<S: Measured> Setup<S> {
         let (secret, public) = context.generate_keys(&mut randomness)?;
         let keys = Arc::new(context.generate_evaluation_keys(&secret, rotations, &mut randomness)?);
         let evaluator = Evaluator::new(&context, Some(keys));
-        Ok(Self { context, secret, public, evaluator, randomness, state: seed })
+        Ok(Self { context, secret, public, evaluator, randomness, numbers: Numbers(seed) })
     }
 
     fn uniform(&mut self) -> Values {
-        let mut next = || {
-            self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (z ^ (z >> 31)) % T
-        };
-        (0..self.context.params().n()).map(|_| next()).collect()
+        (0..self.context.params().n()).map(|_| self.numbers.word() % T).collect()
     }
 
     fn encrypt(&mut self, values: &Values) -> Result<Ciphertext<S>, Error> {

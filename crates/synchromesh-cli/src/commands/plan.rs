@@ -57,7 +57,7 @@ pub(super) struct Planning {
     #[arg(long)]
     precision: Option<u32>,
     /// Multiplications one after the other.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100), required_unless_present = "expression")]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100), required_unless_present_any = ["expression", "bootstrap"])]
     depth: Option<u32>,
     /// Plan for what `eval` is to compute: depth and rotations are found by running it without data.
     #[arg(long, conflicts_with = "depth")]
@@ -108,6 +108,11 @@ pub(super) struct Planning {
     /// Rotate at this level and below only, a level being the multiplications that remain: smaller keys for rotations.
     #[arg(long, value_name = "LEVEL")]
     rotation_level: Option<usize>,
+    /// ckks: refresh ciphertexts of magnitude at most BOUND where levels run out, so that computations have no end. --depth
+    /// is then the least number of levels between two refreshes [default: as many as security leaves], --precision what a
+    /// refresh keeps.
+    #[arg(long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "1")]
+    bootstrap: Option<f64>,
     /// bgv: the levels of the static rule, one size for all.
     #[arg(long = "static")]
     static_levels: bool,
@@ -191,7 +196,8 @@ impl Planning {
     }
 
     fn description(&self, graph: Option<&Graph>) -> Result<Description, Error> {
-        let depth = self.depth.unwrap_or_else(|| graph.map_or(0, Graph::depth));
+        let own = graph.filter(|_| self.bootstrap.is_none()).map_or(0, Graph::depth);
+        let depth = self.depth.unwrap_or(own);
         let refuse = |message: &str| Err(Error::Usage { message: message.to_owned() });
         match (self.scheme, &self.t, self.precision) {
             (Scheme::Ckks, Some(_), _) => return refuse("--t is for bfv and bgv; ckks takes --precision"),
@@ -233,6 +239,7 @@ impl Planning {
             leading_levels: self.leading_levels,
             rotation_level: self.rotation_level,
             static_levels: self.static_levels,
+            bootstrap: self.bootstrap,
             ..Description::new(self.scheme.into(), depth as usize)
         })
     }

@@ -206,7 +206,7 @@ fn stem(path: &Path) -> String {
 /// within a ciphertext: of all N/2 slots in ckks, of each half of the N slots in bfv and bgv, where conj swaps the
 /// halves. In ckks it also has functions, approximated where the argument lies, to a tolerance: exp(x, -8, 0, 1e-4) for
 /// -8 <= x <= 0 (-1, 1 and a 1024th without numbers), log, sigmoid, tanh, gelu, sqrt, rsqrt, inverse, abs, relu, max(x, y),
-/// min(x, y), clip(x, LEAST, MOST, ..); sign, step and compare(x, y) with a last number, the distance from the jump that
+/// min(x, y), clip(x, LEAST, MOST, ..), and refresh(x) under a plan with --bootstrap, which also refreshes by itself; sign, step and compare(x, y) with a last number, the distance from the jump that
 /// stays undecided. Files must be authenticated under DIR/envelope.key; then the result is too.
 #[derive(Args, Debug)]
 pub(super) struct Eval {

@@ -35,6 +35,8 @@ pub enum Operation<T> {
     Rotate(T, i64),
     /// Complex conjugate of `a`, slot by slot.
     Conjugate(T),
+    /// `a` with levels to compute with.
+    Refresh(T),
     /// An approximated function of `a`, or of `a` and `b`.
     Apply(T, Option<T>, Arc<Approximation>),
 }
@@ -140,6 +142,7 @@ impl Operation<usize> {
             Self::MulConst(a, c) => Operation::MulConst(operand(*a), c.clone()),
             Self::Rotate(a, k) => Operation::Rotate(operand(*a), *k),
             Self::Conjugate(a) => Operation::Conjugate(operand(*a)),
+            Self::Refresh(a) => Operation::Refresh(operand(*a)),
             Self::Apply(a, b, f) => {
                 let a = operand(*a);
                 Operation::Apply(a, b.map(operand), Arc::clone(f))
@@ -204,6 +207,10 @@ impl Builder {
             SyntaxKind::Conjugate(inner) => {
                 let node = self.encrypted(tree, inner, "conj")?;
                 self.push(Operation::Conjugate(node))?
+            }
+            SyntaxKind::Refresh(inner) => {
+                let node = self.encrypted(tree, inner, "refresh")?;
+                self.push(Operation::Refresh(node))?
             }
             SyntaxKind::Apply(operands, function) => self.apply(tree, operands, function)?,
         };
@@ -384,7 +391,8 @@ impl Builder {
             Operation::Apply(_, _, f) => f.plan::<Evaluator>().depth as u32,
             _ => 0,
         };
-        self.depths.push(below + levels);
+        // A refresh makes good what was used up below it.
+        self.depths.push(if matches!(operation, Operation::Refresh(_)) { 0 } else { below + levels });
         self.operations.push(operation);
         self.known.insert(key, self.operations.len() - 1);
         Ok(self.operations.len() - 1)

@@ -42,6 +42,7 @@ pub(super) enum SyntaxKind {
     Power(Box<Syntax>, u32),
     Rotate(Box<Syntax>, i64),
     Conjugate(Box<Syntax>),
+    Refresh(Box<Syntax>),
     /// An approximated function of one or two operands.
     Apply(Vec<Syntax>, Function),
 }
@@ -200,6 +201,7 @@ impl Parser<'_> {
     fn call(&mut self, name: &str, at: Range<usize>) -> Result<Syntax, ExpressionError> {
         let kind = match name {
             "conj" => SyntaxKind::Conjugate(Box::new(self.sum()?)),
+            "refresh" => SyntaxKind::Refresh(Box::new(self.sum()?)),
             "rotate" => {
                 let operand = Box::new(self.sum()?);
                 self.expect(',', "',' and the number of slots")?;

@@ -207,6 +207,7 @@ pub fn compute<C>(
         expression::Operation::MulConst(a, c) => of(Operation::Scalar(Binary::Mul, &number(c)?), &[a]),
         expression::Operation::Rotate(a, k) => of(Operation::Rotate(*k), &[a]),
         expression::Operation::Conjugate(a) => of(Operation::Swap, &[a]),
+        expression::Operation::Refresh(a) => of(Operation::Refresh, &[a]),
         expression::Operation::Apply(a, None, f) => of(Operation::Function(f), &[a]),
         expression::Operation::Apply(a, Some(b), f) => of(Operation::Function(f), &[a, b]),
     }

@@ -254,6 +254,7 @@ def plan(
     static_levels: bool = False,
     leading_levels: int = 0,
     rotation_level: int | None = None,
+    bootstrap: bool | float = False,
     progress: Progress = None,
 ) -> Plan:
     """The smallest parameters for a description, or for an ordinary function of tensors.
@@ -268,7 +269,10 @@ def plan(
 
     ``prime_switching`` is ``(mu, kappa)``: mostly large primes, mu of which leave where kappa levels are used up.
     ``leading_levels`` from the top are under the first secret key, the others under a second one. ``rotation_level`` is
-    the highest level at which slots are rotated. ``static_levels`` are those of BGV's static rule. ``progress`` counts the
+    the highest level at which slots are rotated. With ``bootstrap`` ciphertexts are refreshed where levels run out, in CKKS,
+    so that functions have no end: ``depth`` is then the least number of levels between two refreshes (0: as many as security
+    leaves), ``precision`` what a refresh keeps, and a number instead of True the largest magnitude of what is refreshed.
+    ``static_levels`` are those of BGV's static rule. ``progress`` counts the
     runs of the function: True for a bar, or a function of their number and 0, since nobody knows how many it will take.
     """
     level = str(security)
@@ -294,6 +298,7 @@ def plan(
         "static_levels": bool(static_levels),
         "leading_levels": _numbers.whole(leading_levels, "leading_levels", 0, 1 << 20),
         "rotation_level": _optional(rotation_level, "rotation_level", 1 << 20),
+        "bootstrap": float(bootstrap) if bootstrap else None,
     }
     if function is None:
         return _of_description(description, bounds)

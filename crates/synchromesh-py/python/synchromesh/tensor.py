@@ -609,6 +609,13 @@ class Tensor(Known):
 
     # Levels and bounds.
 
+    def refresh(self) -> Tensor:
+        """The same elements with levels to compute with: bootstrapping, under a plan with ``bootstrap``; CKKS only.
+
+        Such a plan refreshes by itself where levels run out; this is for a place that you know to be cheaper.
+        """
+        return self._with("refresh", self._each(Operation.refresh()), self._rest, self._held)
+
     def at_level(self, level: int) -> Tensor:
         """The tensor at a lower level, smaller and faster to compute with."""
         level = _numbers.whole(level, "level", 0, self.level)

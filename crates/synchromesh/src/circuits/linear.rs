@@ -5,10 +5,13 @@
 //! each giant step g, one division by P at the end, merged with the rescale in CKKS. Giant steps are nested, so that those
 //! of equal distance have one key.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod pattern;
+
+use std::collections::BTreeMap;
 
 use synchromesh_rlwe::{Giant, RotationSum};
 
+pub(crate) use self::pattern::Pattern;
 use super::slots::SlotShape;
 use super::{Arithmetic, MapSize, Number, SizedSum};
 use crate::error::{Error, Result};
@@ -137,66 +140,21 @@ impl<T: Number> LinearTransform<T> {
         self.diagonals.len()
     }
 
-    /// Baby and giant steps when there are `baby` baby steps next to one another; giant steps in the order of the unit, so
-    /// that most of them are equally far from the one before.
-    fn steps(&self, baby: usize) -> (BTreeSet<(bool, usize)>, Vec<usize>) {
-        let unit = self.unit();
-        let split = |&(swap, k): &(bool, usize)| {
-            let (low, giant) = unit.split(k, baby);
-            ((swap, low), (unit.place(giant), giant))
-        };
-        let (babies, giants): (_, BTreeMap<usize, usize>) = self.diagonals.keys().map(split).unzip();
-        (babies, giants.into_values().collect())
+    /// Which diagonals there are.
+    pub(crate) fn pattern(&self) -> Pattern {
+        Pattern { row: self.shape.row, diagonals: self.diagonals.keys().copied().collect() }
     }
 
-    /// How far each giant step is from the one before, the first from none: by that much sums are rotated, nested.
-    fn apart(&self, giants: &[usize]) -> Vec<usize> {
-        let row = self.shape.row;
-        std::iter::once(&0).chain(giants).zip(giants).map(|(before, giant)| (row + giant - before) % row).collect()
-    }
-
-    /// The unit in which steps are short: 1, what divides all of them, or the shortest, which others are multiples of
-    /// modulo the row.
-    fn unit(&self) -> Unit {
-        let row = self.shape.row;
-        let plain = Unit { row, two: 1, odd: 1 };
-        if !row.is_power_of_two() {
-            return plain;
-        }
-        let steps = || self.diagonals.keys().map(|&(_, k)| k).filter(|&k| k != 0);
-        let away = |k: usize| k.min(row - k);
-        let two = 1 << steps().map(usize::trailing_zeros).min().unwrap_or(0).min(row.trailing_zeros());
-        let shortest = steps().map(away).min().unwrap_or(1) / two;
-        let common = steps().map(away).fold(0, gcd) / two;
-        let span = |unit: &Unit| {
-            let counted = steps().map(|k| unit.counted(k)).chain([0]);
-            counted.fold((0, 0), |(low, high): (i64, i64), k| (low.min(k), high.max(k)))
-        };
-        let units = [1, shortest, common].into_iter().filter(|odd| odd % 2 == 1).map(|odd| Unit { row, two, odd });
-        let shorter = |a: &Unit, b: &Unit| (span(a).1 - span(a).0).cmp(&(span(b).1 - span(b).0));
-        units.min_by(shorter).unwrap_or(plain)
-    }
-
-    /// How many baby steps make it cheapest: a giant step costs about 1 + log2(N) / 4 baby steps.
+    /// How many baby steps make it cheapest.
     #[must_use]
     pub fn baby_steps(&self) -> usize {
-        let giant = 1.0 + f64::from(self.shape.row.trailing_zeros() + 1) / 4.0;
-        let cost = |baby: usize| {
-            let (babies, giants) = self.steps(baby);
-            let moved = babies.iter().filter(|(_, k)| *k != 0).count() as f64;
-            moved + giant * giants.iter().filter(|&&k| k != 0).count() as f64
-        };
-        let sizes = (0..=self.shape.row.trailing_zeros().min(usize::BITS - 1)).map(|i| 1 << i);
-        sizes.min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
+        self.pattern().baby_steps()
     }
 
     /// The rotations it makes with this many baby steps.
     #[must_use]
     pub fn rotations(&self, baby: usize) -> Rotations {
-        let (babies, giants) = self.steps(baby.clamp(1, self.shape.row.max(1)));
-        let swap = babies.iter().any(|(swap, _)| *swap);
-        let steps = babies.into_iter().map(|(_, k)| k).chain(self.apart(&giants));
-        Rotations { swap, ..Rotations::by(steps.map(|k| k as i64)) }
+        self.pattern().rotations(baby)
     }
 
     /// Encodes the diagonals for arguments at `level`, with the cheapest number of baby steps.
@@ -227,12 +185,13 @@ impl<T: Number> LinearTransform<T> {
                 made.rows, made.row, shape.rows, shape.row
             )));
         }
-        let rotations = self.rotations(baby);
+        let pattern = self.pattern();
+        let rotations = pattern.rotations(baby);
         arithmetic.require_rotations(&rotations)?;
-        let (unit, (babies, giants)) = (self.unit(), self.steps(baby));
+        let (unit, (babies, giants)) = (pattern.unit(), pattern.steps(baby));
         let babies: Vec<(bool, usize)> = babies.into_iter().collect();
         let (mut compiled, mut terms) = (Vec::new(), Vec::new());
-        for (&giant, distance) in giants.iter().zip(self.apart(&giants)) {
+        for (&giant, distance) in giants.iter().zip(pattern.apart(&giants)) {
             let (mut own, mut sizes) = (Vec::new(), Vec::new());
             for (at, &(swap, b)) in babies.iter().enumerate() {
                 // A step next to half a row may be the same as one from the other side.
@@ -282,47 +241,6 @@ impl<T: Number> LinearTransform<T> {
     }
 }
 
-/// A step that others are multiples of, modulo the row: a power of two times an odd number.
-#[derive(Clone, Copy)]
-struct Unit {
-    row: usize,
-    two: usize,
-    odd: usize,
-}
-
-impl Unit {
-    /// A step in units, the short way round.
-    const fn counted(self, k: usize) -> i64 {
-        let rest = self.row / self.two;
-        // Newton's iteration doubles the bits of an inverse modulo a power of two.
-        let (mut inverse, mut round) = (self.odd, 0);
-        while round < 6 {
-            inverse = inverse.wrapping_mul(2usize.wrapping_sub(self.odd.wrapping_mul(inverse)));
-            round += 1;
-        }
-        let count = (k / self.two).wrapping_mul(inverse) % rest;
-        if count > rest / 2 { count as i64 - rest as i64 } else { count as i64 }
-    }
-
-    /// Where a step comes, all counted one way round from none.
-    const fn place(self, k: usize) -> usize {
-        self.counted(k).rem_euclid((self.row / self.two) as i64) as usize
-    }
-
-    /// A step as its baby step and its giant step, a multiple of `baby` units, to the left or to the right.
-    const fn split(self, k: usize, baby: usize) -> (usize, usize) {
-        let (row, counted) = (self.row as i64, self.counted(k));
-        let low = counted.rem_euclid(baby as i64);
-        let unit = (self.two * self.odd) as i64;
-        ((low * unit).rem_euclid(row) as usize, ((counted - low) * unit).rem_euclid(row) as usize)
-    }
-}
-
-/// The greatest common divisor; that of 0 and b is b.
-const fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
 /// A linear map encoded for one level of one context.
 pub struct PreparedTransform<A: Arithmetic> {
     sum: SizedSum<A::Backend, A::Size>,
@@ -355,6 +273,7 @@ impl<A: Arithmetic> PreparedTransform<A> {
     /// [`Error::MissingRotations`], or as the evaluator's rotations and products with plaintexts.
     pub fn apply(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
         arithmetic.require_rotations(&self.rotations)?;
+        let x = arithmetic.renewed(x, self.level().max(arithmetic.lowest_level() + 1))?;
         let x = arithmetic.at_level(x, self.level())?;
         if !self.rotations.swap {
             return arithmetic.rotation_sum(&[&x], &self.sum);

@@ -98,7 +98,8 @@ impl<T: Number> Polynomial<T> {
     /// [`Error::Argument`] when the declared bound of `x` exceeds the interval, [`synchromesh_rlwe::Error::Level`] when
     /// fewer levels are left than [`PolynomialPlan::depth`] in CKKS, or as [`Arithmetic::combine`].
     pub fn evaluate<A: Arithmetic<Scalar = T>>(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
-        let (_, shape) = self.shaped(A::COST);
+        let (plan, shape) = self.shaped(A::COST);
+        let x = arithmetic.renewed(x, arithmetic.lowest_level() + plan.depth)?;
         let sum = shape.sum(&self.coefficients, self.basis);
         let mut run = Run { arithmetic, basis: self.basis, powers: Powers::new(), tops: BTreeMap::new() };
         run.keep(1, self.mapped(arithmetic, x)?);

@@ -36,12 +36,15 @@ use super::context::Context;
 use super::evaluator::Evaluator;
 use super::noise;
 use super::params::Params;
-use crate::circuits::{Arithmetic, LinearTransform, PreparedTransform};
+use crate::circuits::{Arithmetic, LinearTransform, Pattern, PreparedTransform};
 use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 
 /// By how much a number worked out by a few products and quotients of doubles may be off, relatively.
 const DOUBLES: f64 = 4.0 * f64::EPSILON;
+
+/// Largest degree of the cosine's polynomial, a little above what [`Sine::cheapest`] tries.
+const MOST_DEGREE: usize = 128;
 
 /// What bootstrapping does, as choices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -121,11 +124,11 @@ impl Bootstrap {
             return refuse("bootstrapping and a second secret key for lower levels do not go together".to_owned());
         }
         let bound = literal.message_bound;
-        if !(bound.is_finite() && bound > 0.0) || literal.degree < 2 || literal.degree % 2 == 1 || literal.doublings > 8
-        {
+        let even = (2..=MOST_DEGREE).contains(&literal.degree) && literal.degree.is_multiple_of(2);
+        if !(bound.is_finite() && bound > 0.0) || !even || literal.doublings > 8 {
             return refuse(format!(
-                "a message bound of {bound}, degree {} and {} doublings: a positive number, an even degree from 2 on and \
-                 at most 8 doublings are needed",
+                "a message bound of {bound}, degree {} and {} doublings: a positive number, an even degree from 2 to \
+                 {MOST_DEGREE} and at most 8 doublings are needed",
                 literal.degree, literal.doublings
             ));
         }
@@ -199,16 +202,28 @@ impl Bootstrap {
     }
 
     /// Baby steps of a map.
-    fn baby_steps(&self, map: &LinearTransform<Complex64>) -> usize {
+    fn baby_steps(&self, map: &Pattern) -> usize {
         self.literal.baby_steps.unwrap_or_else(|| map.baby_steps())
     }
 
     fn maps(&self, direction: Direction) -> Result<Vec<LinearTransform<Complex64>>> {
-        let (count, number) = match direction {
-            Direction::SlotsToCoeffs => (self.literal.slots_to_coeffs, 1.0),
-            Direction::CoeffsToSlots => (self.literal.coeffs_to_slots, self.up),
+        let number = match direction {
+            Direction::SlotsToCoeffs => 1.0,
+            Direction::CoeffsToSlots => self.up,
         };
-        transform::factors(self.params.slots(), direction, count, number)
+        transform::factors(self.params.slots(), direction, self.map_count(direction), number)
+    }
+
+    /// The diagonals that the maps have.
+    fn patterns(&self, direction: Direction) -> Vec<Pattern> {
+        transform::patterns(self.params.slots(), direction, self.map_count(direction))
+    }
+
+    const fn map_count(&self, direction: Direction) -> usize {
+        match direction {
+            Direction::SlotsToCoeffs => self.literal.slots_to_coeffs,
+            Direction::CoeffsToSlots => self.literal.coeffs_to_slots,
+        }
     }
 }
 
@@ -247,7 +262,7 @@ impl<B: Backend> Bootstrapper<B> {
         let prepare = |direction, top: usize| -> Result<Vec<_>> {
             let maps = bootstrap.maps(direction)?;
             let prepare = |(at, map): (usize, LinearTransform<Complex64>)| {
-                map.prepare_with(&view, top - at, bootstrap.baby_steps(&map))
+                map.prepare_with(&view, top - at, bootstrap.baby_steps(&map.pattern()))
             };
             maps.into_iter().enumerate().map(prepare).collect()
         };
@@ -305,7 +320,7 @@ impl<B: Backend> Bootstrapper<B> {
         // a part of the message. Followed stage by stage it would grow.
         let (given, log2_scale) = (low.inner().noise(), low.log2_scale());
         let off = (noise::canonical(&self.bootstrap.params, given) - log2_scale).exp2();
-        let mut low = with_noise(evaluator, low, |_| Noise::ZERO)?;
+        let mut low = with_noise(evaluator, low, rlwe::Operation::Refresh, |_| Noise::ZERO)?;
         for map in &self.down {
             low = map.apply(&self.view, &low)?;
         }
@@ -340,7 +355,7 @@ impl<B: Backend> Bootstrapper<B> {
         let to = sum.log2_scale();
         let carried = bent.carried(own.times(1.0).plus(apart.times(bent.flatter(most + off).log2())), scale, to);
         let given = given.times(to - log2_scale).plus(carried);
-        let refreshed = with_noise(evaluator, sum, |own| own.plus(given))?;
+        let refreshed = with_noise(evaluator, sum, rlwe::Operation::Refresh, |own| own.plus(given))?;
         done(Stage::EvalMod);
         Ok(refreshed)
     }

@@ -1,5 +1,7 @@
 //! A CKKS ciphertext: one of the layer below, in slots, with its exact scale and the bound on its message.
 
+use std::sync::OnceLock;
+
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ntt};
@@ -33,6 +35,8 @@ pub struct Ciphertext<B: Backend = Cpu> {
     inner: rlwe::Ciphertext<B, Ntt>,
     header: Header,
     log2_scale: f64,
+    /// The same message with levels to compute with, once it was needed.
+    renewed: OnceLock<Box<Self>>,
 }
 
 impl<B: Backend> Ciphertext<B> {
@@ -54,7 +58,7 @@ impl<B: Backend> Ciphertext<B> {
             let noise_bits = noise::canonical(params, inner.noise());
             observer.made(&Made { operation, level, components, modulus_bits, noise_bits });
         }
-        Ok(Self { inner, header, log2_scale })
+        Ok(Self { inner, header, log2_scale, renewed: OnceLock::new() })
     }
 
     /// A ciphertext from its parts, as read from a file. Its certificate and message bound are the writer's claim.
@@ -139,7 +143,16 @@ impl<B: Backend> Ciphertext<B> {
     /// When the device has no memory left.
     pub fn duplicate(&self, context: &Context<B>) -> Result<Self> {
         let inner = self.inner.duplicate(context.rlwe())?;
-        Ok(Self { inner, header: self.header.clone(), log2_scale: self.log2_scale })
+        Ok(Self { inner, header: self.header.clone(), log2_scale: self.log2_scale, renewed: OnceLock::new() })
+    }
+
+    /// What `make` makes of it, made once.
+    pub(crate) fn renewed_by(&self, make: impl FnOnce() -> Result<Self>) -> Result<&Self> {
+        if let Some(renewed) = self.renewed.get() {
+            return Ok(renewed);
+        }
+        let made = Box::new(make()?);
+        Ok(self.renewed.get_or_init(|| made))
     }
 
     /// As the factor of a product.

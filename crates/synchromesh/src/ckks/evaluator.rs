@@ -8,6 +8,7 @@ mod align;
 mod combine;
 mod hoisted;
 mod plain;
+mod refresh;
 mod rotations;
 mod second;
 
@@ -19,6 +20,7 @@ use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
 use synchromesh_rlwe::{EvaluationKeys, Noise, Operation};
 
+use self::refresh::Refresher;
 use super::ciphertext::Ciphertext;
 use super::context::Context;
 use super::noise;
@@ -32,6 +34,7 @@ pub struct Evaluator<B: Backend = Cpu> {
     context: Arc<Context<B>>,
     switching: Option<KeySwitching<B>>,
     routes: Option<Arc<Routes>>,
+    refresher: Option<Arc<Refresher<B>>>,
 }
 
 /// A ciphertext as given, or one made from it.
@@ -64,7 +67,9 @@ impl<B: Backend> Held<'_, B> {
 
 impl<B: Backend> Clone for Evaluator<B> {
     fn clone(&self) -> Self {
-        Self { context: Arc::clone(&self.context), switching: self.switching.clone(), routes: self.routes.clone() }
+        let Self { context, switching, routes, refresher } = self;
+        let (context, switching) = (Arc::clone(context), switching.clone());
+        Self { context, switching, routes: routes.clone(), refresher: refresher.clone() }
     }
 }
 
@@ -75,14 +80,15 @@ impl<B: Backend> Evaluator<B> {
         let params = context.params();
         let second = params.second_plan().cloned();
         let switching = keys.map(|keys| KeySwitching::new(keys, params.plans().clone()).with_second(second));
-        Self { context: Arc::clone(context), switching, routes: None }
+        Self { context: Arc::clone(context), switching, routes: None, refresher: None }
     }
 
     /// An evaluator like this one, with these keys.
     #[must_use]
     pub fn with_keys(&self, keys: Arc<EvaluationKeys<B>>) -> Self {
         let Self { switching, .. } = Self::new(&self.context, Some(keys));
-        Self { switching, ..self.clone() }
+        let refresher = self.bootstrap().cloned().map(Refresher::new);
+        Self { switching, refresher, ..self.clone() }
     }
 
     /// The same evaluator with rotations composed from fewer keys, as a plan says.
@@ -171,6 +177,7 @@ impl<B: Backend> Evaluator<B> {
     pub fn mul(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<Ciphertext<B>> {
         self.switching("multiplication")?;
         self.require_related(x, y)?;
+        let (x, y) = (self.renew(x, self.lowest() + 1)?, self.renew(y, self.lowest() + 1)?);
         self.require_level_for_product(x, y)?;
         self.relinearize(&self.mul_no_relin(x, y)?)
     }
@@ -182,6 +189,7 @@ impl<B: Backend> Evaluator<B> {
     pub fn square(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
         self.switching("multiplication")?;
         self.require_own(x)?;
+        let x = self.renew(x, self.lowest() + 1)?;
         self.require_level_for_product(x, x)?;
         self.relinearize(&self.square_no_relin(x)?)
     }
@@ -250,6 +258,7 @@ impl<B: Backend> Evaluator<B> {
     /// [`Error::NoKeys`], [`rlwe::Error::MissingKey`], [`rlwe::Error::KeysDiffer`], [`rlwe::Error::Components`].
     pub fn rotate(&self, x: &Ciphertext<B>, k: i64) -> Result<Ciphertext<B>> {
         self.require_rotations(&Rotations::by([k]))?;
+        let x = self.renew(x, 0)?;
         let once = |x: &Ciphertext<B>, &k: &i64| self.automorphism(x, self.context.galois_element(k), "rotation");
         match self.routes.as_ref().and_then(|routes| routes.route(k)) {
             Some([first, rest @ ..]) => rest.iter().try_fold(once(x, first)?, |x, k| once(&x, k)),
@@ -263,6 +272,7 @@ impl<B: Backend> Evaluator<B> {
     /// As [`Self::rotate`].
     pub fn conjugate(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
         self.require_rotations(&Rotations::by([]).and_swap())?;
+        let x = self.renew(x, 0)?;
         self.automorphism(x, self.context.conjugation_element(), "conjugation")
     }
 
@@ -283,6 +293,7 @@ impl<B: Backend> Evaluator<B> {
     /// As [`Self::rotate`].
     pub fn rotate_many(&self, x: &Ciphertext<B>, ks: &[i64]) -> Result<Vec<Ciphertext<B>>> {
         self.require_rotations(&Rotations::by(ks.iter().copied()))?;
+        let x = self.renew(x, 0)?;
         if self.routes.as_ref().is_some_and(|routes| ks.iter().any(|&k| routes.route(k).is_some())) {
             return ks.iter().map(|&k| self.rotate(x, k)).collect();
         }

@@ -33,6 +33,9 @@ const LEAST_DOWN: u32 = 28;
 /// Levels between two refreshes, at most.
 const MOST_LEVELS: usize = 64;
 
+/// log2 of the ring degree.
+const LOG_N: std::ops::RangeInclusive<u32> = 8..=18;
+
 /// What bootstrapping is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,13 +75,10 @@ impl BootstrapRequest {
     /// for or fit, and as few digits of a key switch as fit with them.
     ///
     /// # Errors
-    /// [`Error::Request`] where nothing serves, with what comes nearest; [`Profile::seconds`].
+    /// [`Error::Request`] for a number out of its range, and where nothing serves, with what comes nearest;
+    /// [`Profile::seconds`].
     pub fn find(&self, profile: Option<&Profile>) -> Result<Found> {
-        if self.security == Security::Insecure && self.levels.is_none() {
-            return Err(Error::request(
-                "parameters without security have no most levels: say how many there are to be",
-            ));
-        }
+        self.check()?;
         let mut nearest: Option<RefreshForecast> = None;
         for layers in LAYERS {
             let Some(sizes) = self.sizes(layers, &mut nearest)? else { continue };
@@ -98,6 +98,35 @@ impl BootstrapRequest {
             "bootstrapping at N = 2^{} with {} bits of precision at a scale of 2^{}{levels}: {found}",
             self.log_n, self.precision, self.log_scale
         )))
+    }
+
+    /// Every number within its range.
+    fn check(&self) -> Result<()> {
+        let refused = |what: String| Err(Error::request(what));
+        let widths = 1..=BASE_BITS;
+        let (most, least) = (LOG_N.end(), LOG_N.start());
+        if !LOG_N.contains(&self.log_n) {
+            return refused(format!("bootstrapping at N = 2^{}: from 2^{least} to 2^{most}", self.log_n));
+        }
+        if !widths.contains(&self.precision) {
+            return refused(format!("a precision of {} bits: from 1 to {BASE_BITS}", self.precision));
+        }
+        if !widths.contains(&self.log_scale) {
+            return refused(format!("a scale of 2^{}: from 2^1 to 2^{BASE_BITS}", self.log_scale));
+        }
+        if let Some(levels) = self.levels.filter(|levels| !(1..=MOST_LEVELS).contains(levels)) {
+            return refused(format!("{levels} levels between two refreshes: from 1 to {MOST_LEVELS}"));
+        }
+        if !(self.message_bound.is_finite() && self.message_bound > 0.0) {
+            return refused(format!("messages bounded by {}: a positive number bounds them", self.message_bound));
+        }
+        if let Some(steps) = self.baby_steps.filter(|steps| !steps.is_power_of_two()) {
+            return refused(format!("{steps} baby steps: a power of two of them divides the steps of a map"));
+        }
+        if self.security == Security::Insecure && self.levels.is_none() {
+            return refused("without security there is no most number of levels: say how many there are to be".into());
+        }
+        Ok(())
     }
 
     fn is_precise(&self, forecast: &RefreshForecast) -> bool {

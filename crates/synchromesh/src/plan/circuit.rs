@@ -6,23 +6,25 @@
 
 use std::sync::Arc;
 
-use synchromesh_rlwe::Randomness;
+use synchromesh_rlwe::{Operation, Randomness};
 
 use super::limit::MOST_PRECISION;
 use super::trace::{Trace, Traced};
 use super::{Description, Limit, MOST_NODES, Nearest, PRECISION, Plan, SchemeName, too_small};
 use crate::circuits::Arithmetic;
-use crate::ckks;
+use crate::ckks::{self, Ckks};
 use crate::cost::{DryLedger, recorder};
 use crate::error::{Error, Result};
 use crate::exact::{self, Scheme};
 use crate::rotations::Rotations;
+use crate::scheme::Scheme as _;
 
 /// Most attempts at finding parameters: rotations found in turn, levels added, bits of precision added.
 const MOST_RUNS: usize = 200;
 
 /// Bits that a scale grows without making results finer, before the errors of approximations are held to be the reason.
 const MOST_IN_VAIN: u32 = 8;
+
 /// Most bits that level 0 is widened by for large messages of CKKS, and the least at a time.
 const HEADROOM: std::ops::RangeInclusive<u32> = 4..=200;
 
@@ -105,13 +107,14 @@ impl Description {
             let context = ckks::Context::observed(params, device, Some(Trace::observer(&trace)))?;
             let mut randomness = Randomness::insecure_from_number(0);
             let (secret, public) = context.generate_keys(&mut randomness)?;
-            let keys = context.generate_evaluation_keys(&secret, &keyed(plan, steps), &mut randomness)?;
-            let evaluator = ckks::Evaluator::new(&context, Some(Arc::new(keys)));
-            let evaluator = evaluator.with_routes(plan.routes.clone().map(Arc::new));
+            let evaluator = plan.on_ckks(ckks::Evaluator::new(&context, None))?;
+            let keys = Ckks::generate_all_keys(&evaluator, &secret, &keyed(plan, steps), &mut randomness)?;
+            let evaluator = evaluator.with_keys(Arc::new(keys));
             trace.restart();
-            let fresh = bounds
-                .iter()
-                .map(|&bound| context.encrypt(&public, &context.encode_bounded(&[], bound)?, &mut randomness));
+            let top = Ckks::top_level(&evaluator);
+            let fresh =
+                |&bound: &f64| context.encrypt_at(&public, &context.encode_bounded(&[], bound)?, top, &mut randomness);
+            let fresh = bounds.iter().map(fresh);
             let result = fresh.collect::<Result<Vec<_>>>().and_then(|fresh| circuit(&evaluator, &fresh));
             let results = match result {
                 Ok(results) => results,
@@ -242,6 +245,13 @@ impl Plan {
                     nearest: Some(Nearest::MemoryBytes(needed)),
                 });
             }
+        }
+        let refresh = Operation::Refresh.to_string();
+        let refreshes = traced.nodes.iter().filter(|node| node.operation == refresh).count();
+        if self.bootstrap.is_some() {
+            self.explain.push(format!(
+                "refreshes: {refreshes}, each where a value has fewer levels left than the operation on it takes"
+            ));
         }
         traced.nodes.truncate(MOST_NODES);
         self.explain.push(format!("circuit: {count} ciphertexts are made, with up to {peak} bytes of buffers at once"));

@@ -112,6 +112,7 @@ impl Plan {
         self.cost_model = model;
         // Each multiplication takes a level of CKKS, and a bit of any modulus.
         let deepest = match self.scheme {
+            SchemeName::Ckks if self.bootstrap.is_some() => self.usable_levels()?,
             SchemeName::Ckks => params.top_level(),
             SchemeName::Bfv | SchemeName::Bgv => params.log_qp() as usize,
         };
@@ -134,7 +135,11 @@ impl Plan {
     fn check_keys(&mut self, params: &Params, plans: &LevelPlans) -> Result<()> {
         let keys = self.key_count();
         let chosen = self.level_plans(params, plans)?;
-        let bytes = key_bytes(self.rotation_level, params, chosen.as_ref().unwrap_or(plans), keys)?;
+        let refreshing = self.refreshing_keys()?;
+        let bytes = match &refreshing {
+            Some((_, keys)) => keys.wire,
+            None => key_bytes(self.rotation_level, params, chosen.as_ref().unwrap_or(plans), keys)?,
+        };
         let scratch = scratch_bytes(params, plans.at(params.top_level()));
         if self.version < VERSION {
             // Earlier versions counted otherwise, or not at all.
@@ -142,7 +147,10 @@ impl Plan {
         }
         hold("key_bytes", &self.key_bytes, &bytes)?;
         hold("scratch_bytes", &self.scratch_bytes, &scratch)?;
-        let mut least = Forecast::new(self.depth > 0, &self.params, params, keys)?;
+        let mut least = match &refreshing {
+            Some((_, keys)) => Forecast::for_refreshes(&self.params, params, keys)?,
+            None => Forecast::new(self.depth > 0, &self.params, params, keys)?,
+        };
         if let Some(chosen) = &chosen {
             least.prepared(keys as u64 * chosen.prepared_bytes(params));
         }

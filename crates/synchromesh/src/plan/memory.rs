@@ -6,6 +6,7 @@ use synchromesh_rlwe::{Params, SwitchPlan};
 
 use super::SchemeParams;
 use super::prediction::peak_bytes;
+use super::refreshing::KeyForecast;
 use crate::error::Result;
 
 /// Bytes of the twiddle factors of one prime and coefficient, both directions with their companions.
@@ -44,6 +45,14 @@ impl Forecast {
         let (key_bytes, prepared_key_bytes) = (keys as u64 * held, keys as u64 * prepared);
         let total_bytes = table_bytes + key_bytes + prepared_key_bytes + working_bytes;
         Ok(Self { table_bytes, key_bytes, prepared_key_bytes, working_bytes, total_bytes })
+    }
+
+    /// For a plan with these keys for refreshes.
+    pub(super) fn for_refreshes(params: &SchemeParams, rlwe: &Params, keys: &KeyForecast) -> Result<Self> {
+        let mut all = Self::new(true, params, rlwe, 0)?;
+        (all.key_bytes, all.prepared_key_bytes) = (keys.held, keys.prepared);
+        all.raise(0);
+        Ok(all)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::ring::ledger::{Book, Entries};
-use synchromesh_rlwe::{Made, Observer};
+use synchromesh_rlwe::{Made, Observer, Operation};
 
 use crate::cost::Profile;
 use crate::error::Result;
@@ -36,7 +36,11 @@ pub struct Node {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Traced {
     pub(crate) nodes: Vec<Node>,
-    asked: Vec<(Entries, usize)>,
+    /// For each node what was asked of the device, with the most bytes of buffers meanwhile: at once, or in turn where it is
+    /// a whole refresh.
+    asked: Vec<Vec<(Entries, usize)>>,
+    /// The number of nodes before the refresh that goes on.
+    refreshing: Option<usize>,
 }
 
 /// How a plan was found is no part of it: one that is read from its file equals the one that was written.
@@ -49,10 +53,22 @@ impl PartialEq for Traced {
 impl Traced {
     /// Fills in what each node takes on the machine of `profile`, with so many bytes of tables besides.
     pub(crate) fn predict(&mut self, profile: &Profile, log_n: u32, tables: usize) -> Result<()> {
-        for (node, (entries, peak)) in self.nodes.iter_mut().zip(&self.asked) {
-            node.predicted_ms = Some(1e3 * profile.seconds(entries, log_n, peak + tables)?);
+        for (node, asked) in self.nodes.iter_mut().zip(&self.asked) {
+            let seconds = |(entries, peak): &(Entries, usize)| profile.seconds(entries, log_n, peak + tables);
+            node.predicted_ms = Some(1e3 * asked.iter().map(seconds).sum::<Result<f64>>()?);
         }
         Ok(())
+    }
+
+    /// One node for a refresh, which is told as it begins and as it ends.
+    fn fold(&mut self, first: usize) {
+        let asked = self.asked.drain(first..).flatten().collect();
+        let made: Vec<Node> = self.nodes.drain(first..).collect();
+        let bytes = made.iter().map(|node| node.bytes).max().unwrap_or(0);
+        if let Some(last) = made.into_iter().next_back() {
+            self.nodes.push(Node { bytes, ..last });
+            self.asked.push(asked);
+        }
     }
 }
 
@@ -60,12 +76,19 @@ impl Traced {
 pub(crate) struct Trace {
     ledger: Book,
     traced: Mutex<Traced>,
+    /// Whether a refresh is one node.
+    folds: bool,
 }
 
 impl Trace {
     /// Of a circuit that runs on the device of this ledger.
     pub(crate) fn new(ledger: Book) -> Arc<Self> {
-        Arc::new(Self { ledger, traced: Mutex::default() })
+        Arc::new(Self { ledger, traced: Mutex::default(), folds: true })
+    }
+
+    /// As [`Self::new`], with every ciphertext that a refresh makes.
+    pub(crate) fn of_refreshes(ledger: Book) -> Arc<Self> {
+        Arc::new(Self { ledger, traced: Mutex::default(), folds: false })
     }
 
     /// The trace as what watches a context.
@@ -93,9 +116,18 @@ impl Observer for Trace {
     fn made(&self, made: &Made) {
         let (entries, peak) = self.ledger.take();
         let Made { operation, level, components, modulus_bits, noise_bits } = *made;
-        let (operation, bytes) = (operation.to_string(), peak as u64);
         let mut traced = self.lock();
+        let refresh = self.folds && operation == Operation::Refresh;
+        if refresh && traced.refreshing.is_none() {
+            // What was asked for before belongs to making the refreshes' vectors.
+            traced.refreshing = Some(traced.nodes.len());
+            return;
+        }
+        let (operation, bytes) = (operation.to_string(), peak as u64);
         traced.nodes.push(Node { operation, level, components, modulus_bits, noise_bits, bytes, predicted_ms: None });
-        traced.asked.push((entries, peak));
+        traced.asked.push(vec![(entries, peak)]);
+        if let Some(first) = traced.refreshing.take_if(|_| refresh) {
+            traced.fold(first);
+        }
     }
 }

@@ -10,6 +10,7 @@ use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, Randomness, SecretKe
 use super::{Binary, Encryptor, Scheme, State, Values};
 use crate::circuits::Polynomial;
 use crate::circuits::functions::Approximation;
+use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral};
 use crate::ckks::{Ciphertext, Ckks, Complex64, Context, Evaluator, Params, Plaintext, Published, Release};
 use crate::error::Result;
 use crate::plan::{Plan, SchemeName};
@@ -57,6 +58,27 @@ impl Scheme for Ckks {
 
     fn with_routes<B: Backend>(e: Evaluator<B>, routes: Option<Arc<Routes>>) -> Evaluator<B> {
         e.with_routes(routes)
+    }
+
+    fn with_bootstrap<B: Backend>(e: Evaluator<B>, literal: &BootstrapLiteral) -> Result<Evaluator<B>> {
+        let bootstrap = Bootstrap::new(e.context().params(), literal.clone())?;
+        e.with_bootstrap(bootstrap)
+    }
+
+    fn top_level<B: Backend>(e: &Evaluator<B>) -> usize {
+        e.bootstrap().map_or_else(|| e.context().params().top_level(), Bootstrap::output_level)
+    }
+
+    fn generate_all_keys<B: Backend>(
+        e: &Evaluator<B>,
+        secret: &SecretKey<B>,
+        rotations: &Rotations,
+        randomness: &mut Randomness,
+    ) -> Result<EvaluationKeys<B>> {
+        match e.bootstrap() {
+            Some(bootstrap) => bootstrap.generate_keys(e.context(), secret, rotations, randomness),
+            None => e.context().generate_evaluation_keys(secret, rotations, randomness),
+        }
     }
 
     fn context<B: Backend>(e: &Evaluator<B>) -> &Arc<Context<B>> {

@@ -38,6 +38,8 @@ pub enum Operation<'a> {
     Rotate(i64),
     /// The rows of slots swapped (BFV, BGV), or all slots conjugated (CKKS).
     Swap,
+    /// Bootstrapping: the same message with levels to compute with; in CKKS only.
+    Refresh,
     /// The ciphertext at a level no higher than its own.
     AtLevel(usize),
     /// The ciphertext, of whose message the caller says that no slot exceeds this; nothing where messages are residues.
@@ -96,6 +98,7 @@ pub fn apply<S: Scheme, B: Backend>(
         Operation::Square => e.square(one()?),
         Operation::Rotate(k) => e.rotate(one()?, *k),
         Operation::Swap => e.swap(one()?),
+        Operation::Refresh => e.refresh(one()?),
         Operation::AtLevel(level) => e.at_level(one()?, *level),
         Operation::Bounded(bound) => e.bounded(e.duplicate(one()?)?, *bound),
         Operation::Approximate(error) => S::approximate(e, one()?, *error),

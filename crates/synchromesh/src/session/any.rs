@@ -43,7 +43,7 @@ pub trait Engine: Send + Sync {
     /// [`crate::batch::BatchError::NoSlots`] where t has none.
     fn slots(&self) -> Result<SlotShape>;
 
-    /// The highest level.
+    /// The highest level that messages are encrypted at.
     fn top_level(&self) -> usize;
 
     /// The threads on which whole operations may be asked for side by side.
@@ -172,7 +172,7 @@ impl<S: Scheme, B: Backend> Engine for Session<S, B> {
     }
 
     fn top_level(&self) -> usize {
-        self.rlwe().params().top_level()
+        S::top_level(&self.plain)
     }
 
     fn threads(&self) -> Threads {
@@ -196,7 +196,8 @@ impl<S: Scheme, B: Backend> Engine for Session<S, B> {
     fn prepare(&self, x: &Erased, entries: &Entries) -> Result<Erased> {
         let x = x.get()?;
         let e = self.evaluator_of(x);
-        scheme::prepare::<S, B>(&e, entries, e.level(x)).map(Erased::new)
+        let level = e.level(e.renewed(x, e.lowest_level() + 1)?);
+        scheme::prepare::<S, B>(&e, entries, level).map(Erased::new)
     }
 
     fn map(&self, map: &Erased, x: &Erased) -> Result<Erased> {

@@ -242,12 +242,35 @@ fn parameters_are_found_for_a_precision_and_a_refresh_is_as_forecast() {
 
     // What cannot be had: the nearest is named.
     let refused = |request: BootstrapRequest| request.find(None).err().map(|error| (error.kind(), error.to_string()));
-    let open = refused(BootstrapRequest { levels: None, ..request.clone() });
-    assert!(open.is_some_and(|(kind, text)| kind == "request" && text.contains("say how many")));
-    let precise = refused(BootstrapRequest { precision: 30, ..request.clone() });
+    let precise = refused(BootstrapRequest { precision: 30, ..request });
     assert!(precise.is_some_and(|(kind, text)| kind == "request" && text.contains("30 bits of precision")));
-    let odd = refused(BootstrapRequest { baby_steps: Some(3), ..request });
-    assert_eq!(odd.map(|(kind, _)| kind), Some("request"));
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_before_anything_is_searched() {
+    let request = BootstrapRequest {
+        log_n: 11,
+        log_scale: 40,
+        precision: 12,
+        levels: Some(2),
+        message_bound: 1.0,
+        baby_steps: None,
+        security: Security::Insecure,
+    };
+    let odd = [
+        (BootstrapRequest { log_n: 40, ..request.clone() }, "from 2^8 to 2^18"),
+        (BootstrapRequest { precision: u32::MAX, ..request.clone() }, "4294967295 bits: from 1 to 60"),
+        (BootstrapRequest { log_scale: 0, ..request.clone() }, "2^0: from 2^1 to 2^60"),
+        (BootstrapRequest { levels: Some(usize::MAX), ..request.clone() }, "from 1 to 64"),
+        (BootstrapRequest { message_bound: f64::NAN, ..request.clone() }, "bounded by NaN"),
+        (BootstrapRequest { message_bound: -1.0, ..request.clone() }, "bounded by -1"),
+        (BootstrapRequest { baby_steps: Some(3), ..request.clone() }, "3 baby steps"),
+        (BootstrapRequest { levels: None, ..request }, "say how many"),
+    ];
+    for (request, said) in odd {
+        let error = request.find(None).err().unwrap();
+        assert!(error.kind() == "request" && error.to_string().contains(said), "{error}");
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod oracle;
 mod prime_switching;
 mod random_circuits;
 mod random_mixed;
+mod refreshing;
 mod session;
 mod suite;
 mod switching;

@@ -11,7 +11,7 @@ use crate::harden::programs::Built;
 use crate::steps::Invocation;
 use crate::workspace;
 
-const PROGRAM: &str = "synchromesh-bench/differential";
+const PROGRAM: &str = "synchromesh-harden/differential";
 
 /// What a peer may add to the certified bound of a CKKS value, of scales of 40 bits and more and values of at most 32.
 const PEER_ERROR: f64 = 1e-4;

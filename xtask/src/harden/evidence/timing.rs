@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Counts, Scale, counts, output};
 use crate::harden::programs::Built;
 
-const PROGRAM: &str = "synchromesh-bench/timing_leaks";
+const PROGRAM: &str = "synchromesh-triples/timing_leaks";
 
 /// The largest |t|, with each operation's on the way; above 4.5 in run after run it is a leak.
 pub(in crate::harden) fn run(root: &Path, scale: Scale) -> Result<Counts> {

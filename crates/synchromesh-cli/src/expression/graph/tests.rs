@@ -36,6 +36,7 @@ fn on_pairs(names: &[String], operation: &Operation<&[i128; 2]>) -> ([i128; 2], 
         Operation::MulConst(a, c) => (pair(a[0] * slot(c), a[1] * slot(c)), "mul_const"),
         Operation::Rotate(a, k) => (if k % 2 == 0 { **a } else { swapped(a) }, "rotate"),
         Operation::Conjugate(a) => (swapped(a), "conjugate"),
+        Operation::Refresh(a) => (**a, "refresh"),
         // No integers: which function it was is what tests look at.
         Operation::Apply(a, b, f) => (pair(a[0] + b.map_or(0, |b| b[0]), a[1]), f.function().name.name()),
     }
@@ -71,6 +72,7 @@ fn values_are_those_of_arithmetic() {
         ("(x - y)*(x + y)", 9 - 49, 25 - 121),
         ("2*(3*(x + 1)) - 2^5", 6 * 4 - 32, 6 * 6 - 32),
         ("rotate(x, -3) - conj(x)", 0, 0),
+        ("x*y*refresh(x^3)", -21 * 27, 55 * 125),
         ("rotate(x, 1)*y", -35, 33),
         ("x^5*y^3", 243 * -343, 3125 * 1331),
         ("x*0 + z", 13, 17),
@@ -87,6 +89,12 @@ fn equal_subexpressions_are_computed_once() {
     assert_eq!(calls("x^3 - x*x*x"), ["square", "mul", "sub"]);
     assert_eq!(calls("(x+y)^2 + (y+x)*3"), ["add", "mul_const", "square", "add"]);
     assert_eq!(calls("rotate(x*y, 2) - rotate(y*x, 2)*y"), ["mul", "rotate", "mul", "sub"]);
+}
+
+#[test]
+fn a_refresh_makes_levels_good() {
+    let depth = |text: &str| Graph::parse(text).unwrap().depth();
+    assert_eq!((depth("x*y*refresh(x^4)"), depth("x*y*x^4"), depth("refresh(x^4)")), (2, 3, 2));
 }
 
 #[test]

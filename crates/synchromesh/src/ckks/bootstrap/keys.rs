@@ -51,7 +51,7 @@ impl Bootstrap {
             at(Source::Galois(context.galois_element(k)), self.output_level);
         }
         for (direction, first) in [(Direction::SlotsToCoeffs, self.input_level()), (Direction::CoeffsToSlots, top)] {
-            for (down, map) in self.maps(direction)?.iter().enumerate() {
+            for (down, map) in self.patterns(direction).iter().enumerate() {
                 for &k in &map.rotations(self.baby_steps(map)).by {
                     at(Source::Galois(element(context, k)), first - down);
                 }

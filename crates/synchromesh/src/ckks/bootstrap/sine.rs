@@ -103,10 +103,10 @@ impl Sine {
         let params = evaluator.context().params();
         let off = noise::canonical(params, t.inner().noise()) - t.log2_scale();
         require_room(off, (SPARE / self.reach).log2(), t.level(), params.failure_limit().log2_failure())?;
-        let t = with_noise(evaluator, t, |_| Noise::ZERO)?;
+        let t = with_noise(evaluator, t, Operation::Copy, |_| Noise::ZERO)?;
         let u = evaluator.add_scalar(&t, -0.25 / self.reach)?;
         let (shift, from) = (u.inner().noise(), u.log2_scale());
-        let u = with_noise(evaluator, evaluator.declare_bound(u, 1.0)?, |_| Noise::ZERO)?;
+        let u = with_noise(evaluator, evaluator.declare_bound(u, 1.0)?, Operation::Copy, |_| Noise::ZERO)?;
         let cosine = self.polynomial.evaluate(evaluator, &u)?;
         let mut cosine = off_by(evaluator, cosine, self.error)?;
         for pair in self.sizes.windows(2) {
@@ -120,7 +120,7 @@ impl Sine {
         let (size, turns) = (self.size(), TAU * self.reach);
         let bend = Noise::at_most(self.log2_slope() + turns.log2() + 2.0 * off - 1.0 + cosine.log2_scale());
         let shift = self.carried(shift, from, cosine.log2_scale());
-        let sine = with_noise(evaluator, cosine, |own| own.plus(bend).plus(shift))?;
+        let sine = with_noise(evaluator, cosine, Operation::Copy, |own| own.plus(bend).plus(shift))?;
         evaluator.declare_bound(sine, size)
     }
 
@@ -148,18 +148,19 @@ impl Sine {
 /// The ciphertext with a certificate that holds for another message too, at most `error` from the one it has.
 pub(super) fn off_by<B: Backend>(evaluator: &Evaluator<B>, x: Ciphertext<B>, error: f64) -> Result<Ciphertext<B>> {
     let added = Noise::at_most(x.log2_scale() + error.log2());
-    with_noise(evaluator, x, |own| own.plus(added))
+    with_noise(evaluator, x, Operation::Copy, |own| own.plus(added))
 }
 
 /// The ciphertext with what becomes of its certificate.
 pub(super) fn with_noise<B: Backend>(
     evaluator: &Evaluator<B>,
     x: Ciphertext<B>,
+    operation: Operation,
     noise: impl FnOnce(Noise) -> Noise,
 ) -> Result<Ciphertext<B>> {
     let (inner, header) = x.into_parts();
     let noise = noise(inner.noise());
-    Ciphertext::checked(evaluator.context(), Operation::Copy, inner.assume_noise(noise), header.scale, header.bound)
+    Ciphertext::checked(evaluator.context(), operation, inner.assume_noise(noise), header.scale, header.bound)
 }
 
 /// (a/2)^n / n!, at least |J_n(a)|.

@@ -10,9 +10,9 @@
 //! From a slot to another there is one way through the butterflies, so that an entry of any product of layers is a root of
 //! unity, by a power of two: exponents are added, and every entry is rounded once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::circuits::{LinearTransform, SlotShape};
+use crate::circuits::{LinearTransform, Pattern, SlotShape};
 use crate::embedding::{Complex64, RootTable};
 use crate::error::Result;
 
@@ -42,18 +42,12 @@ pub(super) fn factors(
     count: usize,
     number: f64,
 ) -> Result<Vec<LinearTransform<Complex64>>> {
-    let layers = slots.trailing_zeros() as usize;
-    let mut blocks: Vec<usize> = (1..=layers).map(|log| 1 << log).collect();
-    if direction == Direction::CoeffsToSlots {
-        blocks.reverse();
-    }
-    let count = count.clamp(1, layers.max(1));
     let shape = SlotShape { row: slots, rows: 1 };
     let table = RootTable::new(slots.trailing_zeros() + 1);
     let roots: Vec<Complex64> = (0..4 * slots).map(|e| table.nearest(e)).collect();
-    let mut maps = Vec::with_capacity(count);
-    for at in 0..count {
-        let own = &blocks[layers_before(layers, count, at)..layers_before(layers, count, at + 1)];
+    let grouped = blocks(slots, direction, count);
+    let (mut maps, count) = (Vec::with_capacity(grouped.len()), grouped.len());
+    for (at, own) in grouped.iter().enumerate() {
         let map = own.iter().fold(identity(slots), |map, &block| product(&layer(slots, block, direction), &map));
         // Each layer is sqrt(2) times a unitary map, or 1 / sqrt(2) times one.
         let layers = own.len() as f64;
@@ -73,6 +67,31 @@ pub(super) fn factors(
         maps.push(LinearTransform::from_diagonals(shape, diagonals)?.with_norm(norm * (1.0 + 1e-9)));
     }
     Ok(maps)
+}
+
+/// The diagonals that the maps of [`factors`] have.
+pub(super) fn patterns(slots: usize, direction: Direction, count: usize) -> Vec<Pattern> {
+    let wider = |steps: BTreeSet<usize>, &block: &usize| -> BTreeSet<usize> {
+        steps.iter().flat_map(|k| [0, block / 2, slots - block / 2].map(|half| (k + half) % slots)).collect()
+    };
+    let pattern = |own: Vec<usize>| {
+        let steps = own.iter().fold(BTreeSet::from([0]), wider);
+        Pattern { row: slots, diagonals: steps.into_iter().map(|k| (false, k)).collect() }
+    };
+    blocks(slots, direction, count).into_iter().map(pattern).collect()
+}
+
+/// The sizes of the blocks of each map's layers, in the order in which they are applied.
+fn blocks(slots: usize, direction: Direction, count: usize) -> Vec<Vec<usize>> {
+    let layers = slots.trailing_zeros() as usize;
+    let mut blocks: Vec<usize> = (1..=layers).map(|log| 1 << log).collect();
+    if direction == Direction::CoeffsToSlots {
+        blocks.reverse();
+    }
+    let count = count.clamp(1, layers.max(1));
+    (0..count)
+        .map(|at| blocks[layers_before(layers, count, at)..layers_before(layers, count, at + 1)].to_vec())
+        .collect()
 }
 
 /// Layers in the first `maps` of `count` maps: as even as can be, the shorter ones first.
@@ -198,6 +217,7 @@ mod tests {
         for (direction, sign) in [(Direction::SlotsToCoeffs, 0.5), (Direction::CoeffsToSlots, -0.5)] {
             let maps = factors(1 << 9, direction, 3, 1.0).unwrap();
             assert!(maps.iter().all(|map| map.diagonals() <= 15), "three layers each");
+            assert!(maps.iter().map(LinearTransform::pattern).eq(patterns(1 << 9, direction, 3)));
             // |A x| on a random vector is that of a multiple of a unitary map.
             let map = product(&layer(512, 8, direction), &layer(512, 4, direction));
             let x: Vec<Complex64> =

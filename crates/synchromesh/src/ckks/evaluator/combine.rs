@@ -45,11 +45,13 @@ impl<B: Backend> Evaluator<B> {
             self.require_related(x, first)?;
             x.inner().require_components(2)?;
         }
+        let integral = terms.products.is_empty() && terms.weights.iter().all(|(_, w)| as_integer(w).is_some());
+        let least = if integral { 0 } else { self.lowest() + 1 };
+        let all = all.into_iter().map(|x| self.renew(x, least)).collect::<Result<Vec<_>>>()?;
         let met = self.meet(&all)?;
         let key = met[0].inner().key();
         let operands = met.iter().map(|x| self.settle(x)).collect::<Result<Vec<_>>>()?;
         let level = operands.iter().map(|x| x.level()).min().unwrap_or(0);
-        let integral = terms.products.is_empty() && terms.weights.iter().all(|(_, w)| as_integer(w).is_some());
         if !integral && level == 0 {
             return Err(self.no_level(1, 0));
         }
@@ -206,6 +208,15 @@ impl<B: Backend> Arithmetic for Evaluator<B> {
     }
     fn deviated(&self, x: Ciphertext<B>, error: f64) -> Result<Ciphertext<B>> {
         self.declare_error(x, error)
+    }
+    fn lowest_level(&self) -> usize {
+        self.lowest()
+    }
+    fn renewed<'x>(&self, x: &'x Ciphertext<B>, level: usize) -> Result<&'x Ciphertext<B>> {
+        self.renew(x, level)
+    }
+    fn refresh(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        Self::refresh(self, x)
     }
     fn slots(&self) -> Result<SlotShape> {
         Ok(SlotShape { row: self.context.params().slots(), rows: 1 })

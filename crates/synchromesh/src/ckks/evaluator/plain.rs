@@ -72,6 +72,7 @@ impl<B: Backend> Evaluator<B> {
     pub fn mul_plain(&self, x: &Ciphertext<B>, m: &Plaintext<B>) -> Result<Ciphertext<B>> {
         let params = self.context.params();
         self.require_own(x)?;
+        let x = self.renew(x, self.lowest() + 1)?;
         self.require_level_for_product(x, x)?;
         let x = self.settle(x)?;
         let level = params.at(x.level())?;
@@ -106,6 +107,7 @@ impl<B: Backend> Evaluator<B> {
             let inner = self.times_residues(inner, &residues, noise)?;
             return self.finish(Operation::NumberProduct, inner, noise, header.scale, header.bound * c.re.abs());
         }
+        let x = self.renew(x, self.lowest() + 1)?;
         self.require_level_for_product(x, x)?;
         let x = self.settle(x)?;
         let level = params.at(x.level())?;

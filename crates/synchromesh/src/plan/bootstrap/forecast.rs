@@ -67,7 +67,7 @@ impl Bootstrap {
     pub fn forecast(&self, profile: Option<&Profile>) -> Result<RefreshForecast> {
         let params = self.params().clone();
         let device = cost::recorder(params.rlwe());
-        let trace = Trace::new(device.reader());
+        let trace = Trace::of_refreshes(device.reader());
         let context = Context::observed(params.clone(), device, Some(Trace::observer(&trace)))?;
         let mut randomness = Randomness::insecure_from_number(0);
         let (secret, public) = context.generate_keys(&mut randomness)?;

@@ -12,6 +12,7 @@ use serde_json::json;
 use synchromesh::exact::{Rotations, Scheme};
 use synchromesh::rlwe::{Randomness, Security};
 use synchromesh::{bfv, bgv, ckks, exact};
+use synchromesh_testing::random::SplitMix;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -33,6 +34,11 @@ const STEPS: [usize; 3] = [1, 3, 16];
 /// Slots of a CKKS result that are printed.
 const SHOWN: usize = 16;
 
+/// An index below a bound.
+fn below(random: &mut SplitMix, bound: usize) -> usize {
+    random.below(bound as u64) as usize
+}
+
 /// What all libraries read.
 #[derive(Serialize, Deserialize)]
 struct Batch {
@@ -47,29 +53,14 @@ struct Batch {
     circuits: Vec<Vec<[usize; 3]>>,
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
-
 fn make(scheme: &str, log_n: u32, count: usize, seed: u64) -> Batch {
-    let mut random = Random(seed);
+    let mut random = SplitMix::new(seed);
     let real = scheme == "ckks";
     let slots = 1usize << (log_n - u32::from(real));
-    let vector = |random: &mut Random| -> Vec<i64> {
-        let value =
-            |random: &mut Random| if real { random.below(2001) as i64 - 1000 } else { random.below(T as usize) as i64 };
+    let vector = |random: &mut SplitMix| -> Vec<i64> {
+        let value = |random: &mut SplitMix| {
+            if real { below(random, 2001) as i64 - 1000 } else { below(random, T as usize) as i64 }
+        };
         (0..slots).map(|_| value(random)).collect()
     };
     let inputs = (0..INPUTS).map(|_| vector(&mut random)).collect();
@@ -79,22 +70,22 @@ fn make(scheme: &str, log_n: u32, count: usize, seed: u64) -> Batch {
 }
 
 /// Four to eight operations of which no path has more than [`DEPTH`] products and sums stay below 32.
-fn circuit(random: &mut Random) -> Vec<[usize; 3]> {
+fn circuit(random: &mut SplitMix) -> Vec<[usize; 3]> {
     // Products on the longest path to a register, and a bound on its values in CKKS.
     let mut registers = [(0u32, 1.0f64); INPUTS].to_vec();
     let mut operations = Vec::new();
-    let length = 4 + random.below(5);
+    let length = 4 + below(random, 5);
     while operations.len() < length {
         // The newer ones more often, so that circuits are deep.
-        let pick = |random: &mut Random, count: usize| random.below(count).max(random.below(count));
-        let (op, a, b) = (random.below(7), pick(random, registers.len()), pick(random, registers.len()));
+        let pick = |random: &mut SplitMix, count: usize| below(random, count).max(below(random, count));
+        let (op, a, b) = (below(random, 7), pick(random, registers.len()), pick(random, registers.len()));
         let ((depth_a, bound_a), (depth_b, bound_b)) = (registers[a], registers[b]);
         let (operand, depth, bound) = match op {
             ADD | SUB => (b, depth_a.max(depth_b), bound_a + bound_b),
             MUL => (b, depth_a.max(depth_b) + 1, bound_a * bound_b),
-            ROTATE => (STEPS[random.below(STEPS.len())], depth_a, bound_a),
-            ADD_PLAIN => (random.below(PLAINS), depth_a, bound_a + 1.0),
-            MUL_PLAIN => (random.below(PLAINS), depth_a + 1, bound_a),
+            ROTATE => (STEPS[below(random, STEPS.len())], depth_a, bound_a),
+            ADD_PLAIN => (below(random, PLAINS), depth_a, bound_a + 1.0),
+            MUL_PLAIN => (below(random, PLAINS), depth_a + 1, bound_a),
             _ => (0, depth_a, bound_a),
         };
         if depth <= DEPTH && bound <= 32.0 {

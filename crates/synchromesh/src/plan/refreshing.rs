@@ -1,0 +1,223 @@
+//! Plans whose ciphertexts are refreshed: parameters for bootstrapping under a description's budgets, with the keys and the
+//! memory that they take.
+
+use synchromesh_rlwe::Randomness;
+use synchromesh_rlwe::ring::Backend;
+
+use super::bootstrap::{BootstrapRequest, Found, RefreshForecast};
+use super::memory::Forecast;
+use super::{Description, Limit, Nearest, PRECISION, Plan, SchemeName, SchemeParams, dry, search};
+use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral};
+use crate::ckks::{Context, Evaluator};
+use crate::cost::Profile;
+use crate::error::{Error, Result};
+use crate::rotations::{Rotations, Routes};
+
+/// log2 of the ring degrees that are tried with security, and without.
+const DEGREES: [std::ops::RangeInclusive<u32>; 2] = [15..=17, 11..=17];
+
+/// By how many bits the scale between two refreshes exceeds the precision: a product at N = 2^16 is certified to be off by
+/// less than a refresh.
+const BELOW_PRECISION: u32 = 24;
+
+/// Baby steps of each map that are tried where keys or memory are limited.
+const BABY_STEPS: [Option<usize>; 4] = [Some(16), Some(8), Some(4), Some(2)];
+
+/// Keys as they will be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KeyForecast {
+    /// How many, those of the sparse secret included.
+    pub(super) count: usize,
+    /// Bytes of their file.
+    pub(super) wire: u64,
+    /// Bytes of them in memory.
+    pub(super) held: u64,
+    /// Bytes of them as they are computed with.
+    pub(super) prepared: u64,
+}
+
+impl KeyForecast {
+    /// The keys for bootstrapping and for these rotations, made without data.
+    pub(super) fn new(bootstrap: &Bootstrap, rotations: &Rotations) -> Result<Self> {
+        let params = bootstrap.params();
+        let context = Context::with_backend(params.clone(), dry(params.rlwe()))?;
+        let mut randomness = Randomness::insecure_from_number(0);
+        let (secret, _) = context.generate_keys(&mut randomness)?;
+        let keys = bootstrap.generate_keys(&context, &secret, rotations, &mut randomness)?;
+        let all = || keys.iter().chain(keys.sparse().into_iter().flat_map(|sparse| sparse.iter()));
+        let held = all().map(|key| 8 * (key.b().len() * key.part().primes().len() * params.n()) as u64).sum();
+        let (wire, prepared) = (keys.wire_bytes(params.rlwe()), keys.prepared_bytes());
+        Ok(Self { count: all().count(), wire, held, prepared })
+    }
+}
+
+impl Description {
+    /// Parameters with refreshes of messages of this bound, at the smallest degree that has them; with as many baby steps as
+    /// the budgets allow.
+    pub(super) fn plan_refreshing(&self, bound: f64, profile: Option<&Profile>) -> Result<Plan> {
+        self.check_refreshing()?;
+        let insecure = self.security.level().is_none();
+        let precision = self.precision.unwrap_or(PRECISION);
+        let mut last = Error::request(format!("no ring for bootstrapping has {} slots", self.min_slots));
+        for log_n in DEGREES[usize::from(insecure)].clone().filter(|log_n| 1 << (log_n - 1) >= self.min_slots) {
+            let request = BootstrapRequest {
+                log_n,
+                log_scale: (precision + BELOW_PRECISION).min(60),
+                precision,
+                levels: (self.depth > 0).then_some(self.depth),
+                message_bound: bound,
+                baby_steps: None,
+                security: self.security,
+            };
+            match request.find(profile) {
+                Ok(found) => return self.within_budgets(&request, found, profile),
+                Err(error @ Error::Request { .. }) => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+
+    /// The plan of what was found, or with fewer baby steps where its keys are too many.
+    fn within_budgets(&self, request: &BootstrapRequest, found: Found, profile: Option<&Profile>) -> Result<Plan> {
+        let params = crate::ckks::Params::new(found.params.clone())?;
+        let mut refused = self.refreshing(request, found.clone());
+        for baby_steps in BABY_STEPS {
+            if !matches!(refused, Err(Error::NoPlan { .. })) {
+                break;
+            }
+            let request = BootstrapRequest { baby_steps, ..request.clone() };
+            let bootstrap = BootstrapLiteral { baby_steps, ..found.bootstrap.clone() };
+            let forecast = Bootstrap::new(&params, bootstrap.clone())?.forecast(profile)?;
+            let fewer = match forecast.precision_bits >= f64::from(request.precision) {
+                true => Found { params: found.params.clone(), bootstrap, forecast },
+                // Rotations one after another are a little less precise.
+                false => request.find(profile)?,
+            };
+            refused = self.refreshing(&request, fewer);
+        }
+        refused
+    }
+
+    /// Fails for what does not go together with refreshes.
+    fn check_refreshing(&self) -> Result<()> {
+        if self.scheme != SchemeName::Ckks {
+            return Err(Error::NotOfScheme { operation: "bootstrapping", scheme: self.scheme.name() });
+        }
+        let chosen = [
+            ("a width of primes", self.width.is_some()),
+            ("a number of digits", self.max_digits.is_some()),
+            ("prime switching", self.prime_switching.is_some()),
+            ("a second secret key", self.leading_levels > 0),
+            ("a level for rotations", self.rotation_level.is_some()),
+        ];
+        match chosen.iter().find(|(_, named)| *named) {
+            Some((what, _)) => Err(Error::request(format!("{what} and bootstrapping, which chooses its own"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The plan of parameters that were found, if they keep the budgets.
+    fn refreshing(&self, request: &BootstrapRequest, found: Found) -> Result<Plan> {
+        let Found { params, bootstrap: literal, forecast } = found;
+        let params = crate::ckks::Params::new(params)?;
+        let bootstrap = Bootstrap::new(&params, literal.clone())?;
+        let rotations = Rotations { by: self.rotations.clone(), swap: true };
+        let keys = KeyForecast::new(&bootstrap, &rotations)?;
+        let refuse = |limit, reason, nearest| Err(Error::NoPlan { limit, reason, nearest: Some(nearest) });
+        if self.max_key_bytes.is_some_and(|most| keys.wire > most) {
+            let reason = format!("N = 2^{} needs {} bytes for {} keys", request.log_n, keys.wire, keys.count);
+            return refuse(Limit::KeyBytes, reason, Nearest::KeyBytes(keys.wire));
+        }
+        let scheme = SchemeParams::Ckks(params.literal().clone());
+        let mut memory = Forecast::for_refreshes(&scheme, params.rlwe(), &keys)?;
+        memory.raise(forecast.peak_bytes);
+        if self.max_memory_bytes.is_some_and(|most| memory.total_bytes > most) {
+            let needed = memory.total_bytes;
+            let reason = format!("refreshes at N = 2^{} take {needed} bytes of memory", request.log_n);
+            return refuse(Limit::Memory, reason, Nearest::MemoryBytes(needed));
+        }
+        let explain = explained(request, &forecast, &keys, &memory);
+        let direct = Routes::direct(&self.rotations, params.slots());
+        let mut plan = Plan::new(
+            &Self { depth: forecast.usable_levels, swap: true, ..self.clone() },
+            search::Found {
+                params: scheme,
+                rlwe: params.rlwe().clone(),
+                switch: params.plan().clone(),
+                slots: params.slots(),
+                routes: direct,
+                key_bytes: keys.wire,
+                memory,
+                traced: super::Traced::default(),
+                explain,
+            },
+        );
+        plan.bootstrap = Some(literal);
+        Ok(plan)
+    }
+}
+
+/// Why the parameters are as they are, and what a refresh is like.
+fn explained(
+    request: &BootstrapRequest,
+    forecast: &RefreshForecast,
+    keys: &KeyForecast,
+    memory: &Forecast,
+) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "N = 2^{}: log QP = {}, {:.0} bits of security; level 0 to the level of a refreshed message, {} levels and {:.0} \
+             bits to compute with",
+            request.log_n, forecast.log_qp, forecast.security_bits, forecast.usable_levels, forecast.usable_bits
+        ),
+        format!(
+            "refresh: messages up to {} keep {:.1} bits by the certificate, {} were asked for",
+            request.message_bound, forecast.precision_bits, request.precision
+        ),
+        format!(
+            "keys: {} of {} bytes, each as far as the levels it switches at need it; {}",
+            keys.count,
+            keys.wire,
+            request.baby_steps.map_or_else(
+                || "as many baby steps as are fastest".to_owned(),
+                |steps| format!("{steps} baby steps of each map, for fewer keys")
+            )
+        ),
+    ];
+    lines.extend(forecast.stages.iter().map(|stage| {
+        let time = stage.seconds.map_or_else(String::new, |seconds| format!(", {seconds:.2} s"));
+        format!("{}: down to level {}, {} ciphertexts{time}", stage.stage.name(), stage.level, stage.nodes.len())
+    }));
+    lines.push(memory.explain());
+    lines
+}
+
+impl Plan {
+    /// The evaluator with what the plan says of rotations and refreshes.
+    pub(super) fn on_ckks<B: Backend>(&self, evaluator: Evaluator<B>) -> Result<Evaluator<B>> {
+        let evaluator = evaluator.with_routes(self.routes.clone().map(std::sync::Arc::new));
+        match &self.bootstrap {
+            Some(literal) => {
+                let bootstrap = Bootstrap::new(evaluator.context().params(), literal.clone())?;
+                evaluator.with_bootstrap(bootstrap)
+            }
+            None => Ok(evaluator),
+        }
+    }
+
+    /// Levels between two refreshes, in a plan that has them.
+    pub(super) fn usable_levels(&self) -> Result<usize> {
+        let Some(literal) = &self.bootstrap else { return Ok(0) };
+        Ok(Bootstrap::new(&self.ckks()?, literal.clone())?.usable_levels())
+    }
+
+    /// The keys of a plan with refreshes.
+    pub(super) fn refreshing_keys(&self) -> Result<Option<(Bootstrap, KeyForecast)>> {
+        let Some(literal) = &self.bootstrap else { return Ok(None) };
+        let bootstrap = Bootstrap::new(&self.ckks()?, literal.clone())?;
+        let rotations = Rotations { by: self.rotation_keys().to_vec(), swap: true };
+        let keys = KeyForecast::new(&bootstrap, &rotations)?;
+        Ok(Some((bootstrap, keys)))
+    }
+}
