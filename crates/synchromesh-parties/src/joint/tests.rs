@@ -1,0 +1,295 @@
+//! Joint keys where everybody follows the protocol: results, certificates, members who are missing, odd parameters.
+
+use num_bigint::BigInt;
+use synchromesh::bfv::Bfv;
+use synchromesh::bgv::Bgv;
+use synchromesh::circuits::Arithmetic;
+use synchromesh::ckks::Ckks;
+use synchromesh::exact::{self, Rotations};
+use synchromesh::plain_modulus::PlainModulus;
+use synchromesh::rlwe::ring::Cpu;
+use synchromesh::rlwe::{PublicKey, Randomness, SecretKey, Security, Source};
+use synchromesh::scheme::{Encryptor, Scheme, Values};
+
+use super::test_kit::*;
+use super::*;
+use crate::session::Session;
+
+/// A plan whose noise leaves room in small parameters: of CKKS 40 bits and a few decryptions.
+fn plan<S: Scheme>(plan: Plan) -> Plan {
+    let approximate = S::NAME == synchromesh::plan::SchemeName::Ckks;
+    let plan = plan.with_decryptions(64);
+    if approximate { plan.with_security(40) } else { plan }
+}
+
+/// x y rotated, plus x, decrypted by all.
+fn computes_and_decrypts<S: Judged>() {
+    for parties in [1, 2, 3, 5] {
+        let mut kit = Kit::<S>::new(S::small(parties), plan::<S>(Plan::all_of(parties)), &Rotations::by([3]));
+        let [x, y] = [1, 2].map(|seed| S::sample(kit.context(), seed));
+        let [a, b] = [&x, &y].map(|values| kit.encrypt(values));
+        let product = kit.evaluator.mul(&a, &b).unwrap();
+        let turned = kit.evaluator.rotate(&product, 3).unwrap();
+        let expected = S::rotated(&S::product(kit.context(), &x, &y), 3);
+        let members: Vec<usize> = (0..parties).collect();
+        let found = kit.open(&members, &[&a, &turned], 20.0);
+        assert!(S::agree(&found[0], &x, 20.0) && S::agree(&found[1], &expected, 20.0), "{parties} parties");
+        assert!(kit.parties.iter().all(|party| party.keys.public.id() == party.share.key()));
+        assert_eq!(kit.journal(0).made(), 2);
+    }
+}
+
+#[test]
+fn all_parties_together_decrypt_what_was_computed_bfv() {
+    computes_and_decrypts::<Bfv>();
+}
+
+#[test]
+fn all_parties_together_decrypt_what_was_computed_bgv() {
+    computes_and_decrypts::<Bgv>();
+}
+
+#[test]
+fn all_parties_together_decrypt_what_was_computed_ckks() {
+    computes_and_decrypts::<Ckks>();
+}
+
+/// Every operation that keys go into, its error measured under the sum of all shares.
+fn errors_stay_below_certificates<S: Judged>() {
+    for parties in [1, 3, 5] {
+        let mut kit =
+            Kit::<S>::new(S::small(parties), plan::<S>(Plan::all_of(parties)), &Rotations::by([1, 3]).and_swap());
+        let secret = kit.secret();
+        let mut gaps = Vec::new();
+        for seed in 0..4u64 {
+            let [x, y] = [2 * seed, 2 * seed + 1].map(|seed| S::sample(kit.context(), seed));
+            let [a, b] = [&x, &y].map(|values| kit.encrypt(values));
+            let e = &kit.evaluator;
+            let square = S::product(kit.context(), &x, &x);
+            let product = S::product(kit.context(), &x, &y);
+            let both = S::product(kit.context(), &square, &product);
+            let [of_square, of_product] = [e.square(&a).unwrap(), e.mul(&a, &b).unwrap()];
+            let turned = e.rotate(&a, 3).unwrap();
+            let again = e.rotate(&turned, 1).unwrap();
+            let deep = e.mul(&of_square, &of_product).unwrap();
+            let low = e.at_level(&e.rotate(&of_product, 1).unwrap(), 0).unwrap();
+            let cases = [
+                ("fresh", &a, x.clone()),
+                ("rotation", &turned, S::rotated(&x, 3)),
+                ("rotations", &again, S::rotated(&x, 4)),
+                ("square", &of_square, square),
+                ("product", &of_product, product.clone()),
+                ("depth 2", &deep, both),
+                ("level 0", &low, S::rotated(&product, 1)),
+            ];
+            for (name, ciphertext, values) in cases {
+                let [measured, certified] = S::errors(kit.context(), ciphertext, &secret, &values);
+                assert!(measured <= certified, "{name}, {parties} parties: {measured:.1} of {certified:.1} bits");
+                gaps.push((name, certified - measured));
+            }
+        }
+        for name in ["fresh", "rotation", "square", "depth 2", "level 0"] {
+            let gap = gaps.iter().filter(|(n, _)| *n == name).map(|(_, gap)| *gap).fold(f64::INFINITY, f64::min);
+            println!("{} {parties} parties, {name}: {gap:.1} bits", S::NAME.name());
+            // A certificate of anything would hold too.
+            assert!(gap < 20.0, "{name}, {parties} parties: {gap} bits");
+        }
+    }
+}
+
+#[test]
+fn errors_under_joint_keys_stay_below_their_certificates_bfv() {
+    errors_stay_below_certificates::<Bfv>();
+}
+
+#[test]
+fn errors_under_joint_keys_stay_below_their_certificates_bgv() {
+    errors_stay_below_certificates::<Bgv>();
+}
+
+#[test]
+fn errors_under_joint_keys_stay_below_their_certificates_ckks() {
+    errors_stay_below_certificates::<Ckks>();
+}
+
+/// Each pair of three, and all of them, whichever of them comes first.
+fn any_two_of_three<S: Judged>() {
+    let mut kit = Kit::<S>::new(S::small(3), plan::<S>(Plan::any_of(2, 3)), &Rotations::none());
+    let [x, y] = [1, 2].map(|seed| S::sample(kit.context(), seed));
+    let expected = S::product(kit.context(), &x, &y);
+    for members in [&[0, 1][..], &[2, 0], &[1, 2], &[2, 1, 0]] {
+        let [a, b] = [&x, &y].map(|values| kit.encrypt(values));
+        let product = kit.evaluator.mul(&a, &b).unwrap();
+        let found = kit.open(members, &[&product], 20.0);
+        assert!(S::agree(&found[0], &expected, 20.0), "{members:?}");
+    }
+    let a = kit.encrypt(&x);
+    let alone = kit.decrypt(&[1], (PATIENCE, None), &[&a], 20.0);
+    assert!(alone[0].as_ref().is_err_and(|error| error.kind() == "too_few_parties"));
+}
+
+#[test]
+fn any_two_of_three_decrypt_whoever_is_missing_bfv() {
+    any_two_of_three::<Bfv>();
+}
+
+#[test]
+fn any_two_of_three_decrypt_whoever_is_missing_bgv() {
+    any_two_of_three::<Bgv>();
+}
+
+#[test]
+fn any_two_of_three_decrypt_whoever_is_missing_ckks() {
+    any_two_of_three::<Ckks>();
+}
+
+/// To somebody who takes no part.
+fn to_a_receiver<S: Judged>(parties: Plan, members: &[usize]) {
+    let mut kit = Kit::<S>::new(S::small(parties.parties), plan::<S>(parties), &Rotations::none());
+    let mut randomness = Randomness::insecure_from_number(99);
+    let receiver = SecretKey::<Cpu>::generate(kit.rlwe(), &mut randomness).unwrap();
+    let public = PublicKey::generate(kit.rlwe(), &receiver, &mut randomness).unwrap();
+    let x = S::sample(kit.context(), 5);
+    let squared = S::product(kit.context(), &x, &x);
+    let a = kit.encrypt(&x);
+    let square = kit.evaluator.square(&a).unwrap();
+    let results = run(members.len(), (PATIENCE, None), |i, transport| {
+        let mut session = Session::new(transport, "for a receiver").unwrap();
+        let mut journal = kit.journal(members[i]);
+        let mut quorum = Quorum::meet(&mut session, kit.rlwe(), &kit.parties[members[i]].share).unwrap();
+        quorum.pass_on::<S>(kit.context(), &mut journal, &[&a, &square], &public, 20.0).unwrap()
+    });
+    for passed in &results {
+        for (ciphertext, values) in passed.iter().zip([&x, &squared]) {
+            assert_eq!(S::key(ciphertext), receiver.id());
+            let found = S::decrypt(kit.context(), &receiver, ciphertext).unwrap();
+            assert!(S::agree(&found, values, 20.0));
+            let [measured, certified] = S::errors(kit.context(), ciphertext, receiver.slots(), values);
+            assert!(measured <= certified && certified < measured + 12.0, "{measured} of {certified} bits");
+        }
+    }
+    let bytes = |i: usize| S::write(kit.context(), &results[i][1], None).unwrap();
+    assert!((1..members.len()).all(|i| bytes(i) == bytes(0)), "all make the same ciphertext");
+}
+
+#[test]
+fn a_receiver_who_takes_no_part_reads_what_is_passed_on() {
+    to_a_receiver::<Bfv>(Plan::all_of(3), &[0, 1, 2]);
+    to_a_receiver::<Bgv>(Plan::any_of(2, 3), &[2, 0]);
+    to_a_receiver::<Ckks>(Plan::all_of(2), &[0, 1]);
+}
+
+fn exact_params<S: exact::Scheme>(t: &str, q: &[u32], p: &[u32], omega: usize) -> exact::Params<S> {
+    exact::Params::new(exact_literal(t, q, p, omega)).unwrap()
+}
+
+/// Sums and products modulo 2, which has no slots, and modulo a prime of 255 bits.
+fn other_moduli<S: Exact>() {
+    let params = exact_params::<S>("2", &[60, 60, 50], &[61, 61], 2).with_parties(2);
+    let kit = Kit::<S>::new(params, plan::<S>(Plan::all_of(2)), &Rotations::none());
+    let mut randomness = Randomness::insecure_from_number(3);
+    let bits: Vec<i64> = (0..1024).map(|i| i64::from(i % 3 == 0)).collect();
+    let encoded = kit.context().encode_coefficients(&bits[..]).unwrap();
+    let a = kit.context().encrypt(&kit.parties[1].keys.public, &encoded, &mut randomness).unwrap();
+    let sum =
+        kit.evaluator.add(&a, &kit.evaluator.mul_no_relin(&a, &a).and_then(|x| kit.evaluator.relinearize(&x)).unwrap());
+    let found = kit.open(&[0, 1], &[&a, &sum.unwrap()], 0.0);
+    assert_eq!(found[0].integers("a test").unwrap(), bits.iter().map(|&x| BigInt::from(x)).collect::<Vec<_>>());
+    // x^2 = x(X^2) modulo 2, of which half of the coefficients meet themselves.
+    let mut expected = bits.clone();
+    bits.iter().enumerate().for_each(|(i, x)| expected[2 * i % 1024] ^= x);
+    assert_eq!(found[1].integers("a test").unwrap(), expected.iter().map(|&x| BigInt::from(x)).collect::<Vec<_>>());
+
+    let wide = PlainModulus::next_slot_prime(255, 16).unwrap().to_string();
+    let params = exact_params::<S>(&wide, &[60; 15], &[61; 6], 3).with_parties(2);
+    let mut kit = Kit::<S>::new(params, plan::<S>(Plan::all_of(2)), &Rotations::none());
+    let [x, y] = [1, 2].map(|seed| S::sample(kit.context(), seed));
+    let [a, b] = [&x, &y].map(|values| kit.encrypt(values));
+    let product = kit.evaluator.mul(&a, &b).unwrap();
+    let found = kit.open(&[0, 1], &[&product], 0.0);
+    assert!(S::agree(&found[0], &S::product(kit.context(), &x, &y), 0.0));
+}
+
+#[test]
+fn moduli_without_slots_and_of_255_bits_bfv() {
+    other_moduli::<Bfv>();
+}
+
+#[test]
+fn moduli_without_slots_and_of_255_bits_bgv() {
+    other_moduli::<Bgv>();
+}
+
+/// Keys that serve level 1 and no higher one.
+fn trimmed<S: Judged>() {
+    let wanted = |context: &S::Context<Cpu>, params: &S::Params| {
+        let rlwe = S::rlwe(context).params();
+        let part = S::plans(params).needed(rlwe, 1)?;
+        let rotation = S::galois_elements(context, &Rotations::by([3]))?[0];
+        Wanted::parts(rlwe, [(Source::Square, part.clone()), (Source::Galois(rotation), part)])
+    };
+    let mut kit = Kit::<S>::with_keys(S::small(2), plan::<S>(Plan::all_of(2)), wanted);
+    let x = S::sample(kit.context(), 1);
+    let a = kit.encrypt(&x);
+    assert!(kit.evaluator.rotate(&a, 3).is_err());
+    let low = kit.evaluator.at_level(&a, 1).unwrap();
+    let turned = kit.evaluator.rotate(&low, 3).unwrap();
+    let [measured, certified] = S::errors(kit.context(), &turned, &kit.secret(), &S::rotated(&x, 3));
+    assert!(measured <= certified, "{measured} of {certified}");
+    let square = kit.evaluator.square(&a);
+    assert!(square.is_err() || S::NAME == synchromesh::plan::SchemeName::Bgv);
+}
+
+#[test]
+fn keys_for_the_lower_levels_are_made_alone() {
+    trimmed::<Bfv>();
+    trimmed::<Bgv>();
+    trimmed::<Ckks>();
+}
+
+/// 128 bits of everything, and up to a million decryptions: N = 2^14 for BFV and BGV, and 2^15 for CKKS with 40 bits.
+#[test]
+fn real_parameters_of_each_scheme() {
+    fn check<S: Judged>(params: S::Params, plan: Plan, precision: f64) {
+        let mut kit = Kit::<S>::new(params, plan, &Rotations::by([1]));
+        let x: Values = match S::NAME {
+            synchromesh::plan::SchemeName::Ckks => vec![0.5, -0.25, 1.0, 0.125].into(),
+            _ => vec![5i64, -3, 4, 7].into(),
+        };
+        let context = std::sync::Arc::clone(kit.context());
+        let level = kit.rlwe().params().top_level();
+        let by = Encryptor::Public(&kit.parties[0].keys.public);
+        let a = S::encrypt(&context, &by, &x, 1.0, level, &mut kit.randomness).unwrap();
+        let square = kit.evaluator.square(&kit.evaluator.rotate(&a, 1).unwrap()).unwrap();
+        let members: Vec<usize> = (0..plan.threshold).collect();
+        let found = kit.open(&members, &[&square], precision)[0].reals();
+        let expected = x.reals();
+        for i in 0..3 {
+            assert!(
+                (found[i] - expected[i + 1].powi(2)).abs() < (-precision).exp2(),
+                "{} {i}: {}",
+                S::NAME.name(),
+                found[i]
+            );
+        }
+    }
+    let exact = |q: &[u32], p: &[u32]| exact::ParamsLiteral {
+        log_n: 14,
+        security: Security::Bits128,
+        ..exact_literal("65537", q, p, 3)
+    };
+    let (q, p) = ([56, 55, 55, 55, 55], [58, 58]);
+    check::<Bfv>(exact::Params::new(exact(&q, &p)).unwrap(), Plan::any_of(2, 3), 1.0);
+    check::<Bgv>(exact::Params::new(exact(&q, &p)).unwrap(), Plan::all_of(2), 1.0);
+    let literal = synchromesh::ckks::ParamsLiteral {
+        log_n: 15,
+        q_bits: vec![60, 60, 50, 50, 50, 50],
+        log_scale: 100,
+        p_bits: vec![60, 60],
+        security: Security::Bits128,
+        ..Ckks::small(1).literal().clone()
+    };
+    let literal = synchromesh::ckks::ParamsLiteral { primes: None, ..literal };
+    let params = synchromesh::ckks::Params::new(literal).unwrap();
+    check::<Ckks>(params, Plan::all_of(3).with_security(40).with_decryptions(1000), 16.0);
+}
