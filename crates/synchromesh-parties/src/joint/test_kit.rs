@@ -32,6 +32,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) trait Judged: Scheme {
     /// Parameters of N = 2^10 for keys of so many parties.
     fn small(parties: usize) -> Self::Params;
+    /// The same with special primes so few that the errors of keys show in every switch.
+    fn tight(parties: usize) -> Self::Params;
     fn plans(params: &Self::Params) -> &synchromesh::rlwe::LevelPlans;
     /// A vector for all slots.
     fn sample(context: &Self::Context<Cpu>, seed: u64) -> Values;
@@ -132,6 +134,11 @@ impl<S: Exact> Judged for S {
         exact::Params::new(literal).unwrap().with_parties(parties)
     }
 
+    fn tight(parties: usize) -> Self::Params {
+        let literal = exact_literal("65537", &[58, 57, 55, 51, 40], &[59], 5);
+        exact::Params::new(literal).unwrap().with_parties(parties)
+    }
+
     fn plans(params: &Self::Params) -> &synchromesh::rlwe::LevelPlans {
         params.plans()
     }
@@ -191,6 +198,18 @@ impl Judged for Ckks {
             mode: ckks::Mode::Auto,
             security: Security::Insecure,
             primes: None,
+        };
+        ckks::Params::new(literal).unwrap().with_parties(parties)
+    }
+
+    fn tight(parties: usize) -> ckks::Params {
+        let literal = ckks::ParamsLiteral {
+            log_scale: 40,
+            q_bits: vec![60, 40, 40],
+            p_bits: vec![60],
+            level_limbs: vec![],
+            primes: None,
+            ..Self::small(1).literal().clone()
         };
         ckks::Params::new(literal).unwrap().with_parties(parties)
     }
