@@ -19,12 +19,14 @@ mod noise;
 mod plan;
 mod points;
 mod quorum;
+mod refresh;
 mod rows;
 mod share;
 
 pub use generate::{JointKeys, generate};
 pub use plan::{Plan, Wanted};
 pub use quorum::Quorum;
+pub use refresh::MessageShare;
 pub use share::KeyShare;
 
 #[cfg(test)]

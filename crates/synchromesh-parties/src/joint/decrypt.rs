@@ -21,7 +21,7 @@ use crate::polynomials::{poly_bytes, read_poly, write_poly};
 use crate::session::Kind;
 use crate::transport::Transport;
 
-type Openings<S> = Vec<Opening<<S as Scheme>::Ciphertext<Cpu>, Cpu>>;
+pub(super) type Openings<S> = Vec<Opening<<S as Scheme>::Ciphertext<Cpu>, Cpu>>;
 
 impl<T: Transport> Quorum<'_, T> {
     /// The values of these ciphertexts, for all who have met; of CKKS with this many bits of the bound of each message right
@@ -40,27 +40,13 @@ impl<T: Transport> Quorum<'_, T> {
     ) -> Result<Vec<Values>> {
         let rlwe = S::rlwe(context);
         self.session.enter("decrypting");
-        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, None))?;
+        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, None), |_| Ok(()))?;
         let mut message = Vec::new();
         for opening in &openings {
             let shown = self.shown(rlwe, opening, &[])?;
             write_poly(rlwe, &*shown, &mut message)?;
         }
-        let messages = self.session.broadcast(Kind::Decryption, &message, message.len())?;
-        let mut phases: Vec<Poly<Cpu, Coeff>> = Vec::with_capacity(openings.len());
-        for opening in &openings {
-            phases.push(opening.parts[0].duplicate(rlwe.backend())?.into_coeff(rlwe.backend())?);
-        }
-        for (party, message) in messages.iter().enumerate() {
-            let mut rest = &message[..];
-            for phase in &mut phases {
-                let (bytes, after) = rest.split_at(poly_bytes(rlwe, phase.primes()).min(rest.len()));
-                let share = blamed(self.session, party, read_poly(rlwe, phase.primes(), bytes))?;
-                phase.add_assign(rlwe.backend(), &share)?;
-                rest = after;
-            }
-        }
-        self.session.agree()?;
+        let phases = self.opened(rlwe, &openings, &message)?;
         openings.iter().zip(&phases).map(|(opening, phase)| Ok(S::opened(context, opening, phase)?)).collect()
     }
 
@@ -78,7 +64,7 @@ impl<T: Transport> Quorum<'_, T> {
     ) -> Result<Vec<S::Ciphertext<Cpu>>> {
         let rlwe = S::rlwe(context);
         self.session.enter("passing on");
-        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, Some(receiver)))?;
+        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, Some(receiver)), |_| Ok(()))?;
         let mut randomness = Randomness::from_os();
         let (mut message, mut sums) = (Vec::new(), Vec::<[Poly<Cpu, Ntt>; 2]>::with_capacity(openings.len()));
         for opening in &openings {
@@ -104,13 +90,14 @@ impl<T: Transport> Quorum<'_, T> {
         openings.iter().zip(sums).map(passed).collect()
     }
 
-    /// What is to be opened, once all have said the same and the journal has it.
-    fn agreed<S: Scheme>(
+    /// What is to be opened, as `finish` leaves it, once all have said the same and the journal has it.
+    pub(super) fn agreed<S: Scheme>(
         &mut self,
         context: &S::Context<Cpu>,
         journal: &mut Decryptions,
         ciphertexts: &[&S::Ciphertext<Cpu>],
         (precision, receiver): (f64, Option<&PublicKey>),
+        finish: impl Fn(&mut Opening<S::Ciphertext<Cpu>, Cpu>) -> Result<()>,
     ) -> Result<Openings<S>> {
         let rlwe = S::rlwe(context);
         self.share.check(rlwe.params())?;
@@ -126,7 +113,8 @@ impl<T: Transport> Quorum<'_, T> {
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, what is opened");
         for ciphertext in ciphertexts {
             self.share.key().require(S::key(ciphertext))?;
-            let opening = S::opening(context, ciphertext, &hiding)?;
+            let mut opening = S::opening(context, ciphertext, &hiding)?;
+            finish(&mut opening)?;
             hasher.update(&opening.subject).update(&opening.sigma_bits.to_le_bytes());
             hasher.update(&(opening.parts[0].primes().len() as u64).to_le_bytes());
             openings.push(opening);
@@ -143,8 +131,32 @@ impl<T: Transport> Quorum<'_, T> {
         Ok(openings)
     }
 
+    /// The phases of openings, with what all have shown.
+    pub(super) fn opened<C>(
+        &mut self,
+        context: &Context<Cpu>,
+        openings: &[Opening<C, Cpu>],
+        message: &[u8],
+    ) -> Result<Vec<Poly<Cpu, Coeff>>> {
+        let messages = self.session.broadcast(Kind::Decryption, message, message.len())?;
+        let backend = context.backend();
+        let constant = |opening: &Opening<C, Cpu>| Ok(opening.parts[0].duplicate(backend)?.into_coeff(backend)?);
+        let mut phases = openings.iter().map(constant).collect::<Result<Vec<_>>>()?;
+        for (party, message) in messages.iter().enumerate() {
+            let mut rest = &message[..];
+            for phase in &mut phases {
+                let (bytes, after) = rest.split_at(poly_bytes(context, phase.primes()).min(rest.len()));
+                let share = blamed(self.session, party, read_poly(context, phase.primes(), bytes))?;
+                phase.add_assign(backend, &share)?;
+                rest = after;
+            }
+        }
+        self.session.agree()?;
+        Ok(phases)
+    }
+
     /// c_1 p_i + t f_i.
-    fn shown<C>(
+    pub(super) fn shown<C>(
         &self,
         context: &Context<Cpu>,
         opening: &Opening<C, Cpu>,

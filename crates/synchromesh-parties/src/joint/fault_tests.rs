@@ -20,6 +20,9 @@ fn kit(plan: Plan) -> Kit<Bgv> {
     Kit::new(Bgv::small(plan.parties), plan.with_decryptions(64), &Rotations::none())
 }
 
+/// What becomes of a frame.
+type Deed = fn(Vec<u8>) -> Option<Vec<u8>>;
+
 /// How many values each member gets.
 fn attempt(
     kit: &Kit<Bgv>,
@@ -63,7 +66,7 @@ fn nothing_twice(kit: &Kit<Bgv>, x: &<Bgv as Scheme>::Ciphertext<synchromesh::rl
 fn a_share_that_is_none_is_blamed_on_its_sender_and_never_made_again() {
     let mut kit = kit(Plan::all_of(3));
     let values = Bgv::sample(kit.context(), 1);
-    let deeds: [(&str, fn(Vec<u8>) -> Option<Vec<u8>>, bool); 5] = [
+    let deeds: [(&str, Deed, bool); 5] = [
         (
             "a byte too few",
             |mut frame| {

@@ -14,7 +14,7 @@ use synchromesh::bgv::Bgv;
 use synchromesh::ckks::{self, Ckks, Complex64};
 use synchromesh::exact::{self, Rotations};
 use synchromesh::rlwe::ring::rns::compose_vartime;
-use synchromesh::rlwe::ring::{Coeff, Cpu, Poly};
+use synchromesh::rlwe::ring::{Coeff, Cpu, Poly, Ring};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{Context, Randomness, Security, SwitchDomain};
 use synchromesh::scheme::{Encryptor, Scheme, Values};
@@ -81,14 +81,18 @@ fn phase<D: SwitchDomain>(
     let own = secret.poly().restrict(backend, primes).unwrap();
     let mut sum = D::to_ntt(backend, &parts[1]).unwrap().mul(backend, &own).unwrap();
     sum.add_assign(backend, &D::to_ntt(backend, &parts[0]).unwrap()).unwrap();
-    let sum: Poly<Cpu, Coeff> = sum.into_coeff(backend).unwrap();
-    let (words, n) = (sum.to_words(backend).unwrap(), ring.n());
-    let modulus = BigInt::from(ring.product(primes));
+    (integers(ring, backend, sum.into_coeff(backend).unwrap()), BigInt::from(ring.product(primes)))
+}
+
+/// The coefficients as integers, centred.
+pub(super) fn integers(ring: &Ring, backend: &Cpu, x: Poly<Cpu, Coeff>) -> Vec<BigInt> {
+    let (words, n) = (x.to_words(backend).unwrap(), ring.n());
+    let modulus = BigInt::from(ring.product(x.primes()));
     let one = |i: usize| {
         let residues: Vec<u64> = words.iter().skip(i).step_by(n).copied().collect();
-        centred(&BigInt::from(compose_vartime(ring, primes, &residues).unwrap()), &modulus)
+        centred(&BigInt::from(compose_vartime(ring, x.primes(), &residues).unwrap()), &modulus)
     };
-    ((0..n).map(one).collect(), modulus)
+    (0..n).map(one).collect()
 }
 
 fn centred(x: &BigInt, modulus: &BigInt) -> BigInt {

@@ -1,18 +1,25 @@
 //! Joint keys where everybody follows the protocol: results, certificates, members who are missing, odd parameters.
 
 use num_bigint::BigInt;
+use num_integer::Integer;
+use num_traits::ToPrimitive;
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
 use synchromesh::circuits::Arithmetic;
 use synchromesh::ckks::Ckks;
 use synchromesh::exact::{self, Rotations};
 use synchromesh::plain_modulus::PlainModulus;
+use synchromesh::rlwe::noise::DigitSize;
 use synchromesh::rlwe::ring::Cpu;
-use synchromesh::rlwe::{PublicKey, Randomness, SecretKey, Security, Source};
+use synchromesh::rlwe::ring::rns::Overflow;
+use synchromesh::rlwe::ring::sampler::Purpose;
+use synchromesh::rlwe::switch_key::inverse_galois;
+use synchromesh::rlwe::{PublicKey, Randomness, SecretKey, Security, Source, UniformHalves};
 use synchromesh::scheme::{Encryptor, Scheme, Values};
 
 use super::test_kit::*;
 use super::*;
+use crate::proofs::encryption::uniform;
 use crate::session::Session;
 
 /// A plan whose noise leaves room in small parameters: of CKKS 40 bits and a few decryptions.
@@ -109,6 +116,73 @@ fn errors_under_joint_keys_stay_below_their_certificates_bgv() {
 #[test]
 fn errors_under_joint_keys_stay_below_their_certificates_ckks() {
     errors_stay_below_certificates::<Ckks>();
+}
+
+/// |e|_2 of a row b_j + a_j s - P g_j s', as log2, largest and smallest over all rows of a key.
+fn row_errors(kit: &Kit<Bgv>, source: Source) -> [f64; 2] {
+    let (context, secret) = (kit.rlwe(), kit.secret());
+    let (backend, params) = (context.backend(), context.params());
+    let key = kit.parties[1].keys.evaluation.get(source).unwrap();
+    let (under, from) = match source {
+        Source::Galois(g) => {
+            let inverse = inverse_galois(g, 2 * params.n());
+            (secret.poly().automorphism(backend, inverse).unwrap(), secret.poly().duplicate(backend).unwrap())
+        }
+        _ => (secret.poly().duplicate(backend).unwrap(), secret.poly().mul(backend, secret.poly()).unwrap()),
+    };
+    let rows = key.shape().rows(params);
+    let norms = key.b().iter().enumerate().map(|(j, b)| {
+        let a = match key.uniform() {
+            UniformHalves::Given(a) => a[j].duplicate(backend).unwrap(),
+            UniformHalves::Seed(seed) => {
+                uniform(context, b.primes(), seed, Purpose::SwitchKeyUniform, rows[j].index as u32).unwrap()
+            }
+        };
+        let mut error = a.mul(backend, &under).unwrap();
+        error.add_assign(backend, b).unwrap();
+        let special = params.ring().residues(b.primes(), &params.ring().product(&key.shape().special));
+        let gadget = b.primes().iter().zip(special).map(|(prime, p)| {
+            let of_digit = rows[j].own.contains(prime);
+            if of_digit { params.ring().modulus(prime).neg(p) } else { 0 }
+        });
+        error.mul_scalar_acc(backend, &from, &gadget.collect::<Vec<u64>>()).unwrap();
+        let t = BigInt::from(params.error_multiple().clone());
+        let square: f64 = integers(params.ring(), backend, error.into_coeff(backend).unwrap())
+            .iter()
+            .map(|x| {
+                assert_eq!(x % &t, BigInt::ZERO);
+                (x / &t).to_f64().unwrap().powi(2)
+            })
+            .sum();
+        square.log2() / 2.0
+    });
+    norms.fold([f64::NEG_INFINITY, f64::INFINITY], |[high, low], x| [high.max(x), low.min(x)])
+}
+
+/// What certificates take the rows of keys to be is what they are, and not much less: a relinearisation key's are larger by
+/// about s.
+#[test]
+fn rows_of_joint_keys_have_the_errors_that_certificates_say() {
+    for parties in [2, 3, 5] {
+        let kit = Kit::<Bgv>::new(Bgv::tight(parties), plan::<Bgv>(Plan::all_of(parties)), &Rotations::by([1]));
+        let params = kit.rlwe().params();
+        // A digit uniform in +-1/2.
+        let digit = [DigitSize { log2: 0.0, primes: 1, errors: 1 }];
+        let claims = [
+            (
+                Source::Galois(kit.context().galois_element(1).unwrap()),
+                params.rotation_noise(&digit, 0.0, Overflow::Round),
+            ),
+            (Source::Square, params.gadget_noise(&digit, 0.0, Overflow::Round)),
+        ];
+        for (source, claim) in claims {
+            let [high, low] = row_errors(&kit, source).map(|norm| norm - 12f64.log2() / 2.0);
+            let claim = claim.certificate.sigma;
+            println!("{parties} parties, {source}: {low:.1} to {high:.1} of {claim:.1} bits");
+            assert!(high <= claim, "{parties} parties, {source}: {high:.2} of {claim:.2} bits");
+            assert!(low > claim - 6.0, "{parties} parties, {source}: {low:.2} of {claim:.2} bits");
+        }
+    }
 }
 
 /// Each pair of three, and all of them, whichever of them comes first.
@@ -291,4 +365,55 @@ fn real_parameters_of_each_scheme() {
     let literal = synchromesh::ckks::ParamsLiteral { primes: None, ..literal };
     let params = synchromesh::ckks::Params::new(literal).unwrap();
     check::<Ckks>(params, Plan::all_of(3).with_security(40).with_decryptions(1000), 16.0);
+}
+
+/// At the highest level again, with less noise than before; and the shares of a message add up to it.
+fn refreshed<S: Exact>(plan_of: Plan, members: &[usize]) {
+    let mut kit = Kit::<S>::new(<S as Judged>::small(plan_of.parties), plan::<S>(plan_of), &Rotations::none());
+    let x = S::sample(kit.context(), 1);
+    let squared = S::product(kit.context(), &x, &x);
+    let expected = S::product(kit.context(), &squared, &squared);
+    let a = kit.encrypt(&x);
+    let square = kit.evaluator.square(&a).unwrap();
+    let low = kit.evaluator.mod_switch_to(&square, 2).unwrap();
+    let results = run(members.len(), (PATIENCE, None), |i, transport| {
+        let mut session = Session::new(transport, "refresh").unwrap();
+        let mut journal = kit.journal(members[i]);
+        let mut quorum = Quorum::meet(&mut session, kit.rlwe(), &kit.parties[members[i]].share).unwrap();
+        let shares = quorum.to_shares(kit.context(), &mut journal, &[&a]).unwrap();
+        let fresh = quorum.refresh(kit.context(), &mut journal, &kit.parties[0].keys.public, &[&low]).unwrap();
+        (shares, fresh)
+    });
+    let t = BigInt::from(kit.context().params().t().value().clone());
+    let decoded = |poly| kit.context().decode_big(&exact::Plaintext::from(poly)).unwrap();
+    let mut sums = decoded(results[0].0[0].public.clone());
+    for (shares, _) in &results {
+        let own = decoded(shares[0].own.clone());
+        sums.iter_mut().zip(own).for_each(|(sum, x)| *sum += x);
+        assert!(shares[0].public == results[0].0[0].public);
+    }
+    let found = sums.iter().map(|x| x.mod_floor(&t)).collect::<Vec<_>>();
+    assert_eq!(found, x.integers("a test").unwrap().iter().map(|x| x.mod_floor(&t)).collect::<Vec<_>>());
+    for (_, fresh) in &results {
+        assert_eq!(fresh[0].level(), kit.rlwe().params().top_level());
+        assert!(kit.context().noise_budget(&fresh[0]).unwrap() > kit.context().noise_budget(&low).unwrap() + 80.0);
+        let again = kit.evaluator.square(&fresh[0]).unwrap();
+        if plan_of.threshold == plan_of.parties {
+            for (ciphertext, values) in [(&fresh[0], &squared), (&again, &expected)] {
+                let [measured, certified] = S::errors(kit.context(), ciphertext, &kit.secret(), values);
+                assert!(measured <= certified && certified < measured + 16.0, "{measured} of {certified} bits");
+            }
+        }
+    }
+    let again = kit.evaluator.square(&results[0].1[0]).unwrap();
+    assert!(S::agree(&kit.open(members, &[&again], 0.0)[0], &expected, 0.0));
+    assert_eq!(kit.journal(members[0]).made(), 3);
+}
+
+#[test]
+fn a_ciphertext_that_has_no_room_left_is_made_fresh_by_its_parties() {
+    refreshed::<Bfv>(Plan::all_of(3), &[0, 1, 2]);
+    refreshed::<Bgv>(Plan::all_of(2), &[0, 1]);
+    refreshed::<Bfv>(Plan::any_of(2, 3), &[0, 2]);
+    refreshed::<Bgv>(Plan::any_of(2, 3), &[2, 1]);
 }
