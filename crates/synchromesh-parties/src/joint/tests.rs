@@ -8,6 +8,7 @@ use synchromesh::bgv::Bgv;
 use synchromesh::circuits::Arithmetic;
 use synchromesh::ckks::Ckks;
 use synchromesh::exact::{self, Rotations};
+use synchromesh::opening::Hiding;
 use synchromesh::plain_modulus::PlainModulus;
 use synchromesh::rlwe::noise::DigitSize;
 use synchromesh::rlwe::ring::Cpu;
@@ -214,6 +215,61 @@ fn any_two_of_three_decrypt_whoever_is_missing_bgv() {
 #[test]
 fn any_two_of_three_decrypt_whoever_is_missing_ckks() {
     any_two_of_three::<Ckks>();
+}
+
+/// What leaves a party is hidden by noise as wide as its certificate takes, always the same for one ciphertext among the same
+/// members, and other noise otherwise.
+fn shares_are_hidden<S: Judged>() {
+    let mut kit = Kit::<S>::new(S::small(3), plan::<S>(Plan::any_of(2, 3)), &Rotations::none());
+    let a = kit.encrypt(&S::sample(kit.context(), 1));
+    let context = kit.rlwe();
+    let (backend, ring) = (context.backend(), context.params().ring());
+    let noise = |members: &'static [usize], to: &'static [u8]| {
+        let results = run(members.len(), (PATIENCE, None), |i, transport| {
+            let mut session = Session::new(transport, "a look").unwrap();
+            let share = &kit.parties[members[i]].share;
+            let quorum = Quorum::meet(&mut session, context, share).unwrap();
+            let hiding = Hiding {
+                parties: members.len(),
+                security: share.plan().security,
+                decryptions: share.plan().decryptions,
+                precision: 10.0,
+                encrypted: false,
+            };
+            let opening = S::opening(kit.context(), &a, &hiding).unwrap();
+            let mut shown = quorum.shown(context, &opening, to).unwrap();
+            let part = quorum.part.poly().restrict(backend, opening.parts[1].primes()).unwrap();
+            let hidden = opening.parts[1].mul(backend, &part).unwrap().into_coeff(backend).unwrap();
+            shown.sub_assign(backend, &hidden).unwrap();
+            let multiple = BigInt::from(opening.multiple.clone());
+            let width = f64::from(opening.sigma_bits).exp2();
+            let scaled = |x: BigInt| {
+                assert_eq!(&x % &multiple, BigInt::ZERO);
+                (x / &multiple).to_f64().unwrap() / width
+            };
+            // sqrt(12 D) 2^(s/2) |e|_2, and e is larger than its least.
+            let least = (12.0 * 64.0f64).log2() / 2.0 + f64::from(hiding.security) / 2.0;
+            assert!(f64::from(opening.sigma_bits) > least + 8.0);
+            integers(ring, backend, shown.duplicate(backend).unwrap()).into_iter().map(scaled).collect::<Vec<f64>>()
+        });
+        results.into_iter().next().unwrap()
+    };
+    let all = [noise(&[0, 1], b""), noise(&[0, 2], b""), noise(&[0, 1, 2], b""), noise(&[0, 1], b"somebody")];
+    assert_eq!(all[0], noise(&[0, 1], b""));
+    for (i, x) in all.iter().enumerate() {
+        for (j, y) in all.iter().enumerate() {
+            let mean = x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>() / 1024.0;
+            // 1024 products: a deviation of 1/32, or of 1/23 where they are squares.
+            assert!((mean - f64::from(u8::from(i == j))).abs() < 0.22, "{} {i} {j}: {mean}", S::NAME.name());
+        }
+    }
+}
+
+#[test]
+fn shares_are_hidden_by_as_much_noise_as_certificates_take() {
+    shares_are_hidden::<Bfv>();
+    shares_are_hidden::<Bgv>();
+    shares_are_hidden::<Ckks>();
 }
 
 /// To somebody who takes no part.
