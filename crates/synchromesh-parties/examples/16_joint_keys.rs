@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use synchromesh::bgv::Bgv;
-use synchromesh::bgv::{Context, Evaluator, Params, ParamsLiteral, Rotations};
+use synchromesh::bgv::{Bgv, Context, Evaluator, Params, ParamsLiteral, Rotations};
+use synchromesh::rlwe::ring::{Cpu, Threads};
 use synchromesh::rlwe::{Randomness, Security};
 use synchromesh_parties::joint::{JointKeys, KeyShare, Plan, Quorum, Wanted, generate};
 use synchromesh_parties::session::Session;
@@ -60,7 +60,10 @@ fn main() -> Result<()> {
         security: Security::Bits128,
         primes: None,
     };
-    let context = Context::new(Params::new(literal)?.with_parties(PARTIES))?;
+    let params = Params::new(literal)?.with_parties(PARTIES);
+    // Each party computes on its own thread.
+    let cpu = Cpu::open(Arc::clone(params.rlwe().ring()))?.with_threads(Threads::ONE);
+    let context = Context::with_backend(params, cpu)?;
     let plan = Plan::any_of(2, PARTIES);
     let wanted = Wanted::whole::<Bgv>(&context, context.params().plans(), &Rotations::by(1..=ROTATIONS))?;
 

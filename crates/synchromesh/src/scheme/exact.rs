@@ -43,13 +43,30 @@ fn hidden_at<S: exact::Scheme, B: Backend>(
     hiding: &Hiding,
 ) -> Result<(Ciphertext<S, B>, u32, Noise)> {
     let params = context.params();
+    if level < x.level() {
+        // What the certificate will be, before anything is computed.
+        let dropped = params.log2_modulus(x.level())? - params.log2_modulus(level)?;
+        let own = x.noise().times(-dropped).plus_switching(params.rlwe().rounding_noise(2));
+        hiding_noise(params, own.plus(S::lowered(params, x.header(), x.level(), level)?.1), level, hiding)?;
+    }
     let lowered = if level < x.level() { S::mod_switch_to(context, x, level)? } else { x.duplicate(context)? };
+    let (bits, noise) = hiding_noise(params, lowered.noise(), level, hiding)?;
+    Ok((lowered, bits, noise))
+}
+
+/// The width of the noise that hides an error, and the error with everybody's noise.
+fn hiding_noise<S: exact::Scheme>(
+    params: &exact::Params<S>,
+    own: Noise,
+    level: usize,
+    hiding: &Hiding,
+) -> Result<(u32, Noise)> {
     // A coefficient's bound makes one of the 2-norm.
-    let error = lowered.noise().bound(params.log_n(), params.failure_limit().log2_failure());
+    let error = own.bound(params.log_n(), params.failure_limit().log2_failure());
     let bits = (error + f64::from(params.log_n()) / 2.0 + hiding.bits()?).ceil().max(0.0);
-    let noise = lowered.noise().plus(hiding.noise(params.rlwe(), bits));
+    let noise = own.plus(hiding.noise(params.rlwe(), bits));
     require_room(params, noise, level)?;
-    Ok((lowered, bits as u32, noise))
+    Ok((bits as u32, noise))
 }
 
 impl<S: exact::Scheme> Scheme for S {
