@@ -95,12 +95,71 @@ pub enum Error {
     /// A proof was not made or not believed.
     #[error(transparent)]
     Proof(#[from] ProofError),
+    /// Bytes that are no polynomial of the ring.
+    #[error("no polynomial: {reason}")]
+    NotAPolynomial {
+        /// What is wrong.
+        reason: String,
+    },
+    /// A key that parties cannot make or use in this way.
+    #[error("a key of {parties} parties: {rule}")]
+    JointKey {
+        /// How many parties.
+        parties: usize,
+        /// The rule, with the numbers.
+        rule: String,
+    },
+    /// Fewer parties than a key takes.
+    #[error("{present} parties are there, and {threshold} of the {parties} who hold the key are needed")]
+    TooFew {
+        /// Parties of the session.
+        present: usize,
+        /// How many are needed.
+        threshold: usize,
+        /// How many hold shares.
+        parties: usize,
+    },
+    /// A key without its journal.
+    #[error("{}: the journal of this key's decryptions is not there", path.display())]
+    NoJournal {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// A ciphertext was decrypted before under this key, or its decryption was begun.
+    #[error("{}: ciphertext {ciphertext} met this key's share of the secret key before", path.display())]
+    DecryptedBefore {
+        /// The journal.
+        path: PathBuf,
+        /// The beginning of the ciphertext's hash.
+        ciphertext: String,
+    },
+    /// More decryptions than the noise of a key is made for.
+    #[error("{}: {wanted} decryptions after {made}; the noise under this key is for {most}", path.display())]
+    KeySpent {
+        /// The journal.
+        path: PathBuf,
+        /// Decryptions so far.
+        made: u64,
+        /// Decryptions asked for.
+        wanted: u64,
+        /// Decryptions allowed in all.
+        most: u64,
+    },
     /// The system gave no randomness.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
     /// A file's container could not be written or read.
     #[error(transparent)]
     Library(#[from] synchromesh::rlwe::Error),
+    /// A scheme refused what was asked of it.
+    #[error(transparent)]
+    Scheme(#[from] synchromesh::Error),
+}
+
+impl From<synchromesh::rlwe::ring::Error> for Error {
+    fn from(error: synchromesh::rlwe::ring::Error) -> Self {
+        Self::Library(error.into())
+    }
 }
 
 impl Error {
@@ -125,8 +184,15 @@ impl Error {
             Self::Aborted => "aborted",
             Self::File(error) => error.kind(),
             Self::Proof(error) => error.kind(),
+            Self::NotAPolynomial { .. } => "not_a_polynomial",
+            Self::JointKey { .. } => "joint_key",
+            Self::TooFew { .. } => "too_few_parties",
+            Self::NoJournal { .. } => "record_missing",
+            Self::DecryptedBefore { .. } => "decrypted_before",
+            Self::KeySpent { .. } => "key_spent",
             Self::Entropy(error) => error.kind(),
             Self::Library(error) => error.kind(),
+            Self::Scheme(error) => error.kind(),
         }
     }
 
@@ -148,8 +214,26 @@ impl Error {
             Self::Aborted => "start a new session with fresh keys or triples".into(),
             Self::File(error) => error.remedy().into(),
             Self::Proof(error) => error.remedy(),
+            Self::NotAPolynomial { .. } => "let all parties run the same version on the same parameters".into(),
+            Self::JointKey { .. } => {
+                "take parameters with_parties of as many as hold the key, without a second or a sparse secret key, and \
+                 let all of them say the same"
+                    .into()
+            }
+            Self::TooFew { threshold, .. } => format!("wait until {threshold} of the holders are there, and begin a session with them"),
+            Self::NoJournal { .. } => {
+                "bring the journal back to where it was: a key without it may show a share twice, and is not to be used"
+                    .into()
+            }
+            Self::DecryptedBefore { .. } => {
+                "begin a new session with fresh material, or add a fresh encryption of zero to the ciphertext, which counts \
+                 as another decryption: a second share of one would reveal the key"
+                    .into()
+            }
+            Self::KeySpent { .. } => "make new keys, for more decryptions if so many are needed".into(),
             Self::Entropy(error) => error.remedy().into(),
             Self::Library(error) => error.remedy(),
+            Self::Scheme(error) => error.remedy(),
         }
     }
 }

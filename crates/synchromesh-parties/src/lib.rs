@@ -3,6 +3,9 @@
 
 pub mod error;
 pub mod hosts;
+pub mod joint;
+pub mod journal;
+pub mod polynomials;
 pub mod proofs;
 pub mod session;
 #[cfg(any(test, feature = "adversary"))]

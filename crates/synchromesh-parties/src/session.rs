@@ -1,6 +1,7 @@
 //! A run of the protocol among fixed parties: numbered rounds, bound to one session, aborted for good at the first fault.
 
 use synchromesh::rlwe::entropy;
+use zeroize::Zeroizing;
 
 use crate::error::{Blame, Error, Result};
 use crate::transport::{Fault, Transport};
@@ -49,6 +50,8 @@ pub enum Kind {
     Abort = 7,
     /// What a party's record says of earlier sessions.
     Record = 8,
+    /// What one party alone may read.
+    Private = 9,
 }
 
 /// One party's side of a session.
@@ -71,11 +74,14 @@ impl<T: Transport> Session<T> {
     /// it and from a seed of each party, so that no message of another session fits.
     ///
     /// # Errors
-    /// [`Error::Parties`] unless there are 2 to 64 parties; [`Error::Abort`] if a party says something else, which is nobody's
+    /// [`Error::Parties`] for a number of parties above 64, or of a party that there is not; one alone is none to trust
+    /// or to blame. [`Error::Abort`] if a party says something else, which is nobody's
     /// fault as far as anybody knows, or different things to different parties.
     pub fn new(transport: T, description: impl AsRef<[u8]>) -> Result<Self> {
         let (party, parties) = (transport.party(), transport.parties());
-        numbered(party, parties)?;
+        if (party, parties) != (0, 1) {
+            numbered(party, parties)?;
+        }
         let mut setup = blake3::Hasher::new_derive_key("synchromesh 1 parties, session");
         setup.update(&(parties as u64).to_le_bytes());
         setup.update(description.as_ref());
@@ -134,6 +140,23 @@ impl<T: Transport> Session<T> {
     /// # Errors
     /// [`Error::Abort`] with the blame if a party is silent or sends what does not belong here; [`Error::Aborted`] ever after.
     pub fn broadcast(&mut self, kind: Kind, payload: &[u8], length: usize) -> Result<Vec<Vec<u8>>> {
+        let header = self.header(kind, 0);
+        let received = self.exchange_each(kind, length, |_| payload)?;
+        self.transcript.update(&header);
+        for bytes in &received {
+            self.transcript.update(&(bytes.len() as u64).to_le_bytes());
+            self.transcript.update(bytes);
+        }
+        Ok(received)
+    }
+
+    /// A round: a frame to each party and one from each, the own among them.
+    fn exchange_each<'p>(
+        &mut self,
+        kind: Kind,
+        length: usize,
+        payload: impl Fn(usize) -> &'p [u8],
+    ) -> Result<Vec<Vec<u8>>> {
         if self.aborted {
             return Err(Error::Aborted);
         }
@@ -141,22 +164,39 @@ impl<T: Transport> Session<T> {
         let mut received = Vec::with_capacity(self.parties());
         for peer in 0..self.parties() {
             if peer == own {
-                received.push(payload.to_vec());
+                received.push(payload(peer).to_vec());
                 continue;
             }
-            let frame = [&self.header(kind, own)[..], payload].concat();
+            let frame = [&self.header(kind, own)[..], payload(peer)].concat();
             self.sent += frame.len() as u64;
             let answer = self.transport.exchange(peer, frame, HEADER + length.max(NOTICE));
             let answer = answer.map_err(|fault| self.fault(peer, &fault))?;
             received.push(self.payload_of(&answer, kind, peer, length)?);
         }
-        self.transcript.update(&self.header(kind, 0));
-        for bytes in &received {
-            self.transcript.update(&(bytes.len() as u64).to_le_bytes());
-            self.transcript.update(bytes);
-        }
         self.round += 1;
         Ok(received)
+    }
+
+    /// Checks that all parties are about to do the same, of which this is the hash, before anything else depends on it.
+    ///
+    /// # Errors
+    /// [`Error::Abort`], which blames nobody, if one says something else; as [`broadcast`](Self::broadcast).
+    pub fn same(&mut self, what: &str, hash: &[u8; 32]) -> Result<()> {
+        let hashes = self.broadcast(Kind::Record, hash, 32)?;
+        let other = hashes.iter().position(|other| other[..] != hash[..]);
+        self.agree()?;
+        let deed = |party| format!("is about to do something else: {what} of party {party} differs");
+        other.map_or(Ok(()), |party| Err(self.abort(Blame::Somebody, &deed(party))))
+    }
+
+    /// Sends each party a frame of its own, which no other sees and no transcript holds, and returns what each sent to this
+    /// one: all of exactly `length` bytes.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Self::broadcast).
+    pub fn scatter(&mut self, payloads: &[Zeroizing<Vec<u8>>], length: usize) -> Result<Zeroizing<Vec<Vec<u8>>>> {
+        let payload = |peer: usize| payloads.get(peer).map_or(&[][..], |bytes| &bytes[..]);
+        self.exchange_each(Kind::Private, length, payload).map(Zeroizing::new)
     }
 
     /// Checks that all parties received the same in every broadcast so far.
@@ -195,11 +235,7 @@ impl<T: Transport> Session<T> {
         let commitment = self.commitment(self.party(), &opening);
         let commitments = self.broadcast(Kind::Commitment, &commitment, 32)?;
         self.agree()?;
-        if let Err(error) = before() {
-            let own = self.party();
-            self.abort(Blame::Missing(vec![own]), "could not go on");
-            return Err(error);
-        }
+        self.or_leave(before())?;
         let openings = self.broadcast(Kind::Decommitment, &opening, NONCE + value.len())?;
         for (party, (opening, commitment)) in openings.iter().zip(&commitments).enumerate() {
             if self.commitment(party, opening)[..] != commitment[..] {
@@ -229,6 +265,18 @@ impl<T: Transport> Session<T> {
         hasher.update(&self.id);
         hasher.update(&seeds.concat());
         Ok(hasher.finalize_xof())
+    }
+
+    /// What this party has done by itself; if that failed the session ends, and the others need not wait.
+    ///
+    /// # Errors
+    /// Those of `done`.
+    pub fn or_leave<R, E>(&mut self, done: std::result::Result<R, E>) -> std::result::Result<R, E> {
+        if done.is_err() {
+            let own = self.party();
+            self.abort(Blame::Missing(vec![own]), "could not go on");
+        }
+        done
     }
 
     /// Ends the session in peace; its channels are free for another.

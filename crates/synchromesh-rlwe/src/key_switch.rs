@@ -65,6 +65,7 @@ pub struct Switcher<B: Backend> {
     way_out: Option<WayOut<B>>,
     down: ModDown<B>,
     noise: Noise,
+    rotation_noise: Noise,
 }
 
 /// A polynomial decomposed into digits over the base: \[digit\]\[limb\]\[N\].
@@ -138,9 +139,10 @@ impl<B: Backend> Switcher<B> {
         let rows = plan.rows(params, active);
         let digits = rows.iter().map(|row| Digit::new(context, plan, row, active, &base)).collect::<Result<_, _>>()?;
         let down = ModDown::new(context, plan, active, target, &extended)?;
-        let noise = switch_noise(params, plan, active, target);
+        let noise = switch_noise(params, plan, active, target, Params::gadget_noise);
+        let rotation_noise = switch_noise(params, plan, active, target, Params::rotation_noise);
         let (active, target) = (active.clone(), target.clone());
-        Ok(Self { active, target, extended, base, digits, groups, way_out, down, noise })
+        Ok(Self { active, target, extended, base, digits, groups, way_out, down, noise, rotation_noise })
     }
 
     /// The primes of the input.
@@ -161,10 +163,16 @@ impl<B: Backend> Switcher<B> {
         self.digits.len()
     }
 
-    /// The error the switch adds, at the target's modulus, rounding of two components included.
+    /// The error the switch adds, at the target's modulus, rounding of two components included, whatever key it is by.
     #[must_use]
     pub const fn noise(&self) -> Noise {
         self.noise
+    }
+
+    /// The same by a key for a rotation.
+    #[must_use]
+    pub const fn rotation_noise(&self) -> Noise {
+        self.rotation_noise
     }
 
     /// Bytes of temporary memory one switch takes.
@@ -590,11 +598,17 @@ impl<B: Backend> ModDown<B> {
 }
 
 /// What a switch adds to the error: the digits' product with the key's errors, and rounding.
-fn switch_noise(params: &Params, plan: &SwitchPlan, active: &IndexSet, target: &IndexSet) -> Noise {
+fn switch_noise(
+    params: &Params,
+    plan: &SwitchPlan,
+    active: &IndexSet,
+    target: &IndexSet,
+    by: impl Fn(&Params, &[DigitSize], f64, synchromesh_ring::rns::Overflow) -> Noise,
+) -> Noise {
     let ring = params.ring();
     let digits: Vec<DigitSize> = plan.rows(params, active).iter().map(|row| row.size(params)).collect();
     let out = ring.log2(&plan.special) + ring.log2(active) - ring.log2(target);
-    let gadget = params.gadget_noise(&digits, out, plan.digit_overflow);
+    let gadget = by(params, &digits, out, plan.digit_overflow);
     let nothing_leaves = plan.special.is_empty() && active == target;
     if nothing_leaves { gadget } else { gadget.plus_switching(params.rounding_noise(2)) }
 }

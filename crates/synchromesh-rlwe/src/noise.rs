@@ -5,12 +5,14 @@ mod certificate;
 mod estimates;
 mod key_bound;
 mod limit;
+mod shared_key;
 mod source;
 
 pub use certificate::{Certificate, DEGREES, LARGEST_AT_ROOT, LinearBound, Origins, root_tail, tail};
 pub use estimates::{Average, Estimates, Estimating, Model, Reference};
 pub use key_bound::KeyBound;
 pub use limit::FailureLimit;
+pub use shared_key::SharedKey;
 pub use source::{
     DigitSize, Norm, gadget, public, rounding, rounding_average, rounding_sigma, secret, uniform_components,
 };

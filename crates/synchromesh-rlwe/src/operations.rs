@@ -117,6 +117,20 @@ impl<B: Backend> KeySwitching<B> {
         Ok(Self::switcher(context, self.under(key, from)?.1, from, to)?.noise())
     }
 
+    /// As [`Self::noise_under`], for a rotation.
+    ///
+    /// # Errors
+    /// As [`Self::noise_under`].
+    pub fn rotation_noise_under(
+        &self,
+        context: &Context<B>,
+        key: KeyId,
+        from: usize,
+        to: usize,
+    ) -> Result<crate::noise::Noise, Error> {
+        Ok(Self::switcher(context, self.under(key, from)?.1, from, to)?.rotation_noise())
+    }
+
     /// Three components to two.
     ///
     /// # Errors
@@ -173,7 +187,7 @@ impl<B: Backend> KeySwitching<B> {
         let switcher = Self::switcher(context, plan, ct.level(), ct.level())?;
         let key = keys.prepared(context, Source::Galois(g), plan)?;
         let parts = switcher.switch(context, &ct.parts()[1], &key, [Some(&ct.parts()[0]), None], g)?;
-        let noise = ct.noise().moved().plus_switching(switcher.noise());
+        let noise = ct.noise().moved().plus_switching(switcher.rotation_noise());
         Ciphertext::new(context.params(), Vec::from(parts), ct.level(), ct.key(), noise)
     }
 
@@ -202,7 +216,7 @@ impl<B: Backend> KeySwitching<B> {
             let addends = [Some(D::operand(&ct.parts()[0])), None];
             let output = Output { ntt: D::ntt_primes(switcher.target()), galois: g };
             let parts = switcher.mod_down(context, accumulator, addends, &output)?.map(D::take);
-            let noise = ct.noise().moved().plus_switching(switcher.noise());
+            let noise = ct.noise().moved().plus_switching(switcher.rotation_noise());
             out.push(Ciphertext::new(context.params(), Vec::from(parts), ct.level(), ct.key(), noise)?);
         }
         Ok(out)

@@ -12,9 +12,10 @@ use synchromesh_ring::sampler::{ErrorDistribution, SecretDistribution};
 use synchromesh_ring::{IndexSet, Ring};
 
 use crate::error::Error;
-use crate::noise::{FailureLimit, KeyBound, Norm};
+use crate::noise::{FailureLimit, KeyBound, Norm, SharedKey};
 use crate::schedule::{Schedule, SecondSet, SparseSet};
 use crate::security::{self, CostModel, SecurityError, SecurityLevel};
+pub use noise::KeyOrigin;
 
 /// How much security the parameters must have; less than 128 bits only by the word `insecure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
@@ -156,7 +157,7 @@ struct Inner {
 pub struct Params {
     checked: Arc<Inner>,
     failure_limit: FailureLimit,
-    key_bound: Option<KeyBound>,
+    key_origin: KeyOrigin,
     norm: Norm,
 }
 
@@ -214,7 +215,7 @@ impl Params {
                 literal,
             }),
             failure_limit: FailureLimit::default(),
-            key_bound: None,
+            key_origin: KeyOrigin::Drawn,
             norm: Norm::default(),
         })
     }
@@ -358,14 +359,31 @@ impl Params {
     /// digest.
     #[must_use]
     pub const fn with_key_bound(mut self, bound: KeyBound) -> Self {
-        self.key_bound = Some(bound);
+        self.key_origin = KeyOrigin::Bounded(bound);
         self
     }
 
-    /// What is known of the keys; none: they are drawn by this library.
+    /// The same parameters for keys that so many parties have made together, each as this library does. It decides what
+    /// certificates say, and is no part of the digest.
+    #[must_use]
+    pub const fn with_parties(mut self, parties: usize) -> Self {
+        self.key_origin = KeyOrigin::Shared(SharedKey::of(parties));
+        self
+    }
+
+    /// The bound of keys of which only norms are known.
     #[must_use]
     pub const fn key_bound(&self) -> Option<KeyBound> {
-        self.key_bound
+        match self.key_origin {
+            KeyOrigin::Bounded(bound) => Some(bound),
+            KeyOrigin::Drawn | KeyOrigin::Shared(_) => None,
+        }
+    }
+
+    /// What certificates take the keys to be.
+    #[must_use]
+    pub const fn key_origin(&self) -> KeyOrigin {
+        self.key_origin
     }
 
     /// The same parameters for a scheme that bounds errors in this norm. It decides what [`Self::rounding_noise`] and

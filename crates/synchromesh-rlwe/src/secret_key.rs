@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::derived_key::Derived;
 use crate::domain::SwitchDomain;
 use crate::error::Error;
-use crate::params::{Params, hex};
+use crate::params::{KeyOrigin, Params, hex};
 use crate::randomness::Randomness;
 use crate::spectrum;
 pub use crate::wire::KeyId;
@@ -149,7 +149,8 @@ impl<B: Backend> SecretKey<B> {
         let poly = Poly::from_signed(context.backend(), keyed, small.as_slice())?.into_ntt(context.backend())?;
         let slots = SecretPoly::new(poly);
         // Certificates under a bound on the key's norm ask for nothing else.
-        if params.key_bound().is_none() && !spectrum::is_even(params.ring().log_n(), small.as_slice()) {
+        let believed = matches!(params.key_origin(), KeyOrigin::Bounded(_));
+        if !believed && !spectrum::is_even(params.ring().log_n(), small.as_slice()) {
             return Err(Error::Uneven { what: "the secret key is not" });
         }
         Ok(Self { id, params_digest: *params.digest(), small, slots, weight, second: None, sparse: None })

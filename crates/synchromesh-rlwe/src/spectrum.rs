@@ -67,7 +67,10 @@ thread_local! {
 
 /// The error numbered `index` of a key: of the stream `seed`, and drawn again from streams derived from it until it is as
 /// even at the roots as certificates take it to be.
-pub(crate) fn even_error(
+///
+/// # Errors
+/// [`Error::Uneven`] where the generator gives none.
+pub fn even_error(
     error: ErrorDistribution,
     n: usize,
     seed: &Seed,

@@ -114,26 +114,6 @@ pub enum Error {
         /// Sessions that ended with triples here.
         ended: usize,
     },
-    /// A ciphertext was decrypted before under this key, or its decryption was begun.
-    #[error("{}: ciphertext {ciphertext} met this key's share of the secret key before", path.display())]
-    DecryptedBefore {
-        /// The journal.
-        path: PathBuf,
-        /// The first bytes of its hash.
-        ciphertext: String,
-    },
-    /// The key has taken part in as many decryptions as its flooding was made for.
-    #[error("{}: {wanted} more decryptions after {made}, the flooding is for {most}", path.display())]
-    KeySpent {
-        /// The journal.
-        path: PathBuf,
-        /// Decryptions so far.
-        made: u64,
-        /// Decryptions asked for.
-        wanted: u64,
-        /// Most decryptions under one key.
-        most: u64,
-    },
     /// No parameters were found for the triples asked for.
     #[error("no parameters for triples {shape} among {parties} parties: {reason}")]
     NoParameters {
@@ -273,8 +253,6 @@ impl Error {
             Self::Unbound { .. } => "record_missing",
             Self::Unmatched { .. } => "unmatched_triples",
             Self::OutOfStep { .. } => "out_of_step",
-            Self::DecryptedBefore { .. } => "decrypted_before",
-            Self::KeySpent { .. } => "key_spent",
             Self::NoParameters { .. } => "no_parameters",
             Self::BelowFloor { .. } => "below_floor",
             Self::TooLarge { .. } => "memory",
@@ -298,7 +276,8 @@ impl Error {
     pub(crate) fn blames_sender(&self) -> bool {
         match self {
             Self::Parties(synchromesh_parties::Error::Proof(error)) => error.blames_prover(),
-            error => matches!(error, Self::NotAnElement { .. }),
+            Self::Parties(synchromesh_parties::Error::NotAPolynomial { .. }) | Self::NotAnElement { .. } => true,
+            _ => false,
         }
     }
 
@@ -331,10 +310,6 @@ impl Error {
                  them, or make new keys"
                     .into()
             }
-            Self::DecryptedBefore { .. } => {
-                "begin a new session: a second share of a decryption would reveal the key".into()
-            }
-            Self::KeySpent { .. } => "make new keys, for more decryptions if so many are needed".into(),
             Self::NoParameters { .. } => "ask for less statistical security, fewer parties or a smaller prime".into(),
             Self::BelowFloor { word, .. } => format!(
                 "have the plan made anew; or take it as it is by a word of your own: --{word} on the command line, {} in Python",

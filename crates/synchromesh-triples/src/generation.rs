@@ -27,7 +27,6 @@ mod mac_key_tests;
 mod mask;
 mod phases;
 mod plan;
-mod residues;
 mod setup;
 #[cfg(test)]
 mod tests;

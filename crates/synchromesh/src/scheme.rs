@@ -13,7 +13,7 @@ mod values;
 use std::sync::Arc;
 
 use synchromesh_rlwe::codec::Trust;
-use synchromesh_rlwe::ring::{Backend, Cpu, Ring};
+use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, Ntt, Poly, Ring};
 use synchromesh_rlwe::wire::EnvelopeKey;
 use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, PublicKey, Randomness, SecretKey, SwitchDomain};
 
@@ -24,6 +24,7 @@ use crate::circuits::{self, Arithmetic, MatrixArithmetic};
 use crate::ckks::bootstrap::BootstrapLiteral;
 use crate::ckks::{Published, Release};
 use crate::error::{Error, Result};
+pub use crate::opening::{Hiding, Opening};
 use crate::plan::{Plan, SchemeName};
 use crate::rotations::{Rotations, Routes};
 
@@ -104,6 +105,9 @@ pub trait Scheme: Sized + 'static {
     /// [`Error::Argument`] for a plan of another scheme, or parameters that fail their checks.
     fn params(plan: &Plan) -> Result<Self::Params>;
 
+    /// The same parameters for keys that so many parties make and hold together: certificates then hold for those.
+    fn with_parties(params: &Self::Params, parties: usize) -> Self::Params;
+
     /// The ring that a device is opened for.
     fn ring(params: &Self::Params) -> &Arc<Ring>;
 
@@ -163,6 +167,12 @@ pub trait Scheme: Sized + 'static {
         Self::generate_evaluation_keys(Self::context(e), secret, rotations, randomness)
     }
 
+    /// The Galois elements of rotations, in rising order and without 1.
+    ///
+    /// # Errors
+    /// Rotations where there are no slots.
+    fn galois_elements<B: Backend>(context: &Self::Context<B>, rotations: &Rotations) -> Result<Vec<usize>>;
+
     /// Numbers as slots have them.
     ///
     /// # Errors
@@ -213,6 +223,39 @@ pub trait Scheme: Sized + 'static {
         x: &Self::Ciphertext<B>,
         release: &Release,
     ) -> Result<Published>;
+
+    /// What parties who decrypt x together add their shares to, with the noise that each of them has to add.
+    ///
+    /// # Errors
+    /// [`rlwe::Error::OnWord`] for a certificate that is believed on the user's word, [`rlwe::Error::Components`] for a
+    /// product that was not relinearised, [`rlwe::Error::Noise`] or [`Error::Release`] where the noise leaves no room or
+    /// less precision than is asked for.
+    fn opening<B: Backend>(
+        context: &Self::Context<B>,
+        x: &Self::Ciphertext<B>,
+        hiding: &Hiding,
+    ) -> Result<Opening<Self::Ciphertext<B>, B>>;
+
+    /// All slots, from the phase of an opening with everybody's noise in it; all coefficients where there are no slots.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn opened<B: Backend>(
+        context: &Self::Context<B>,
+        opening: &Opening<Self::Ciphertext<B>, B>,
+        phase: &Poly<B, Coeff>,
+    ) -> Result<Values>;
+
+    /// The ciphertext of an opening under another key, of these components in the ring's slots.
+    ///
+    /// # Errors
+    /// As [`Self::opening`].
+    fn passed_on<B: Backend>(
+        context: &Self::Context<B>,
+        opening: &Opening<Self::Ciphertext<B>, B>,
+        key: KeyId,
+        parts: [Poly<B, Ntt>; 2],
+    ) -> Result<Self::Ciphertext<B>>;
 
     /// The ciphertext as a container; with an envelope key, authenticated under it.
     ///

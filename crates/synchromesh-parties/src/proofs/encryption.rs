@@ -321,7 +321,7 @@ fn relation<B: Backend>(
 }
 
 /// A uniform polynomial in slots, expanded from a public seed.
-pub(super) fn uniform<B: Backend>(
+pub(crate) fn uniform<B: Backend>(
     context: &rlwe::Context<B>,
     primes: &IndexSet,
     seed: &Seed,

@@ -2,6 +2,7 @@
 
 mod common;
 mod frames;
+mod joint;
 mod network;
 mod proofs;
 mod proofs_keys;

@@ -4,30 +4,70 @@
 use synchromesh_ring::rns::Overflow;
 
 use super::Params;
-use crate::noise::{DigitSize, KeyBound, Noise, gadget, public, rounding};
+use crate::noise::{DigitSize, KeyBound, Noise, SharedKey, gadget, public, rounding};
+
+/// What certificates take keys to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum KeyOrigin {
+    /// Drawn by this library, which looked at them.
+    #[default]
+    Drawn,
+    /// Sums of what so many parties have drawn in that way.
+    Shared(SharedKey),
+    /// Made by anybody, within bounds that were proven.
+    Bounded(KeyBound),
+}
 
 impl Params {
     /// Rounding error of a ciphertext of `components` parts.
     #[must_use]
     pub fn rounding_noise(&self, components: usize) -> Noise {
-        let drawn = || rounding(self.n(), components, self.norm());
-        self.key_bound().map_or_else(drawn, |bound| self.in_norm(bound.rounding(self.n(), components)))
+        match self.key_origin() {
+            KeyOrigin::Drawn => rounding(self.n(), components, self.norm()),
+            KeyOrigin::Shared(shared) => shared.rounding(self.n(), components, self.norm()),
+            KeyOrigin::Bounded(bound) => self.in_norm(bound.rounding(self.n(), components)),
+        }
     }
 
     /// The error of a ciphertext under the public key before it is divided by P.
     #[must_use]
     pub fn public_noise(&self) -> Noise {
         let sigma = self.error().variance().sqrt();
-        let drawn = || public(self.n(), sigma);
-        self.key_bound().map_or_else(drawn, |bound| self.in_norm(bound.public(self.n(), sigma)))
+        match self.key_origin() {
+            KeyOrigin::Drawn => public(self.n(), sigma),
+            KeyOrigin::Shared(shared) => shared.public(self.n(), sigma),
+            KeyOrigin::Bounded(bound) => self.in_norm(bound.public(self.n(), sigma)),
+        }
     }
 
-    /// The error that a key switch adds before rounding.
+    /// The error that a switch by any key adds before rounding.
     #[must_use]
     pub fn gadget_noise(&self, digits: &[DigitSize], log2_p: f64, overflow: Overflow) -> Noise {
-        let drawn = || gadget(self.n(), self.error().variance().sqrt(), digits, log2_p, overflow);
-        let bounded = |bound: KeyBound| bound.gadget(self.n(), digits, log2_p, overflow);
-        self.in_norm(self.key_bound().map_or_else(drawn, bounded))
+        let (n, sigma) = (self.n(), self.error().variance().sqrt());
+        self.in_norm(match self.key_origin() {
+            KeyOrigin::Drawn => gadget(n, sigma, digits, log2_p, overflow),
+            KeyOrigin::Shared(shared) => shared.relinearisation(n, sigma, digits, log2_p, overflow),
+            KeyOrigin::Bounded(bound) => bound.gadget(n, digits, log2_p, overflow),
+        })
+    }
+
+    /// The same for a key for rotations, which may have smaller errors than others.
+    #[must_use]
+    pub fn rotation_noise(&self, digits: &[DigitSize], log2_p: f64, overflow: Overflow) -> Noise {
+        let (n, sigma) = (self.n(), self.error().variance().sqrt());
+        match self.key_origin() {
+            KeyOrigin::Shared(shared) => self.in_norm(shared.rotation(n, sigma, digits, log2_p, overflow)),
+            KeyOrigin::Drawn | KeyOrigin::Bounded(_) => self.gadget_noise(digits, log2_p, overflow),
+        }
+    }
+
+    /// log2 of how much larger than one that was drawn the secret key may be.
+    #[must_use]
+    pub fn log2_secret_size(&self) -> f64 {
+        match self.key_origin() {
+            KeyOrigin::Shared(shared) => shared.log2_size(),
+            KeyOrigin::Drawn | KeyOrigin::Bounded(_) => 0.0,
+        }
     }
 
     /// An error of which coefficients are bounded, in the norm of these parameters.

@@ -8,12 +8,12 @@ use synchromesh::batch::{PlainPoly, Residues};
 use synchromesh::bgv::{Bgv, Ciphertext};
 use synchromesh::exact::Scheme;
 use synchromesh::rlwe::ring::{Coeff, Cpu, IndexSet, Poly};
+use synchromesh_parties::polynomials::{poly_bytes, read_poly, write_poly};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::layout::slots_of;
 use super::mask::Mask;
 use super::plan::log2_value;
-use super::residues::{poly_bytes, read_poly, write_poly};
 use super::setup::{PartyKey, Setup};
 use crate::error::{Error, Result};
 use crate::field::Element;
@@ -90,7 +90,7 @@ impl Pending {
         let mut sum: Option<Poly<Cpu, Coeff>> = None;
         for (party, message) in messages.iter().enumerate() {
             let primes = primes(setup).map_err(own)?;
-            let poly = read_poly(context.rlwe(), primes, message).map_err(|error| (Some(party), error))?;
+            let poly = read_poly(context.rlwe(), primes, message).map_err(|error| (Some(party), error.into()))?;
             match &mut sum {
                 Some(sum) => sum.add_assign(context.backend(), &poly).map_err(|e| own(e.into()))?,
                 None => sum = Some(poly),

@@ -127,7 +127,7 @@ impl<'a, T: Transport> Generator<'a, T> {
     /// Makes `count` triples, at least one. They are checked: C = A B and all MACs hold, or an error is returned.
     ///
     /// # Errors
-    /// [`synchromesh_parties::Error::Abort`] with the blame, [`Error::DecryptedBefore`] or [`Error::KeySpent`] from the
+    /// [`synchromesh_parties::Error::Abort`] with the blame, [`synchromesh_parties::Error::DecryptedBefore`] or [`synchromesh_parties::Error::KeySpent`] from the
     /// journal; no triple of the batch may be used then, and none is returned. [`Error::MacKeyLeaked`] if the key is of
     /// no use any more either, [`Error::TooLarge`] for more triples than anybody has memory for.
     pub fn generate(&mut self, count: usize) -> Result<Vec<MatrixTriple>> {

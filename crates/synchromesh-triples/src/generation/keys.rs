@@ -18,6 +18,7 @@ use synchromesh::rlwe::ring::{Cpu, IndexSet, Ntt, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{EvaluationKeys, KeyId, KeyPart, PublicKey, Randomness, Source, SwitchKey, UniformHalves};
 use synchromesh_parties::Blame;
+use synchromesh_parties::polynomials::{poly_bytes, read_poly, write_poly};
 use synchromesh_parties::proofs::keys::{Part, ShareProofs, ShareWitness};
 use synchromesh_parties::proofs::{Parameters, Transcript};
 use synchromesh_parties::transport::Transport;
@@ -25,7 +26,6 @@ use synchromesh_parties::transport::Transport;
 use super::conduct::{Conduct, Honest};
 use super::phases::{Observer, Phase, Recorder};
 use super::plan::{GenerationPlan, Keys};
-use super::residues::{poly_bytes, read_poly, write_poly};
 use super::setup::{PartyKey, Setup, decryption_primes};
 use crate::error::{Error, Result};
 use crate::session::Session;
@@ -227,7 +227,7 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
         let mut shares = Vec::with_capacity(messages.len());
         for (party, (mut rows, message)) in known.into_iter().zip(messages).enumerate() {
             let (body, proof) = message.split_at(split);
-            let read = body.chunks(each).map(|bytes| read_poly(context.rlwe(), &self.primes, bytes));
+            let read = body.chunks(each).map(|bytes| Ok(read_poly(context.rlwe(), &self.primes, bytes)?));
             let checked = read.collect::<Result<Rows>>().and_then(|read| {
                 rows.extend(read);
                 if party != own {

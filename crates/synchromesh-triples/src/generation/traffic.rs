@@ -3,11 +3,11 @@
 use synchromesh::bgv::Context;
 use synchromesh::circuits::Side;
 use synchromesh::rlwe::Randomness;
+use synchromesh_parties::polynomials::poly_bytes;
 use synchromesh_parties::session::{HEADER, NONCE};
 
 use super::encryption::{Content, Encryptions};
 use super::plan::{GenerationPlan, Keys};
-use super::residues::poly_bytes;
 use super::setup::decryption_primes;
 use crate::error::Result;
 

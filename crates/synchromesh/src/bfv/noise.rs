@@ -4,7 +4,7 @@
 //! [`synchromesh_rlwe::noise`]. What a product does is derived below (ePrint 2021/204, section 3.2, without its
 //! heuristics).
 
-use synchromesh_rlwe::noise::{LOG2_FAILURE_INSIDE, Noise, Norm, rounding, rounding_average, tail, uniform_components};
+use synchromesh_rlwe::noise::{LOG2_FAILURE_INSIDE, Noise, rounding_average, tail, uniform_components};
 use synchromesh_rlwe::ring::rns::Overflow;
 
 use super::Params;
@@ -41,9 +41,10 @@ pub(super) fn scaling(params: &Params, components: usize, leaving: usize, overfl
         Overflow::Floor | Overflow::HpsFloor => 1.0,
         Overflow::Fast => leaving as f64,
     };
-    let square = if components < 3 { 0.0 } else { n * n };
-    let wild = off * (1.0 + tail(params.log_n(), LOG2_FAILURE_INSIDE) * (2.0 * n / 3.0).sqrt() + square);
-    let rounding = rounding(params.n(), components, Norm::Coefficients);
+    let size = params.rlwe().log2_secret_size().exp2();
+    let square = if components < 3 { 0.0 } else { (n * size).powi(2) };
+    let wild = off * (1.0 + tail(params.log_n(), LOG2_FAILURE_INSIDE) * (2.0 * n / 3.0).sqrt() * size + square);
+    let rounding = params.rlwe().rounding_noise(components);
     if off == 0.0 {
         return rounding;
     }
@@ -83,7 +84,8 @@ impl Operand {
 /// and the same with P = Q when neither is switched.
 /// K_i is t / Q times a sum of components times powers of s. Counted to nearest they are uniform and the sum is of the
 /// kind of a rounding error, t times as large. Otherwise they are at most x Q: with a ternary s that is independent of
-/// them, sum_j c_j s_j exceeds y x Q sqrt(2N/3) with probability at most 2 exp(-y^2/2).
+/// them, sum_j c_j s_j exceeds y x Q sqrt(2N/3) with probability at most 2 exp(-y^2/2). Under a key that parties share all of
+/// it is as many times as large as the secret.
 ///
 /// The two terms with K_1 and K_2 are summed like independent ones where the operands have no encryption in common and
 /// their errors are independent of their components ([`Noise::sum_crosswise`]).
@@ -98,7 +100,7 @@ pub(super) fn cross_terms(params: &Params, log2_q: f64, [first, second]: [Operan
             let average = rounding_average(n, 2).times(uneven(size.exp2()));
             Noise::bounded(size.exp2() * spread + 1.0).with_average(average)
         };
-        unit.times(log2_t).with_origins(*e.certificate.origins())
+        unit.times(log2_t + params.rlwe().log2_secret_size()).with_origins(*e.certificate.origins())
     };
     let [x, y] = [first.error(), second.error()];
     let both = x.product(y, log_n, same).times(log2_t - log2_q);

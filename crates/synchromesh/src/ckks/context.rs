@@ -115,14 +115,21 @@ impl<B: Backend> Context<B> {
         rotations: &Rotations,
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>> {
-        let mut elements: Vec<usize> = rotations.by.iter().map(|&k| self.galois_element(k)).collect();
-        elements.extend(rotations.swap.then(|| self.conjugation_element()));
-        elements.sort_unstable();
-        elements.dedup();
-        let sources = elements.into_iter().filter(|&g| g != 1).map(Source::Galois);
-        let sources = [Source::Square].into_iter().chain(sources);
+        let sources = self.galois_elements(rotations).into_iter().map(Source::Galois);
+        let sources = [Source::Square].into_iter().chain(sources).collect::<Vec<_>>();
         let (plan, second) = (self.params.plan(), self.params.second_plan());
         Ok(EvaluationKeys::generate_all(&self.rlwe, secret, sources, plan, second, randomness)?)
+    }
+
+    /// The Galois elements of rotations, in rising order and without 1.
+    #[must_use]
+    pub fn galois_elements(&self, rotations: &Rotations) -> Vec<usize> {
+        let mut elements: Vec<usize> = rotations.by.iter().map(|&k| self.galois_element(k)).collect();
+        elements.extend(rotations.swap.then(|| self.conjugation_element()));
+        elements.retain(|&g| g != 1);
+        elements.sort_unstable();
+        elements.dedup();
+        elements
     }
 
     /// Real values of absolute value at most 1; missing slots are zeros.

@@ -203,8 +203,18 @@ impl Params {
     /// The same parameters with another largest probability that an error exceeds what a certificate says.
     #[must_use]
     pub fn with_failure_limit(&self, limit: FailureLimit) -> Self {
-        let Inner { literal, rlwe, plans, second, levels } = &*self.0;
-        let rlwe = rlwe.clone().with_failure_limit(limit);
+        self.with_rlwe(self.rlwe().clone().with_failure_limit(limit))
+    }
+
+    /// The same parameters for keys that so many parties make and hold together: certificates then hold for those.
+    #[must_use]
+    pub fn with_parties(&self, parties: usize) -> Self {
+        self.with_rlwe(self.rlwe().clone().with_parties(parties))
+    }
+
+    /// The same with other parameters of ring learning with errors that have the same digest.
+    fn with_rlwe(&self, rlwe: rlwe::Params) -> Self {
+        let Inner { literal, plans, second, levels, .. } = &*self.0;
         let (literal, plans, second, levels) = (literal.clone(), plans.clone(), second.clone(), levels.clone());
         Self(Arc::new(Inner { literal, rlwe, plans, second, levels }))
     }

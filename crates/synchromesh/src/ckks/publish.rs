@@ -12,8 +12,8 @@
 //! release of width 2^k by adding noise of his own: several of them together say what the narrowest says, and no average
 //! of theirs has less noise than that.
 
-use synchromesh_rlwe::ring::{Backend, IndexSet};
-use synchromesh_rlwe::{SecretKey, flood};
+use synchromesh_rlwe::ring::{Backend, Coeff, IndexSet, Ntt, Poly};
+use synchromesh_rlwe::{self as rlwe, KeyId, Operation, SecretKey, flood};
 use zeroize::Zeroizing;
 
 use super::ciphertext::Ciphertext;
@@ -21,9 +21,8 @@ use super::context::Context;
 use super::{decode, noise};
 use crate::embedding::Complex64;
 use crate::error::{Error, Result};
-
-/// Statistical security that every release has at least.
-pub const LEAST_SECURITY: u32 = 30;
+pub use crate::opening::LEAST_SECURITY;
+use crate::opening::{self, Hiding, Opening};
 
 /// What a release must satisfy.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,8 +71,50 @@ impl<B: Backend> Context<B> {
         let backend = self.rlwe().backend();
         let mut sum = Zeroizing::new(self.signed_polynomial(&primes, &noise)?);
         sum.add_assign(backend, phase.poly())?;
-        let coefficients = decode::coefficients(self.rlwe(), &sum, self.double(ct.scale())?)?;
-        Ok(Published { values: self.embedding().decode(&coefficients)?, precision, sigma_bits })
+        Ok(Published { values: self.opened(ct, &sum)?, precision, sigma_bits })
+    }
+
+    /// The slots of a phase of `ct` with noise in it.
+    pub(crate) fn opened(&self, ct: &Ciphertext<B>, phase: &Poly<B, Coeff>) -> Result<Vec<Complex64>> {
+        let coefficients = decode::coefficients(self.rlwe(), phase, self.double(ct.scale())?)?;
+        Ok(self.embedding().decode(&coefficients)?)
+    }
+
+    /// See [`Scheme::opening`](crate::scheme::Scheme::opening).
+    pub(crate) fn opening(&self, ct: &Ciphertext<B>, hiding: &Hiding) -> Result<Opening<Ciphertext<B>, B>> {
+        let (params, backend) = (self.params(), self.rlwe().backend());
+        params.rlwe().require_digest(ct.inner().params_digest())?;
+        ct.inner().require_components(2)?;
+        ct.inner().noise().certificate.require_proven("a decryption among parties")?;
+        noise::check(params, ct.level(), ct.factor().log2_message, ct.inner().noise())?;
+        let error = noise::canonical(params, ct.inner().noise());
+        let bits = (error + hiding.bits()?).ceil().max(f64::from(flood::MIN_BITS));
+        let together = hiding.together(bits);
+        self.left(ct, together, hiding.precision)?;
+        noise::check_flooded(params, ct.level(), ct.factor(), together)?;
+        let all = params.rlwe().level(ct.level())?.clone();
+        let primes = if hiding.encrypted { all } else { self.primes_for(ct, together)? };
+        let [c0, c1] = [0, 1].map(|i| ct.inner().parts()[i].restrict(backend, &primes));
+        Ok(Opening {
+            ciphertext: ct.duplicate(self)?,
+            parts: [c0?, c1?],
+            sigma_bits: bits as u32,
+            multiple: 1u32.into(),
+            noise: ct.inner().noise().plus(hiding.noise(params.rlwe(), bits)),
+            subject: opening::subject(self.rlwe(), opening::OPENED, ct.inner())?,
+        })
+    }
+
+    /// See [`Scheme::passed_on`](crate::scheme::Scheme::passed_on).
+    pub(crate) fn passed_on(
+        &self,
+        opening: &Opening<Ciphertext<B>, B>,
+        key: KeyId,
+        parts: [Poly<B, Ntt>; 2],
+    ) -> Result<Ciphertext<B>> {
+        let (ct, params) = (&opening.ciphertext, self.params().rlwe());
+        let inner = rlwe::Ciphertext::new(params, parts.into(), ct.level(), key, opening.noise)?;
+        Ciphertext::checked(self, Operation::Copy, inner, ct.scale().clone(), ct.bound())
     }
 
     /// log2 of the width that a release takes, and the precision that it leaves.
@@ -96,17 +137,27 @@ impl<B: Backend> Context<B> {
         if bits > f64::from(flood::MAX_BITS) {
             return Err(refuse(format!("noise of width 2^{bits} is wider than the 2^{} there is", flood::MAX_BITS)));
         }
-        let total = (noise::flooded(params, bits) - ct.log2_scale()).exp2() + self.error_bound(ct);
-        let left = (ct.bound() / total).log2();
-        if left < release.precision {
-            return Err(refuse(format!(
-                "noise of width 2^{bits} leaves {left:.2} bits of a message of at most {}, {} were asked for",
-                ct.bound(),
-                release.precision
-            )));
-        }
+        let left = self.left(ct, bits, release.precision)?;
         noise::check_flooded(params, ct.level(), ct.factor(), bits)?;
         Ok((bits as u32, left))
+    }
+
+    /// Bits of the bound on the message that noise of width 2^`bits` leaves right.
+    ///
+    /// # Errors
+    /// [`Error::Release`] for less than asked for.
+    fn left(&self, ct: &Ciphertext<B>, bits: f64, precision: f64) -> Result<f64> {
+        let total = (noise::flooded(self.params(), bits) - ct.log2_scale()).exp2() + self.error_bound(ct);
+        let left = (ct.bound() / total).log2();
+        if left >= precision {
+            return Ok(left);
+        }
+        let most = ct.bound();
+        Err(Error::Release {
+            reason: format!(
+                "noise of width 2^{bits:.0} leaves {left:.2} bits of a message of at most {most}, {precision} were asked for"
+            ),
+        })
     }
 
     /// As many primes of the ciphertext's level as the phase and noise of width 2^`sigma_bits` need.
@@ -124,15 +175,6 @@ impl<B: Backend> Context<B> {
     /// Everything that the noise is a function of, beside the key and the width: what the phase is a function of, so that
     /// one phase has one noise, whatever a file says of its scale, its bound or its error.
     fn subject(&self, ct: &Ciphertext<B>) -> Result<Vec<u8>> {
-        let mut hasher = blake3::Hasher::new_derive_key("synchromesh v1 ciphertext to publish");
-        hasher.update(ct.inner().params_digest());
-        hasher.update(&(ct.level() as u64).to_le_bytes());
-        hasher.update(&(ct.components() as u64).to_le_bytes());
-        for part in ct.inner().parts() {
-            for word in part.to_words(self.rlwe().backend())? {
-                hasher.update(&word.to_le_bytes());
-            }
-        }
-        Ok(hasher.finalize().as_bytes().to_vec())
+        Ok(opening::subject(self.rlwe(), "synchromesh v1 ciphertext to publish", ct.inner())?.to_vec())
     }
 }

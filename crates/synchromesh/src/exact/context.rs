@@ -109,19 +109,25 @@ impl<S: Scheme, B: Backend> Context<S, B> {
         rotations: &Rotations,
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>> {
-        let mut elements = Vec::with_capacity(rotations.by.len() + 1);
-        for &k in &rotations.by {
-            elements.push(self.galois_element(k)?);
-        }
+        let elements = self.galois_elements(rotations)?;
+        let sources = std::iter::once(Source::Square).chain(elements.into_iter().map(Source::Galois));
+        let (plan, second) = (self.params.plan(), self.params.second_plan());
+        Ok(EvaluationKeys::generate_all(&self.rlwe, secret, sources, plan, second, randomness)?)
+    }
+
+    /// The Galois elements of rotations, in rising order and without 1.
+    ///
+    /// # Errors
+    /// [`BatchError::NoSlots`] where t has no slots.
+    pub fn galois_elements(&self, rotations: &Rotations) -> Result<Vec<usize>> {
+        let mut elements = rotations.by.iter().map(|&k| self.galois_element(k)).collect::<Result<Vec<_>>>()?;
         if rotations.swap {
             elements.push(self.columns_element()?);
         }
         elements.retain(|&g| g != 1);
         elements.sort_unstable();
         elements.dedup();
-        let sources = std::iter::once(Source::Square).chain(elements.into_iter().map(Source::Galois));
-        let (plan, second) = (self.params.plan(), self.params.second_plan());
-        Ok(EvaluationKeys::generate_all(&self.rlwe, secret, sources, plan, second, randomness)?)
+        Ok(elements)
     }
 
     /// g = 3^k mod 2N: X -> X^g rotates both rows of slots by k, to the left for k > 0.

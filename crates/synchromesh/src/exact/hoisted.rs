@@ -33,7 +33,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let (context, params) = (self.context().rlwe(), self.context().params());
         let switching = self.switching("rotation")?;
         let key = switching.key_at(params.rlwe(), from);
-        let added = switching.noise_under(context, key, from, from)?;
+        let added = switching.rotation_noise_under(context, key, from, from)?;
         let mut total = Noise::ZERO;
         for (noise, norms) in terms {
             let rotated = noise.plus_switching(added);
@@ -47,7 +47,10 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         }
         let dropped = params.log2_modulus(from)? - params.log2_modulus(to)?;
         let (header, noise) = S::lowered(params, header, from, to)?;
-        Ok((total.times(-dropped).plus_switching(switching.noise_under(context, key, from, to)?).plus(noise), header))
+        Ok((
+            total.times(-dropped).plus_switching(switching.rotation_noise_under(context, key, from, to)?).plus(noise),
+            header,
+        ))
     }
 
     /// The terms of a mask times a difference, whose digits add the error of two key switches, and of what is subtracted.
@@ -59,7 +62,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     ) -> Result<[(Noise, Option<Norms>); 2]> {
         let (context, switching) = (self.context().rlwe(), self.switching("rotation")?);
         let key = switching.key_at(context.params(), level);
-        let second = switching.noise_under(context, key, level, level)?;
+        let second = switching.rotation_noise_under(context, key, level, level)?;
         Ok([(difference.plus_switching(second).plus(S::sum_noise()), Some(*norms)), (zeros, None)])
     }
 

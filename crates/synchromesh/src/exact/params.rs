@@ -177,6 +177,12 @@ impl<S: Scheme> Params<S> {
         self.with_rlwe(self.rlwe().clone().with_failure_limit(limit))
     }
 
+    /// The same parameters for keys that so many parties make and hold together: certificates then hold for those.
+    #[must_use]
+    pub fn with_parties(&self, parties: usize) -> Self {
+        self.with_rlwe(self.rlwe().clone().with_parties(parties))
+    }
+
     /// The same with other parameters of ring learning with errors that have the same digest.
     pub(crate) fn with_rlwe(&self, rlwe: synchromesh_rlwe::Params) -> Self {
         let Inner { literal, t, plans, second, .. } = &*self.0;

@@ -61,7 +61,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let (switching, level) = (self.switching("rotation")?, sum.sum.level());
         let inner: Vec<_> = inputs.iter().map(|x| x.inner()).collect();
         let parts = switching.rotation_sum(context.rlwe(), &inner, &sum.sum, level)?;
-        let added = switching.noise_under(context.rlwe(), first.inner().key(), level, level)?;
+        let added = switching.rotation_noise_under(context.rlwe(), first.inner().key(), level, level)?;
         let mut total = added;
         for giant in &sum.terms {
             for (input, size) in giant {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use synchromesh_rlwe::codec::Trust;
-use synchromesh_rlwe::ring::{Backend, Ring};
+use synchromesh_rlwe::ring::{Backend, Coeff, Ntt, Poly, Ring};
 use synchromesh_rlwe::wire::EnvelopeKey;
 use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, Randomness, SecretKey};
 
@@ -13,6 +13,7 @@ use crate::circuits::functions::Approximation;
 use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral};
 use crate::ckks::{Ciphertext, Ckks, Complex64, Context, Evaluator, Params, Plaintext, Published, Release};
 use crate::error::Result;
+use crate::opening::{Hiding, Opening};
 use crate::plan::{Plan, SchemeName};
 use crate::rotations::{Rotations, Routes};
 
@@ -42,6 +43,10 @@ impl Scheme for Ckks {
 
     fn params(plan: &Plan) -> Result<Params> {
         plan.ckks()
+    }
+
+    fn with_parties(params: &Params, parties: usize) -> Params {
+        params.with_parties(parties)
     }
 
     fn ring(params: &Params) -> &Arc<Ring> {
@@ -98,6 +103,10 @@ impl Scheme for Ckks {
         context.generate_evaluation_keys(secret, rotations, randomness)
     }
 
+    fn galois_elements<B: Backend>(context: &Context<B>, rotations: &Rotations) -> Result<Vec<usize>> {
+        Ok(context.galois_elements(rotations))
+    }
+
     fn numbers(values: &Values) -> Result<Vec<Complex64>> {
         Ok(values.complexes(Self::NAME.name())?.to_vec())
     }
@@ -136,6 +145,31 @@ impl Scheme for Ckks {
         release: &Release,
     ) -> Result<Published> {
         context.publish(secret, x, release)
+    }
+
+    fn opening<B: Backend>(
+        context: &Context<B>,
+        x: &Ciphertext<B>,
+        hiding: &Hiding,
+    ) -> Result<Opening<Ciphertext<B>, B>> {
+        context.opening(x, hiding)
+    }
+
+    fn opened<B: Backend>(
+        context: &Context<B>,
+        opening: &Opening<Ciphertext<B>, B>,
+        phase: &Poly<B, Coeff>,
+    ) -> Result<Values> {
+        Ok(context.opened(&opening.ciphertext, phase)?.into())
+    }
+
+    fn passed_on<B: Backend>(
+        context: &Context<B>,
+        opening: &Opening<Ciphertext<B>, B>,
+        key: KeyId,
+        parts: [Poly<B, Ntt>; 2],
+    ) -> Result<Ciphertext<B>> {
+        context.passed_on(opening, key, parts)
     }
 
     fn write<B: Backend>(context: &Context<B>, x: &Ciphertext<B>, envelope: Option<&EnvelopeKey>) -> Result<Vec<u8>> {

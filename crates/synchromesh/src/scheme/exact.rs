@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use num_bigint::{BigInt, Sign};
 use synchromesh_rlwe::codec::Trust;
-use synchromesh_rlwe::ring::{Backend, Ring};
+use synchromesh_rlwe::noise::Noise;
+use synchromesh_rlwe::ring::{Backend, Coeff, Ntt, Poly, Ring};
 use synchromesh_rlwe::wire::EnvelopeKey;
-use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, Randomness, SecretKey};
+use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, Operation, Randomness, SecretKey, SwitchDomain};
 
 use super::{Binary, Encryptor, Scheme, State, Values};
 use crate::ckks::{Published, Release};
 use crate::error::{Error, Result};
-use crate::exact::{self, Ciphertext, Context, Evaluator};
+use crate::exact::{self, Ciphertext, Context, Evaluator, Plaintext, require_room};
+use crate::opening::{self, Hiding, Opening};
 use crate::plan::{Plan, SchemeName};
 use crate::rotations::{Rotations, Routes};
 
@@ -24,6 +26,49 @@ const fn small(x: i64, t: u64) -> bool {
     twice <= t as i128 && -twice < t as i128
 }
 
+/// All slots of a decrypted plaintext.
+fn decoded<S: exact::Scheme, B: Backend>(context: &Context<S, B>, plaintext: &Plaintext) -> Result<Values> {
+    Ok(if context.params().t().bits() <= WORD_BITS {
+        context.decode(plaintext)?.into()
+    } else {
+        context.decode_big(plaintext)?.into()
+    })
+}
+
+/// The ciphertext at a level, the width of the noise that hides its error, and the error with everybody's noise.
+fn hidden_at<S: exact::Scheme, B: Backend>(
+    context: &Context<S, B>,
+    x: &Ciphertext<S, B>,
+    level: usize,
+    hiding: &Hiding,
+) -> Result<(Ciphertext<S, B>, u32, Noise)> {
+    let params = context.params();
+    if level < x.level() {
+        // What the certificate will be, before anything is computed.
+        let dropped = params.log2_modulus(x.level())? - params.log2_modulus(level)?;
+        let own = x.noise().times(-dropped).plus_switching(params.rlwe().rounding_noise(2));
+        hiding_noise(params, own.plus(S::lowered(params, x.header(), x.level(), level)?.1), level, hiding)?;
+    }
+    let lowered = if level < x.level() { S::mod_switch_to(context, x, level)? } else { x.duplicate(context)? };
+    let (bits, noise) = hiding_noise(params, lowered.noise(), level, hiding)?;
+    Ok((lowered, bits, noise))
+}
+
+/// The width of the noise that hides an error, and the error with everybody's noise.
+fn hiding_noise<S: exact::Scheme>(
+    params: &exact::Params<S>,
+    own: Noise,
+    level: usize,
+    hiding: &Hiding,
+) -> Result<(u32, Noise)> {
+    // A coefficient's bound makes one of the 2-norm.
+    let error = own.bound(params.log_n(), params.failure_limit().log2_failure());
+    let bits = (error + f64::from(params.log_n()) / 2.0 + hiding.bits()?).ceil().max(0.0);
+    let noise = own.plus(hiding.noise(params.rlwe(), bits));
+    require_room(params, noise, level)?;
+    Ok((bits as u32, noise))
+}
+
 impl<S: exact::Scheme> Scheme for S {
     const NAME: SchemeName = S::SCHEME;
     type Params = exact::Params<S>;
@@ -34,6 +79,10 @@ impl<S: exact::Scheme> Scheme for S {
 
     fn params(plan: &Plan) -> Result<Self::Params> {
         plan.exact()
+    }
+
+    fn with_parties(params: &Self::Params, parties: usize) -> Self::Params {
+        params.with_parties(parties)
     }
 
     fn ring(params: &Self::Params) -> &Arc<Ring> {
@@ -67,6 +116,10 @@ impl<S: exact::Scheme> Scheme for S {
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>> {
         context.generate_evaluation_keys(secret, rotations, randomness)
+    }
+
+    fn galois_elements<B: Backend>(context: &Context<S, B>, rotations: &Rotations) -> Result<Vec<usize>> {
+        context.galois_elements(rotations)
     }
 
     fn numbers(values: &Values) -> Result<Vec<BigInt>> {
@@ -116,12 +169,52 @@ impl<S: exact::Scheme> Scheme for S {
     }
 
     fn decrypt<B: Backend>(context: &Context<S, B>, secret: &SecretKey<B>, x: &Ciphertext<S, B>) -> Result<Values> {
-        let plaintext = context.decrypt(secret, x)?;
-        Ok(if context.params().t().bits() <= WORD_BITS {
-            context.decode(&plaintext)?.into()
-        } else {
-            context.decode_big(&plaintext)?.into()
-        })
+        decoded(context, &context.decrypt(secret, x)?)
+    }
+
+    /// At the lowest level that has room: shares are as long as the moduli there.
+    fn opening<B: Backend>(
+        context: &Context<S, B>,
+        x: &Ciphertext<S, B>,
+        hiding: &Hiding,
+    ) -> Result<Opening<Ciphertext<S, B>, B>> {
+        let (params, rlwe) = (context.params(), context.rlwe());
+        params.rlwe().require_digest(x.inner().params_digest())?;
+        x.inner().require_components(2)?;
+        x.noise().certificate.require_proven("a decryption among parties")?;
+        require_room(params, x.noise(), x.level())?;
+        let found = (0..x.level()).find_map(|level| hidden_at(context, x, level, hiding).ok());
+        let found = found.map_or_else(|| hidden_at(context, x, x.level(), hiding), Ok);
+        let (ciphertext, sigma_bits, noise) = found?;
+        let [c0, c1] = [0, 1].map(|i| S::Domain::to_ntt(context.backend(), &ciphertext.inner().parts()[i]));
+        let multiple = S::error_multiple(params.t());
+        let subject = opening::subject(rlwe, opening::OPENED, x.inner())?;
+        Ok(Opening { parts: [c0?, c1?], ciphertext, sigma_bits, multiple, noise, subject })
+    }
+
+    fn opened<B: Backend>(
+        context: &Context<S, B>,
+        opening: &Opening<Ciphertext<S, B>, B>,
+        phase: &Poly<B, Coeff>,
+    ) -> Result<Values> {
+        let plaintext = S::recover(context, &opening.ciphertext, phase)?.into();
+        if context.slot_encoder().is_ok() {
+            return decoded(context, &plaintext);
+        }
+        Ok(context.decode_coefficients_big(&plaintext)?.into())
+    }
+
+    fn passed_on<B: Backend>(
+        context: &Context<S, B>,
+        opening: &Opening<Ciphertext<S, B>, B>,
+        key: KeyId,
+        parts: [Poly<B, Ntt>; 2],
+    ) -> Result<Ciphertext<S, B>> {
+        let parts = parts.into_iter().map(|part| S::Domain::from_ntt(context.backend(), part));
+        let (level, params) = (opening.ciphertext.level(), context.params().rlwe());
+        let inner =
+            rlwe::Ciphertext::new(params, parts.collect::<std::result::Result<_, _>>()?, level, key, opening.noise)?;
+        Ciphertext::new(inner, opening.ciphertext.header().clone()).certified(context, Operation::Copy)
     }
 
     fn publish<B: Backend>(

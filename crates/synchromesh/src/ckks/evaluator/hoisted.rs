@@ -50,7 +50,7 @@ impl<B: Backend> Evaluator<B> {
         let switching = self.switching("rotation")?;
         let parts = Vec::from(switching.rotated_sum(context, &inner, self.context.galois_element(k), level)?);
         let key = first.inner.key();
-        let added = switching.noise_under(context, key, from, from)?;
+        let added = switching.rotation_noise_under(context, key, from, from)?;
         let bounds = terms.iter().map(|(x, _)| x.header.bound);
         let made = |noise| rlwe::Ciphertext::new(params.rlwe(), parts, level, key, noise);
         if !weighted {
@@ -64,7 +64,8 @@ impl<B: Backend> Evaluator<B> {
         let message = own.log2 + bound.log2();
         let noise = rotated.times(log2_add(own.log2, errors)).plus(Noise::at_most(message + errors)).plus(added);
         noise::check(params, from, message + own.log2, noise)?;
-        let noise = noise.times(-own.dropped.log2()).plus_switching(switching.noise_under(context, key, from, level)?);
+        let noise =
+            noise.times(-own.dropped.log2()).plus_switching(switching.rotation_noise_under(context, key, from, level)?);
         self.settled(self.finish(Operation::Rotation, made(noise)?, noise, own.square.over(&own.dropped)?, bound)?)
     }
 }

@@ -69,7 +69,7 @@ impl<B: Backend> Evaluator<B> {
         }
         let to = level - usize::from(weighted);
         let key = first.inner().key();
-        let added = switching.noise_under(context, key, level, level)?;
+        let added = switching.rotation_noise_under(context, key, level, level)?;
         let worst = |a: Noise, x: &Held<'_, B>| a.worse(x.inner().noise());
         let given = inputs.iter().fold(first.inner().noise(), worst).moved();
         let rotated = given.plus_switching(added);
@@ -100,7 +100,8 @@ impl<B: Backend> Evaluator<B> {
             .plus(Noise::at_most(message + errors))
             .plus(giants);
         noise::check(params, level, message + own.log2 + gain.log2(), noise)?;
-        let noise = noise.times(-own.dropped.log2()).plus_switching(switching.noise_under(context, key, level, to)?);
+        let noise =
+            noise.times(-own.dropped.log2()).plus_switching(switching.rotation_noise_under(context, key, level, to)?);
         self.settled(self.finish(
             Operation::Rotation,
             made(noise)?,

@@ -11,13 +11,17 @@ const fn residue_bytes(q: u64) -> usize {
 }
 
 /// Bytes of a polynomial on `primes`.
-pub(crate) fn poly_bytes(context: &Context<Cpu>, primes: &IndexSet) -> usize {
+#[must_use]
+pub fn poly_bytes(context: &Context<Cpu>, primes: &IndexSet) -> usize {
     let (n, ring) = (context.params().n(), context.params().ring());
     primes.iter().map(|prime| n * residue_bytes(ring.modulus(prime).value())).sum()
 }
 
 /// Appends a polynomial, its residues little-endian.
-pub(crate) fn write_poly<D: Domain>(context: &Context<Cpu>, poly: &Poly<Cpu, D>, bytes: &mut Vec<u8>) -> Result<()> {
+///
+/// # Errors
+/// When the device fails.
+pub fn write_poly<D: Domain>(context: &Context<Cpu>, poly: &Poly<Cpu, D>, bytes: &mut Vec<u8>) -> Result<()> {
     let (n, ring) = (context.params().n(), context.params().ring());
     let words = poly.to_words(context.backend())?;
     for (prime, limb) in poly.primes().iter().zip(words.chunks_exact(n)) {
@@ -30,16 +34,12 @@ pub(crate) fn write_poly<D: Domain>(context: &Context<Cpu>, poly: &Poly<Cpu, D>,
 /// The polynomial on `primes` that [`write_poly`] wrote so.
 ///
 /// # Errors
-/// [`Error::NotAnElement`] for another number of bytes, or a residue that is none.
-pub(crate) fn read_poly<D: Domain>(
-    context: &Context<Cpu>,
-    primes: &IndexSet,
-    mut bytes: &[u8],
-) -> Result<Poly<Cpu, D>> {
+/// [`Error::NotAPolynomial`] for another number of bytes, or a residue that is none.
+pub fn read_poly<D: Domain>(context: &Context<Cpu>, primes: &IndexSet, mut bytes: &[u8]) -> Result<Poly<Cpu, D>> {
     let (n, ring) = (context.params().n(), context.params().ring());
-    let wrong = |bits: usize| Error::NotAnElement { bits: bits as u64, prime_bits: 0 };
-    if bytes.len() != poly_bytes(context, primes) {
-        return Err(wrong(8 * bytes.len()));
+    let (got, expected) = (bytes.len(), poly_bytes(context, primes));
+    if got != expected {
+        return Err(Error::NotAPolynomial { reason: format!("{got} bytes where it has {expected}") });
     }
     let mut words = Vec::with_capacity(n * primes.len());
     for prime in primes.iter() {
@@ -50,7 +50,7 @@ pub(crate) fn read_poly<D: Domain>(
         for residue in limb.chunks_exact(width) {
             let word = residue.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
             if word >= q {
-                return Err(wrong(8 * width));
+                return Err(Error::NotAPolynomial { reason: format!("{word} is no residue modulo {q}") });
             }
             words.push(word);
         }

@@ -1,0 +1,178 @@
+//! Decryption among those who have met: to all of them, or to whoever holds a secret key, without anybody else seeing.
+//!
+//! Each shows d_i = c_1 p_i + t f_i, where the p_i add up to s, and f_i is its noise ([`synchromesh::opening`]); c_0 and the
+//! sum of all d_i are the phase with everybody's noise. To pass a ciphertext on, each encrypts d_i under the
+//! receiver's public key, and c_0 and the sum of all encryptions are a ciphertext under that key (ePrint 2020/304's public
+//! key switch). Before anything is shown, all agree on the ciphertexts, and the journal has them.
+
+use synchromesh::opening::{Hiding, Opening};
+use synchromesh::rlwe::ring::{Coeff, Cpu, Ntt, Poly};
+use synchromesh::rlwe::secret_key::SecretPoly;
+use synchromesh::rlwe::{self, Context, PublicKey, Randomness};
+use synchromesh::scheme::{Scheme, Values};
+use zeroize::Zeroizing;
+
+use super::generate::blamed;
+use super::noise::noise;
+use super::quorum::Quorum;
+use crate::error::Result;
+use crate::journal::Decryptions;
+use crate::polynomials::{poly_bytes, read_poly, write_poly};
+use crate::session::Kind;
+use crate::transport::Transport;
+
+pub(super) type Openings<S> = Vec<Opening<<S as Scheme>::Ciphertext<Cpu>, Cpu>>;
+
+impl<T: Transport> Quorum<'_, T> {
+    /// The values of these ciphertexts, for all who have met; of CKKS with this many bits of the bound of each message right
+    /// in every slot.
+    ///
+    /// # Errors
+    /// [`crate::Error::DecryptedBefore`] or [`crate::Error::KeySpent`] from the journal, and [`crate::Error::Scheme`] where the noise leaves no room,
+    /// all before anything is shown. [`crate::Error::Abort`] with the blame: what was asked for may not be asked for again then if
+    /// the journal has it.
+    pub fn decrypt<S: Scheme>(
+        &mut self,
+        context: &S::Context<Cpu>,
+        journal: &mut Decryptions,
+        ciphertexts: &[&S::Ciphertext<Cpu>],
+        precision: f64,
+    ) -> Result<Vec<Values>> {
+        let rlwe = S::rlwe(context);
+        self.session.enter("decrypting");
+        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, None), |_| Ok(()))?;
+        let mut message = Vec::new();
+        for opening in &openings {
+            let shown = self.shown(rlwe, opening, &[])?;
+            write_poly(rlwe, &*shown, &mut message)?;
+        }
+        let phases = self.opened(rlwe, &openings, &message)?;
+        openings.iter().zip(&phases).map(|(opening, phase)| Ok(S::opened(context, opening, phase)?)).collect()
+    }
+
+    /// These ciphertexts under the receiver's key: nobody else learns what is in them, and the receiver nothing more.
+    ///
+    /// # Errors
+    /// As [`Self::decrypt`], and [`rlwe::Error::ParamsDiffer`] for a key of other parameters.
+    pub fn pass_on<S: Scheme>(
+        &mut self,
+        context: &S::Context<Cpu>,
+        journal: &mut Decryptions,
+        ciphertexts: &[&S::Ciphertext<Cpu>],
+        receiver: &PublicKey,
+        precision: f64,
+    ) -> Result<Vec<S::Ciphertext<Cpu>>> {
+        let rlwe = S::rlwe(context);
+        self.session.enter("passing on");
+        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, Some(receiver)), |_| Ok(()))?;
+        let mut randomness = Randomness::from_os();
+        let (mut message, mut sums) = (Vec::new(), Vec::<[Poly<Cpu, Ntt>; 2]>::with_capacity(openings.len()));
+        for opening in &openings {
+            let shown = self.shown(rlwe, opening, &receiver.id().0)?;
+            let level = S::state(context, &opening.ciphertext)?.level;
+            let sealed: rlwe::Ciphertext<Cpu, Ntt> = receiver.encrypt(rlwe, &shown, level, &mut randomness)?;
+            sealed.parts().iter().try_for_each(|part| write_poly(rlwe, part, &mut message))?;
+            let c0 = opening.parts[0].duplicate(rlwe.backend())?;
+            sums.push([c0, Poly::zero(rlwe.backend(), opening.parts[0].primes())?]);
+        }
+        let messages = self.session.broadcast(Kind::Decryption, &message, message.len())?;
+        for (party, message) in messages.iter().enumerate() {
+            let mut rest = &message[..];
+            for sum in sums.iter_mut().flatten() {
+                let (bytes, after) = rest.split_at(poly_bytes(rlwe, sum.primes()).min(rest.len()));
+                let share = blamed(self.session, party, read_poly(rlwe, sum.primes(), bytes))?;
+                sum.add_assign(rlwe.backend(), &share)?;
+                rest = after;
+            }
+        }
+        self.session.agree()?;
+        let passed = |(opening, parts)| Ok(S::passed_on(context, opening, receiver.id(), parts)?);
+        openings.iter().zip(sums).map(passed).collect()
+    }
+
+    /// What is to be opened, as `finish` leaves it, once all have said the same and the journal has it.
+    pub(super) fn agreed<S: Scheme>(
+        &mut self,
+        context: &S::Context<Cpu>,
+        journal: &mut Decryptions,
+        ciphertexts: &[&S::Ciphertext<Cpu>],
+        (precision, receiver): (f64, Option<&PublicKey>),
+        finish: impl Fn(&mut Opening<S::Ciphertext<Cpu>, Cpu>) -> Result<()>,
+    ) -> Result<Openings<S>> {
+        let rlwe = S::rlwe(context);
+        self.share.check(rlwe.params())?;
+        let plan = self.share.plan();
+        let hiding = Hiding {
+            parties: self.members.len(),
+            security: plan.security,
+            decryptions: plan.decryptions,
+            precision,
+            encrypted: receiver.is_some(),
+        };
+        let mut openings = Vec::with_capacity(ciphertexts.len());
+        let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, what is opened");
+        for ciphertext in ciphertexts {
+            self.share.key().require(S::key(ciphertext))?;
+            let mut opening = S::opening(context, ciphertext, &hiding)?;
+            finish(&mut opening)?;
+            hasher.update(&opening.subject).update(&opening.sigma_bits.to_le_bytes());
+            hasher.update(&(opening.parts[0].primes().len() as u64).to_le_bytes());
+            openings.push(opening);
+        }
+        if let Some(receiver) = receiver {
+            rlwe.params().require_digest(receiver.params_digest())?;
+            hasher.update(&receiver.id().0).update(&receiver.to_bytes(rlwe, None)?);
+        }
+        let subjects: Vec<[u8; 32]> = openings.iter().map(|opening| opening.subject).collect();
+        // One that may not has not yet shown anything, nor have the others.
+        self.session.or_leave(journal.permit(&subjects))?;
+        self.session.same("what is to be opened", hasher.finalize().as_bytes())?;
+        self.session.or_leave(journal.intend(&subjects))?;
+        Ok(openings)
+    }
+
+    /// The phases of openings, with what all have shown.
+    pub(super) fn opened<C>(
+        &mut self,
+        context: &Context<Cpu>,
+        openings: &[Opening<C, Cpu>],
+        message: &[u8],
+    ) -> Result<Vec<Poly<Cpu, Coeff>>> {
+        let messages = self.session.broadcast(Kind::Decryption, message, message.len())?;
+        let backend = context.backend();
+        let constant = |opening: &Opening<C, Cpu>| Ok(opening.parts[0].duplicate(backend)?.into_coeff(backend)?);
+        let mut phases = openings.iter().map(constant).collect::<Result<Vec<_>>>()?;
+        for (party, message) in messages.iter().enumerate() {
+            let mut rest = &message[..];
+            for phase in &mut phases {
+                let (bytes, after) = rest.split_at(poly_bytes(context, phase.primes()).min(rest.len()));
+                let share = blamed(self.session, party, read_poly(context, phase.primes(), bytes))?;
+                phase.add_assign(backend, &share)?;
+                rest = after;
+            }
+        }
+        self.session.agree()?;
+        Ok(phases)
+    }
+
+    /// c_1 p_i + t f_i.
+    pub(super) fn shown<C>(
+        &self,
+        context: &Context<Cpu>,
+        opening: &Opening<C, Cpu>,
+        to: &[u8],
+    ) -> Result<Zeroizing<Poly<Cpu, Coeff>>> {
+        let (backend, ring) = (context.backend(), context.params().ring());
+        let c1 = &opening.parts[1];
+        let part = SecretPoly::new(self.part.poly().restrict(backend, c1.primes())?);
+        let mut share = Zeroizing::new(c1.mul(backend, part.poly())?.into_coeff(backend)?);
+        let mut subject = opening.subject.to_vec();
+        subject.extend_from_slice(&opening.sigma_bits.to_le_bytes());
+        self.members.iter().for_each(|&member| subject.extend_from_slice(&(member as u64).to_le_bytes()));
+        subject.extend_from_slice(to);
+        let seed = self.share.noise.seed(&subject);
+        let noise = noise(backend, ring, c1.primes(), (&seed, opening.sigma_bits), &opening.multiple)?;
+        share.add_assign(backend, &noise)?;
+        Ok(share)
+    }
+}

@@ -1,0 +1,104 @@
+//! Decryption among parties, as far as it depends on the scheme: what they add their shares to, and how much noise hides
+//! what the error says of the key.
+//!
+//! Each party shows c_1 s_i + f_i. Who knows all other shares of s learns c_0 + c_1 s + f_i: the message, and e + f_i. The
+//! width of f_i is that of a release ([`crate::ckks::Release`]): a Gaussian of sigma = sqrt(12 shares) 2^(s/2) |e|_2 on every
+//! coefficient (ePrint 2022/816), with |e|_2 from the certificate, whatever the scheme. What all f_i do to the
+//! result is counted before anybody shows anything.
+
+use num_bigint::BigUint;
+use synchromesh_rlwe::noise::{Certificate, Noise};
+use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
+use synchromesh_rlwe::{self as rlwe, SwitchDomain};
+
+use crate::error::{Error, Result};
+
+/// Statistical security that every release has at least.
+pub const LEAST_SECURITY: u32 = 30;
+
+/// What the noise of each party has to hide.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hiding {
+    /// How many parties add noise, one or more.
+    pub parties: usize,
+    /// Statistical security s in bits, 30 or more.
+    pub security: u32,
+    /// Decryptions under one key, this one and all others, at most.
+    pub decryptions: u64,
+    /// Bits of the declared bound on the message that must be right in every slot; of CKKS, since others are exact.
+    pub precision: f64,
+    /// Whether each party encrypts what it shows, under somebody's key.
+    pub encrypted: bool,
+}
+
+impl Hiding {
+    /// log2 of how much wider than an error the noise is that hides it.
+    ///
+    /// # Errors
+    /// [`Error::Release`] for what is no request.
+    pub(crate) fn bits(&self) -> Result<f64> {
+        let Self { parties, security, decryptions, precision, .. } = *self;
+        if security < LEAST_SECURITY || decryptions == 0 || parties == 0 || !precision.is_finite() {
+            let reason = format!(
+                "{parties} parties, {decryptions} decryptions, {precision} bits and s = {security} are no request: it takes \
+                 one or more of both, a number of bits, and s of {LEAST_SECURITY} or more"
+            );
+            return Err(Error::Release { reason });
+        }
+        Ok((12.0 * decryptions as f64).log2() / 2.0 + f64::from(security) / 2.0)
+    }
+
+    /// log2 of the width of everybody's noise together, each of 2^`bits`.
+    pub(crate) fn together(&self, bits: f64) -> f64 {
+        // Rounded up for what is uniform in the noise of each.
+        bits + (self.parties as f64).log2() / 2.0 + 1e-3
+    }
+
+    /// The error that everybody's noise, and encryption where there is one, adds.
+    pub(crate) fn noise(&self, params: &rlwe::Params, bits: f64) -> Noise {
+        let flood = Noise::from(Certificate::gaussian(self.together(bits)));
+        if !self.encrypted {
+            return flood;
+        }
+        let fresh = params.public_noise().times(-params.ring().log2(params.p()));
+        let fresh = fresh.plus_switching(params.rounding_noise(2));
+        flood.plus(fresh.times((self.parties as f64).log2()).with_estimates(None))
+    }
+}
+
+/// A ciphertext about to be decrypted among parties.
+pub struct Opening<C, B: Backend> {
+    /// The ciphertext, at the lowest level that has room for the noise.
+    pub ciphertext: C,
+    /// c_0 and c_1 in the ring's slots, on as many primes as the result takes.
+    pub parts: [Poly<B, Ntt>; 2],
+    /// log2 of the width of the Gaussian that each party adds to every coefficient.
+    pub sigma_bits: u32,
+    /// What multiplies it: the error multiple of the scheme.
+    pub multiple: BigUint,
+    /// The error of the result.
+    pub noise: Noise,
+    /// Hash of all that the phase is a function of: of the ciphertext as it was given.
+    pub subject: [u8; 32],
+}
+
+/// Hash of parameters, level and components.
+pub(crate) fn subject<B: Backend, D: SwitchDomain>(
+    context: &rlwe::Context<B>,
+    label: &str,
+    x: &rlwe::Ciphertext<B, D>,
+) -> Result<[u8; 32]> {
+    let mut hasher = blake3::Hasher::new_derive_key(label);
+    hasher.update(x.params_digest());
+    hasher.update(&(x.level() as u64).to_le_bytes());
+    hasher.update(&(x.parts().len() as u64).to_le_bytes());
+    for part in x.parts() {
+        for word in part.to_words(context.backend())? {
+            hasher.update(&word.to_le_bytes());
+        }
+    }
+    Ok(*hasher.finalize().as_bytes())
+}
+
+/// What decryptions among parties hash a ciphertext under.
+pub(crate) const OPENED: &str = "synchromesh v1 ciphertext to open";
