@@ -5,6 +5,7 @@ use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ntt};
 use synchromesh_rlwe::{Made, Operation};
 
+use super::beside::Beside;
 use super::context::Context;
 use super::noise;
 use super::params::{Mode, Params};
@@ -33,6 +34,7 @@ pub struct Ciphertext<B: Backend = Cpu> {
     inner: rlwe::Ciphertext<B, Ntt>,
     header: Header,
     log2_scale: f64,
+    beside: Option<Beside>,
 }
 
 impl<B: Backend> Ciphertext<B> {
@@ -54,7 +56,17 @@ impl<B: Backend> Ciphertext<B> {
             let noise_bits = noise::canonical(params, inner.noise());
             observer.made(&Made { operation, level, components, modulus_bits, noise_bits });
         }
-        Ok(Self { inner, header, log2_scale })
+        Ok(Self { inner, header, log2_scale, beside: None })
+    }
+
+    /// The same with what is known of slots beside its message.
+    pub(crate) fn with_beside(self, beside: Option<Beside>) -> Self {
+        Self { beside, ..self }
+    }
+
+    /// What is known of slots beside its message.
+    pub(crate) const fn beside(&self) -> Option<&Beside> {
+        self.beside.as_ref()
     }
 
     /// A ciphertext from its parts, as read from a file. Its certificate and message bound are the writer's claim.
@@ -139,7 +151,8 @@ impl<B: Backend> Ciphertext<B> {
     /// When the device has no memory left.
     pub fn duplicate(&self, context: &Context<B>) -> Result<Self> {
         let inner = self.inner.duplicate(context.rlwe())?;
-        Ok(Self { inner, header: self.header.clone(), log2_scale: self.log2_scale })
+        let (header, beside) = (self.header.clone(), self.beside.clone());
+        Ok(Self { inner, header, log2_scale: self.log2_scale, beside })
     }
 
     /// As the factor of a product.
