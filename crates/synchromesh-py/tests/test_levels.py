@@ -37,7 +37,7 @@ LINES = {
     "the mean of products": (lambda x, v: (v * v).mean(), [X, V], 2),
     "a polynomial of a sum, and its copies": (lambda x, v: x.sum(1).polynomial([0.5, 0.1])[:, None] * x, [X, V], 2),
     "a series of a sum, and its copies": (
-        lambda x, v: x.sum(1).declare_bound(8, everywhere=True).chebyshev(np.tanh, (-8, 8), 7, error=0.3)[:, None] * x,
+        lambda x, v: x.sum(1).declare_bound(8, everywhere=True).chebyshev(np.tanh, (-8, 8), 7, error=0)[:, None] * x,
         [X, V], 5,
     ),
 }  # fmt: skip

@@ -42,16 +42,11 @@ def scaled(parts: Parts, factor: float) -> Parts:
     return _native.each([operation] * len(parts), [[part] for part in parts])
 
 
-def factors(x: Due, y: Due) -> tuple[Parts, Parts, float]:
-    """Ciphertexts whose products are those of both but for a number that is left.
-
-    The factor that has a level to spare takes the number, and the product takes one level.
-    """
+def spared(x: Due, y: Due) -> tuple[Parts, Parts] | None:
+    """Ciphertexts whose products are those of both, if one of both has a level to spare for the numbers that are due."""
     factor = x.factor * y.factor
-    if factor == 1.0 and x.factor == 1.0:
-        return x.own, y.own, 1.0
+    if x.factor == 1.0 and y.factor == 1.0:
+        return x.own, y.own
     if x.level > y.level:
-        return scaled(x.own, factor), y.own, 1.0
-    if y.level > x.level:
-        return x.own, scaled(y.own, factor), 1.0
-    return x.own, y.own, factor
+        return scaled(x.own, factor), y.own
+    return (x.own, scaled(y.own, factor)) if y.level > x.level else None

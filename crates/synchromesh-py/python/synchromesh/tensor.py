@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _chebyshev, _layout, _moves, _native, _numbers, _numpy, _products, _stacks, _sums
-from ._due import Due, factors
+from ._due import Due, spared
 from ._known import Known
 from ._layout import FREE, SAME, ZERO, canonical
 from ._native import Operation
@@ -293,18 +293,16 @@ class Tensor(Known):
 
     def square(self) -> Tensor:
         """Every element squared."""
-        held, factor = self._mapped_range(Range.square), self._due.factor
-        parts = _native.each([Operation.square()] * len(self._own), [[part] for part in self._own])
-        return self._with("square", parts, self._rest)._after(factor * factor)._knowing(held)
+        return self._with("square", self._each(Operation.square()), self._rest, self._mapped_range(Range.square))
 
     def _binary(self, op: str, other: Any) -> Tensor:
         if isinstance(other, Tensor):
             x, y = self._aligned(other)
-            left, right, factor = x._parts, y._parts, 1.0
-            if op == "mul":
-                left, right, factor = factors(x._due, y._due)
-            elif x._due.factor == y._due.factor:
-                left, right, factor = x._own, y._own, x._due.factor
+            factor = x._due.factor if op != "mul" and x._due.factor == y._due.factor else 1.0
+            if factor != 1.0:
+                left, right = x._own, y._own
+            else:
+                left, right = (spared(x._due, y._due) if op == "mul" else None) or (x._parts, y._parts)
             parts = _native.each([Operation.binary(op)] * len(left), [list(pair) for pair in zip(left, right)])
             rest = x._rest if x._rest == y._rest else ZERO if op == "mul" and ZERO in (x._rest, y._rest) else FREE
             held = self._mapped_range(Range.square) if op == "mul" and other is self else _combined(op, x._held, y._held)
@@ -543,11 +541,14 @@ class Tensor(Known):
         _layout.same_inner(self.shape[-1], matrix.shape[0])
         if matrix.ndim == 1:
             return self._weighted(matrix)
-        return _products.public(self._before(), self._at.T, self._taking(matrix.T), prepared).T
+        return self._mapped(self._at.T, matrix.T, prepared).T
 
-    def _taking(self, matrix: NDArray[Any]) -> NDArray[Any]:
-        """A public matrix with the number that is due."""
-        return matrix if self._due.factor == 1.0 else matrix * self._due.factor
+    def _mapped(self, columns: Slots, matrix: NDArray[Any], prepared: _layout.Prepared | None) -> Tensor:
+        """A public matrix times vectors; it takes along the number that is due, unless it is encoded for many products."""
+        factor = self._due.factor
+        if factor == 1.0 or prepared is not None:
+            return _products.public(self._before(), columns, matrix, prepared)._after(factor)
+        return _products.public(self._before(), columns, matrix * factor)
 
     def _weighted(self, weights: NDArray[Any]) -> Tensor:
         """The sum of the elements of each row, or of the only one, times public weights."""
@@ -569,7 +570,7 @@ class Tensor(Known):
             raise _layout.wrong_product(self.shape, other.shape)
         _layout.same_inner(self.shape[1], other.shape[0])
         self.context._require_own(other.context)
-        return _products.encrypted(self._before(), other._before())._after(self._due.factor * other._due.factor)
+        return _products.encrypted(self, other)
 
     def __rmatmul__(self, other: Any, prepared: _layout.Prepared | None = None) -> Tensor:
         matrix = _numbers.as_array(other)
@@ -580,7 +581,7 @@ class Tensor(Known):
         _layout.same_inner(matrix.shape[-1], self.shape[0])
         if matrix.ndim == 1:
             return self @ matrix if self.ndim == 1 else (self.T @ matrix)
-        return _products.public(self._before(), self._at, self._taking(matrix), prepared)
+        return self._mapped(self._at, matrix, prepared)
 
     def polynomial(self, coefficients: Any) -> Tensor:
         """c_0 + c_1 x + c_2 x^2 + .. of every element x, in as few levels as its degree allows."""
@@ -727,9 +728,9 @@ class Tensor(Known):
             beside = beside.common(declared) or declared
         if self._rest == FREE and beside.reach > declared.reach * (1 + 1e-9) and self._is_padded:
             x, beside = self * np.ones(self.shape), declared.zero
-        bounded = x._certified(declared.reach, "bound")._knowing(Held(declared, beside))
+        bounded = x._certified(declared.reach, "bound")
         bounded.dtype = np.dtype(np.float64) if pair else self.dtype
-        return bounded
+        return bounded._knowing(Held(declared, beside))
 
     def _certified(self, bound: float, what: str = "") -> Tensor:
         """CKKS: the same tensor, whose certificates say that no slot exceeds ``bound``."""
