@@ -591,7 +591,12 @@ class Tensor(Known):
         vector = _numbers.flat(array, self.context.exact)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
         held = None if array.dtype.kind == "c" else self._mapped_range(lambda r: r.polynomial(array))
-        parts, rest = self._in_slots(lambda slots: Operation.polynomial(vector, slots), bool(array[0] == 0))
+        # Integers take no level, and vectors do.
+        whole = not self.context.exact and bool((vector[1:] == np.round(vector[1:])).all())
+        parts, rest = self._in_slots(
+            lambda slots: Operation.polynomial(vector, None if whole else slots), bool(array[0] == 0)
+        )
+        rest = FREE if whole and rest == ZERO and not (self._rest == ZERO and array[0] == 0) else rest
         if rest == ZERO and held is not None:
             held = Held.alone(held.elements)
         return Tensor._made(self.context, "polynomial", parts, self._at, dtype, rest, held)

@@ -58,7 +58,8 @@ pub enum Operation<'a> {
     Chebyshev(&'a [f64], (f64, f64), Where<'a>),
 }
 
-/// The slots in which a polynomial is computed; the others become 0 on the way, at no level. None: all.
+/// The slots in which a polynomial is computed; the others become 0 on the way, at no level but where all coefficients are
+/// integers, which take none in CKKS. None: all.
 pub type Where<'a> = Option<&'a [bool]>;
 
 /// A coefficient of a polynomial that is computed in some slots.
