@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use synchromesh::circuits::{SlotShape, SlotSum};
 use synchromesh::scheme::{self, Binary, Values};
@@ -10,7 +11,7 @@ use synchromesh::session::{Engine, Erased};
 use crate::ciphertext::Ciphertext;
 use crate::fault::Fault;
 use crate::run::{detached, interruptible};
-use crate::values::from_array;
+use crate::values::{copied, from_array};
 
 /// An operation with its numbers.
 enum Owned {
@@ -25,12 +26,15 @@ enum Owned {
     AtLevel(usize),
     Bounded(f64),
     Approximate(f64),
+    /// Zeros beside these slots, by the caller's word.
+    Zeros(Vec<bool>),
     /// The sum of x_i y_i: all x, then as many y.
     InnerProduct,
     /// Slot j becomes the sum of slots j + i stride of its row, i < count; count 0: the sum of all slots, in all slots.
     SumSlots(usize, i64),
-    Polynomial(Values),
-    Chebyshev(Vec<f64>, (f64, f64)),
+    /// In these slots only, where they are given.
+    Polynomial(Values, Option<Vec<bool>>),
+    Chebyshev(Vec<f64>, (f64, f64), Option<Vec<bool>>),
 }
 
 impl Owned {
@@ -38,7 +42,7 @@ impl Owned {
     const fn is_long(&self) -> bool {
         matches!(
             self,
-            Self::SumSlots(..) | Self::InnerProduct | Self::Polynomial(_) | Self::Chebyshev(..) | Self::Refresh
+            Self::SumSlots(..) | Self::InnerProduct | Self::Polynomial(..) | Self::Chebyshev(..) | Self::Refresh
         )
     }
 
@@ -60,6 +64,7 @@ impl Owned {
             Self::AtLevel(level) => of(Op::AtLevel(*level)),
             Self::Bounded(bound) => of(Op::Bounded(*bound)),
             Self::Approximate(error) => of(Op::Approximate(*error)),
+            Self::Zeros(own) => of(Op::Zeros(own)),
             Self::SumSlots(count, stride) => {
                 let shape = engine.slots().unwrap_or(SlotShape { row: 0, rows: 0 });
                 let sum = match count {
@@ -69,8 +74,10 @@ impl Owned {
                 of(Op::SumSlots(&sum))
             }
             Self::InnerProduct => of(Op::InnerProduct),
-            Self::Polynomial(coefficients) => of(Op::Polynomial(coefficients)),
-            Self::Chebyshev(coefficients, interval) => of(Op::Chebyshev(coefficients, *interval)),
+            Self::Polynomial(coefficients, slots) => of(Op::Polynomial(coefficients, slots.as_deref())),
+            Self::Chebyshev(coefficients, interval, slots) => {
+                of(Op::Chebyshev(coefficients, *interval, slots.as_deref()))
+            }
         }
     }
 }
@@ -152,6 +159,11 @@ impl Operation {
     }
 
     #[staticmethod]
+    fn zeros(own: &Bound<'_, PyArray1<bool>>) -> PyResult<Self> {
+        Ok(Owned::Zeros(copied(own)?).into())
+    }
+
+    #[staticmethod]
     fn inner_product() -> Self {
         Owned::InnerProduct.into()
     }
@@ -162,13 +174,20 @@ impl Operation {
     }
 
     #[staticmethod]
-    fn polynomial(coefficients: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Owned::Polynomial(from_array(coefficients)?).into())
+    #[pyo3(signature = (coefficients, slots=None))]
+    fn polynomial(coefficients: &Bound<'_, PyAny>, slots: Option<&Bound<'_, PyArray1<bool>>>) -> PyResult<Self> {
+        Ok(Owned::Polynomial(from_array(coefficients)?, slots.map(copied).transpose()?).into())
     }
 
     #[staticmethod]
-    fn chebyshev(coefficients: Vec<f64>, low: f64, high: f64) -> Self {
-        Owned::Chebyshev(coefficients, (low, high)).into()
+    #[pyo3(signature = (coefficients, low, high, slots=None))]
+    fn chebyshev(
+        coefficients: Vec<f64>,
+        low: f64,
+        high: f64,
+        slots: Option<&Bound<'_, PyArray1<bool>>>,
+    ) -> PyResult<Self> {
+        Ok(Owned::Chebyshev(coefficients, (low, high), slots.map(copied).transpose()?).into())
     }
 }
 

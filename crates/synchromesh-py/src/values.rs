@@ -34,7 +34,8 @@ pub(crate) fn from_array(array: &Bound<'_, PyAny>) -> PyResult<Values> {
     Ok(bytes.chunks_exact(WIDE_BYTES).map(BigInt::from_signed_bytes_le).collect::<Vec<_>>().into())
 }
 
-fn copied<T: numpy::Element + Clone>(array: &Bound<'_, PyArray1<T>>) -> PyResult<Vec<T>> {
+/// The numbers of a contiguous array.
+pub(crate) fn copied<T: numpy::Element + Clone>(array: &Bound<'_, PyArray1<T>>) -> PyResult<Vec<T>> {
     let array = array.try_readonly().map_err(PyErr::from)?;
     Ok(array.as_slice().map_err(|_| not_contiguous())?.to_vec())
 }

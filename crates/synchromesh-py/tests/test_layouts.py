@@ -245,7 +245,8 @@ def test_a_tensor_takes_a_plan_without_its_circuit(each):
     x = context.encrypt([1, 0, 1])
     data = x.to_bytes()
     assert '"nodes"' in plan.to_json() and b'"nodes"' not in data
-    assert sm.Tensor.from_bytes(data, trust_certificate=True).context is context
+    # Of this one, or of another that lives and has the same parameters.
+    assert sm.Tensor.from_bytes(data, trust_certificate=True).context.plan._same_parameters(plan)
     read = context.read(data)
     assert np.allclose(keys.secret.decrypt(read), [1, 0, 1], atol=1e-3)
 

@@ -15,6 +15,8 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly, Threads};
 use synchromesh_rlwe::{Context, RotationSum};
 
@@ -126,6 +128,12 @@ pub trait Arithmetic {
         Err(Error::NotOfScheme { operation: "bootstrapping", scheme: "an exact scheme" })
     }
 
+    /// `sum`, made of `x` by sums of two rotations each, with what is known of all of them together.
+    fn summed(&self, x: &Self::Ciphertext, sum: Self::Ciphertext, counts: &SumCounts) -> Result<Self::Ciphertext> {
+        let _ = (x, counts);
+        Ok(sum)
+    }
+
     /// How slots are laid out.
     fn slots(&self) -> Result<SlotShape>;
     /// Fails unless there are keys for all of these rotations.
@@ -150,6 +158,19 @@ pub trait Arithmetic {
     ) -> Result<Self::Ciphertext>;
 }
 
+/// How many rotations of what a sum of slots is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SumCounts {
+    /// Of its argument.
+    pub(crate) whole: usize,
+    /// Of what each key switch on the way leaves.
+    pub(crate) switches: Vec<usize>,
+    /// How far they are apart.
+    pub(crate) stride: i64,
+    /// The most of them that bring one slot to the same place.
+    pub(crate) same: usize,
+}
+
 /// A sum of rotations with what certificates need to know of it.
 pub struct SizedSum<B: Backend, Size> {
     pub(crate) sum: RotationSum<B>,
@@ -160,12 +181,16 @@ pub struct SizedSum<B: Backend, Size> {
 }
 
 /// How large a linear map of the slots makes them.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MapSize {
     /// The largest sum of absolute values of the factors at one slot.
     pub(crate) gain: f64,
     /// A bound on |A x|_2 for |x|_2 = 1.
     pub(crate) norm: f64,
+    /// A bound on |w|_2 for the factors w at one slot.
+    pub(crate) row: f64,
+    /// The slots at which any factor is not 0; none where all may be.
+    pub(crate) own: Option<Arc<[bool]>>,
     /// The sum over the factors of the largest absolute value of each.
     pub(crate) total: f64,
 }

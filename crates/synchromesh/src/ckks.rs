@@ -8,6 +8,7 @@
 //!
 //! Decrypted values must not be published as they are, see [`Plaintext`]; [`Context::publish`] is for that.
 
+mod beside;
 pub mod bootstrap;
 mod ciphertext;
 mod context;

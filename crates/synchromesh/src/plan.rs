@@ -101,6 +101,9 @@ pub struct Description {
     /// The highest level at which slots are rotated or swapped, so that the keys for that are trimmed to it; none: any.
     #[serde(default)]
     pub rotation_level: Option<usize>,
+    /// Rotations that will be asked for and are not listed yet, by whose keys degrees are weighed.
+    #[serde(default)]
+    pub expected_rotations: usize,
     /// CKKS: bits by which level 0 is wider than messages of absolute value 1 need, for results that are larger.
     #[serde(default)]
     pub headroom: u32,
@@ -132,6 +135,7 @@ impl Description {
             static_levels: false,
             leading_levels: 0,
             rotation_level: None,
+            expected_rotations: 0,
             headroom: 0,
             bootstrap: None,
         }

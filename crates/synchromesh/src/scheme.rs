@@ -17,7 +17,7 @@ use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, Ntt, Poly, Ring};
 use synchromesh_rlwe::wire::EnvelopeKey;
 use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, PublicKey, Randomness, SecretKey, SwitchDomain};
 
-pub use self::operation::{Binary, Entries, Operation, apply, prepare};
+pub use self::operation::{Binary, Entries, Operation, Where, apply, prepare};
 pub use self::values::Values;
 use crate::circuits::functions::Approximation;
 use crate::circuits::{self, Arithmetic, MatrixArithmetic};
@@ -337,7 +337,16 @@ pub trait Scheme: Sized + 'static {
         Err(Error::NotOfScheme { operation: "approximated functions", scheme: Self::NAME.name() })
     }
 
-    /// sum_i c_i T_i(u), u the affine map of an interval to \[-1, 1\].
+    /// The ciphertext, of whose message the caller says that it is 0 beside these slots.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless there is a word for each slot.
+    fn zeros<B: Backend>(e: &Self::Evaluator<B>, x: &Self::Ciphertext<B>, own: &[bool]) -> Result<Self::Ciphertext<B>> {
+        let _ = own;
+        e.duplicate(x)
+    }
+
+    /// sum_i c_i T_i(u), u the affine map of an interval to \[-1, 1\], in some slots or all.
     ///
     /// # Errors
     /// [`Error::NotOfScheme`] in an exact scheme; as [`Polynomial::chebyshev`](circuits::Polynomial::chebyshev).
@@ -346,8 +355,9 @@ pub trait Scheme: Sized + 'static {
         x: &Self::Ciphertext<B>,
         coefficients: &[f64],
         interval: (f64, f64),
+        slots: Where<'_>,
     ) -> Result<Self::Ciphertext<B>> {
-        let _ = (e, x, coefficients, interval);
+        let _ = (e, x, coefficients, interval, slots);
         Err(Error::NotOfScheme { operation: "Chebyshev polynomials", scheme: Self::NAME.name() })
     }
 }

@@ -37,7 +37,11 @@ class Known:
 
     if TYPE_CHECKING:
         context: Context
-        _parts: list[_native.Ciphertext]
+        @property
+        def _parts(self) -> list[_native.Ciphertext]: ...
+        @property
+        def _own(self) -> list[_native.Ciphertext]: ...
+
         _at: NDArray[np.int64]
         _held: Held | None
 
@@ -59,7 +63,7 @@ class Known:
     @property
     def ciphertexts(self) -> int:
         """How many ciphertexts hold the elements."""
-        return len(self._parts)
+        return len(self._own)
 
     @property
     def level(self) -> int:

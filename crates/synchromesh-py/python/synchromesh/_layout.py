@@ -14,8 +14,8 @@ from .errors import ShapeError
 MAX_ENTRIES = 1 << 23
 
 Parts = list[_native.Ciphertext]
-# Maps encoded before, by level, slots of the result and of the argument, and weights.
-Prepared = dict[tuple[int, bytes, bytes, bytes], _native.PreparedMap]
+# Maps encoded before, by level and by the name of their slots and weights.
+Prepared = dict[tuple[int, bytes], _native.PreparedMap]
 
 # What the slots hold in which no element lies: anything, zeros, or (SAME - 1 + p) what lies p slots before, all along each
 # row: those of a tensor of p numbers, its one number if it is SAME.

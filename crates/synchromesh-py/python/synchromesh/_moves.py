@@ -6,6 +6,7 @@ elements only, so that a plan's runs and the run with data agree.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ Places = NDArray[np.int64]
 # Prices in rotations that share their decomposition with others: a diagonal, encoded and multiplied; a rotation of its
 # own; one more level, or the noise of a map; a key; a product of ciphertexts.
 DIAGONAL, ROTATION, LEVEL, KEY, PRODUCT = 0.4, 2.5, 40.0, 0.5, 4.0
+# A level that goes anyhow, since what comes next has fewer.
+SPARE = 3.0
 # Diagonals from which two maps in a row are weighed against one.
 _MANY = 48
 
@@ -134,12 +137,13 @@ class Repeated:
 Way = Turn | Diagonals | Maps | Copies | Repeated
 
 
-def cheapest(source: Places, target: Places, slots: Slots, rest: int, clean: bool = False) -> Way:
+def cheapest(source: Places, target: Places, slots: Slots, rest: int, clean: bool = False, spare: int = 0) -> Way:
     """The cheapest way that brings what lies at ``source`` to ``target``, all of whose slots differ.
 
-    ``rest`` says what lies in all other slots of the argument; with ``clean`` zeros shall lie beside the result.
+    ``rest`` says what lies in all other slots of the argument; with ``clean`` zeros shall lie beside the result. The argument
+    has ``spare`` levels more than the result needs.
     """
-    ways = list(_ways(source, target, slots, rest, clean))
+    ways = list(_ways(source, target, slots, rest, clean, spare))
     return min(ways, key=lambda way: way.cost)
 
 
@@ -150,7 +154,7 @@ def all_along(source: Places, target: Places, period: int, slots: Slots) -> Copi
     return Copies(way, sums, slots.rows > 1, (0,), SAME - 1 + period)
 
 
-def _ways(source: Places, target: Places, slots: Slots, rest: int, clean: bool) -> Iterator[Way]:
+def _ways(source: Places, target: Places, slots: Slots, rest: int, clean: bool, spare: int) -> Iterator[Way]:
     repeated = None if clean or rest < SAME else _repeated(source, target, slots, rest)
     if repeated is not None:
         yield repeated
@@ -164,27 +168,29 @@ def _ways(source: Places, target: Places, slots: Slots, rest: int, clean: bool) 
         yield found
         if isinstance(found.last, Turn):
             return
-    yield from _maps(source, target, slots)
+    yield from _maps(source, target, slots, spare)
 
 
-def _maps(source: Places, target: Places, slots: Slots) -> Iterator[Diagonals | Maps]:
+def _maps(source: Places, target: Places, slots: Slots, spare: int = 0) -> Iterator[Diagonals | Maps]:
+    level = [SPARE if leg < spare else LEVEL for leg in range(3)]
     steps = _steps(source, target, slots)
-    yield Diagonals(source, target, LEVEL + steps.cost)
-    if steps.count <= _MANY:
+    yield Diagonals(source, target, level[0] + steps.cost)
+    if steps.count <= (_MANY if spare < 2 else _MANY // 3):
         return
-    # A step is its part below a number of units, and the rest: two maps of few diagonals each.
+    # A step is its part below a number of units, and the rest: two maps of few diagonals each, or three.
     unit, counted = in_units((source - target) % slots.row, slots.row)
     span = int(counted.max() - counted.min())
-    size = 2
-    while size <= span:
-        low = counted % size
-        for first in (counted - low, low):
-            between = source // slots.row * slots.row + (source - unit * first) % slots.row
-            if _injective(source, between):
-                legs = [(source, between), (between, target)]
-                ways = [Diagonals(s, t, LEVEL + _steps(s, t, slots).cost) for s, t in map(_distinct, legs)]
-                yield Maps(tuple(ways))
-        size *= 2
+    sizes = [1 << k for k in range(1, span.bit_length())]
+    firsts = [[first] for size in sizes for first in (counted - counted % size, counted % size)]
+    if spare > 2:
+        pairs = [(size, larger) for i, size in enumerate(sizes) for larger in sizes[i + 1 :]]
+        firsts += [[counted - counted % larger, counted - counted % size] for size, larger in pairs]
+        firsts += [[counted % size, counted % larger] for size, larger in pairs]
+    for first in firsts:
+        places = [source // slots.row * slots.row + (source - unit * part) % slots.row for part in first]
+        if all(_injective(source, between) for between in places):
+            legs = map(_distinct, zip([source, *places], [*places, target]))
+            yield Maps(tuple(Diagonals(s, t, price + _steps(s, t, slots).cost) for price, (s, t) in zip(level, legs)))
 
 
 def _distinct(leg: tuple[Places, Places]) -> tuple[Places, Places]:
@@ -377,33 +383,49 @@ def mapped(
 
     Ciphertexts that take the same diagonals take them one after another, so that they are encoded once.
     """
-    count = int(target.max()) // slots.total + 1
+    count, origins = int(target.max()) // slots.total + 1, int(source.max()) // slots.total + 1
+    kind = np.int64 if exact else np.float64
+    if count == 1 and origins == 1:
+        values = np.ones(len(target), dtype=kind) if weights is None else _numbers.flat(weights, exact)
+        entries = (np.ascontiguousarray(target), np.ascontiguousarray(source), values)
+        return [part for _, part in applied(parts, entries, [(0, 0)], exact, prepared)]
     made, origin = target // slots.total, source // slots.total
     order = np.lexsort((source, target, origin, made))
-    pair = made[order] * (int(origin.max()) + 1) + origin[order]
+    pair = made[order] * origins + origin[order]
     edges = np.flatnonzero(np.diff(pair)) + 1
-    groups: dict[tuple[bytes, bytes, bytes], list[tuple[int, int]]] = {}
-    held: dict[tuple[bytes, bytes, bytes], tuple[Places, Places, NDArray[Any]]] = {}
+    groups: dict[bytes, list[tuple[int, int]]] = {}
+    held: dict[bytes, Entries] = {}
     for chosen in np.split(order, edges):
         to = np.ascontiguousarray(target[chosen] % slots.total)
         of = np.ascontiguousarray(source[chosen] % slots.total)
-        kind = np.int64 if exact else np.float64
         values = np.ones(len(to), dtype=kind) if weights is None else _numbers.flat(weights[chosen], exact)
-        key = (to.tobytes(), of.tobytes(), values.tobytes())
+        key = named((to, of, values))
         held[key] = (to, of, values)
         groups.setdefault(key, []).append((int(made[chosen[0]]), int(origin[chosen[0]])))
     total: list[_native.Ciphertext | None] = [None] * count
     for key, pairs in groups.items():
-        for at, term in applied(parts, held.pop(key), key, pairs, exact, prepared):
+        for at, term in applied(parts, held.pop(key), pairs, exact, prepared):
             before = total[at]
             total[at] = term if before is None else one(Operation.binary("add"), before, term)
     return [nothing(parts[0], exact) if part is None else part for part in total]
 
 
+# Slots of the result, slots of the argument, and weights.
+Entries = tuple[Places, Places, NDArray[Any]]
+
+
+def named(entries: Entries) -> bytes:
+    """The same for the same map."""
+    digest = hashlib.blake2b(digest_size=32)
+    for array in entries:
+        digest.update(repr((array.shape, array.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
+
+
 def applied(
     parts: Parts,
-    entries: tuple[Places, Places, NDArray[Any]],
-    key: tuple[bytes, bytes, bytes],
+    entries: Entries,
     pairs: Sequence[tuple[int, int]],
     exact: bool,
     prepared: Prepared | None,
@@ -414,12 +436,14 @@ def applied(
             yield at, nothing(parts[origin], exact)
         return
     kept: Prepared = {} if prepared is None else prepared
+    # For one ciphertext nothing is looked for.
+    name = b"" if prepared is None else named(entries)
     for at, origin in pairs:
         part = parts[origin]
         level = part.level
-        found = kept.get((level, *key))
+        found = kept.get((level, name))
         if found is None:
-            found = kept[level, *key] = part.prepare(*entries)
+            found = kept[level, name] = part.prepare(*entries)
         yield at, part.apply(found)
 
 

@@ -215,10 +215,13 @@ def _run_repeated(x: Tensor, vector: Vector, matrix: NDArray[Any], layout: Repea
     for start in range(0, outer, layout.room):
         rows = matrix[start : start + layout.room]
         place = (unit * np.arange(len(rows))).reshape(-1, 1)
-        own = place // slots.row * slots.row
-        to = np.broadcast_to(place, rows.shape)
-        of = (place % slots.row + (offset - place) % layout.period) % slots.row + own
-        parts += _moves.mapped(copied, slots, of.reshape(-1), to.reshape(-1), rows.reshape(-1), x.context.exact, prepared)
+        of = offset - place
+        of %= layout.period
+        of += place % slots.row
+        of %= slots.row
+        of += place // slots.row * slots.row
+        to = np.broadcast_to(place, rows.shape).reshape(-1)
+        parts += _moves.mapped(copied, slots, of.reshape(-1), to, rows.reshape(-1), x.context.exact, prepared)
     each = np.arange(outer)
     return parts, each // layout.room * slots.total + unit * (each % layout.room), ZERO
 
@@ -301,9 +304,8 @@ def _each(x: Tensor, grid: Grid, rows: NDArray[Any], layout: Folded, prepared: P
         bases = grid.bases.reshape(-1, 1, 1)
         target, source = (np.ascontiguousarray(bases + z[:, own]).reshape(-1) for z in (to, of))
         values = _numbers.flat(np.broadcast_to(rows[:, own], shape).reshape(-1), exact)
-        key = (target.tobytes(), source.tobytes(), values.tobytes())
         pairs = [(at, int(origin)) for at, origin in enumerate(origins)]
-        for at, term in _moves.applied(x._parts, (target, source, values), key, pairs, exact, prepared):
+        for at, term in _moves.applied(x._parts, (target, source, values), pairs, exact, prepared):
             made[at] = term if at not in made else one(Operation.binary("add"), made[at], term)
     parts = [made[at] for at in range(grid.origins.shape[1])]
     if layout.count == 1:

@@ -134,7 +134,7 @@ class Range:
         """The sums of them with the weights in each row."""
         if rows.dtype.kind in "biu" and int(np.abs(rows).max()) * rows.shape[1] >= 1 << 62:
             rows = rows.astype(object)
-        above, below = np.where(rows > 0, rows, 0).sum(axis=1), np.where(rows < 0, rows, 0).sum(axis=1)
+        above, below = (rows.sum(axis=1, where=chosen(rows, 0)) for chosen in (np.greater, np.less))
         if rows.dtype.kind in "biu" and int(above.max() - below.min()) * self.reach >= 1 << 62:
             above, below = above.astype(object), below.astype(object)
         low, high = (above * self.low + below * self.high).min(), (above * self.high + below * self.low).max()

@@ -21,13 +21,14 @@ Slots = NDArray[np.int64]
 
 def joined(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Slots]]:
     """A tensor with the ciphertexts of all, and the slots in it at which the elements of each lie."""
-    context = tensors[0].context
+    context, factor = tensors[0].context, tensors[0]._due.factor
+    factor = factor if all(tensor._due.factor == factor for tensor in tensors) else 1.0
     parts: list[_native.Ciphertext] = []
     layouts = []
     for tensor in tensors:
         context._require_own(tensor.context)
         layouts.append(tensor._at + len(parts) * context.slots)
-        parts = parts + tensor._parts
+        parts = parts + (tensor._parts if factor == 1.0 else tensor._own)
     at = np.concatenate([layout.reshape(-1) for layout in layouts])
     rest = ZERO if all(tensor._rest == ZERO for tensor in tensors) else FREE
     known = [tensor._held for tensor in tensors if tensor._held is not None]
@@ -35,7 +36,7 @@ def joined(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Slots]]:
     if len(known) == len(tensors):
         held = Held(reduce(Range.hull, (k.elements for k in known)), reduce(Range.hull, (k.beside for k in known)))
     dtype = np.result_type(*(tensor.dtype for tensor in tensors))
-    return tensors[0]._of("", parts, at, rest, held, dtype), layouts
+    return tensors[0]._of("", parts, at, rest, None, dtype)._after(factor)._knowing(held), layouts
 
 
 def stacked(left: Any, right: Any) -> Tensor:

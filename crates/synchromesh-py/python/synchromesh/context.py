@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _native, _numbers
+from ._known import precision
 from ._layout import ZERO, Slots, canonical
 from ._ranges import Bound, Held, Range, shown
 from ._text import size
@@ -92,6 +93,12 @@ class Context:
         self._trace = trace
         self._approximations = approximations
         return self
+
+    def _traced(self, what: str, part: _native.Ciphertext) -> None:
+        """Writes down an operation, if somebody wants to know."""
+        if self._trace is not None:
+            level, _, _, budget, error, bound = part.state()
+            self._trace.append((what, level, budget if self.exact else precision(bound, error)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Context._restore, (self.plan.to_json(), self.plan.security_bits < 128)
@@ -261,7 +268,7 @@ class Context:
         parts = list(tracked(made, len(starts), progress, "encrypt"))
         dtype = _numbers.result_dtype(array, self.exact)
         known = seen if wanted is None else declared
-        return Tensor._made(self, "encrypt", parts, at, dtype, ZERO, Held.alone(known))
+        return Tensor._fresh(self, "encrypt", parts, at, dtype, Held.alone(known))
 
     def _require_unwrapped(self, tensor: Tensor) -> None:
         """Refuses integers that may not be what their residues modulo t say."""

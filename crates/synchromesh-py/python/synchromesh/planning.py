@@ -494,7 +494,7 @@ def _of_function(
         for cipher, shape, held in zip(fresh, listed, declared):
             at = canonical(shape, Slots(slots, context.row))
             parts = [cipher] * (int(at.max()) // slots + 1)
-            inputs.append(Tensor._made(context, "input", parts, at, dtype, ZERO, Held.alone(held)))
+            inputs.append(Tensor._fresh(context, "input", parts, at, dtype, Held.alone(held)))
         result = function(*inputs) if names is None else function(**dict(zip(names, inputs)))
         tensors = _tensors(result)
         if modulus.exact:

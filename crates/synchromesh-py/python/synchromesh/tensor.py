@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _chebyshev, _layout, _moves, _native, _numbers, _numpy, _products, _stacks, _sums
-from ._known import Known, precision
+from ._due import Due, spared
+from ._known import Known
 from ._layout import FREE, SAME, ZERO, canonical
 from ._native import Operation
 from ._ranges import Bound, Held, Range
@@ -39,17 +40,17 @@ Axes = Union[int, "tuple[int, ...]", None]
 class Tensor(Known):
     """An encrypted array. Operations return new tensors; levels and scales are managed for you."""
 
-    __slots__ = ("__weakref__", "_at", "_held", "_rest", "_parts", "_scaled", "context", "dtype")
+    __slots__ = ("__weakref__", "_at", "_due", "_held", "_moved_to", "_rest", "context", "dtype")
     __hash__ = None
 
     context: Context
     dtype: np.dtype[Any]
-    _parts: list[_native.Ciphertext]
+    _due: Due
     _at: Slots
     _rest: int
     _held: Held | None
-    # In CKKS what it was multiplied by as a whole, and its ciphertexts before: a mask that follows takes both at once.
-    _scaled: tuple[list[_native.Ciphertext], float] | None
+    # The elements in other slots, where they were brought there before: what a loop asks for again.
+    _moved_to: Tensor | None
 
     def __init__(self) -> None:
         raise DTypeError("tensors are made by encryption", kind="dtype", remedy="call Context.encrypt")
@@ -67,15 +68,14 @@ class Tensor(Known):
     ) -> Tensor:
         self = cls.__new__(cls)
         self.context = context
-        self._parts = parts
+        self._due = Due(parts)
         self._at = at
         self.dtype = dtype
         self._rest = rest
-        self._scaled = None
         self._held = None if held is None or dtype.kind == "c" else held
-        if what and context._trace is not None:
-            level, _, _, budget, error, bound = parts[0].state()
-            context._trace.append((what, level, budget if context.exact else precision(bound, error)))
+        self._moved_to = None
+        if what:
+            context._traced(what, parts[0])
         return self
 
     def _of(
@@ -89,6 +89,61 @@ class Tensor(Known):
     ) -> Tensor:
         """A tensor made of this one."""
         return Tensor._made(self.context, what, parts, at, self.dtype if dtype is None else dtype, rest, held)
+
+    @classmethod
+    def _fresh(
+        cls,
+        context: Context,
+        what: str,
+        parts: list[_native.Ciphertext],
+        at: Slots,
+        dtype: np.dtype[Any],
+        held: Held | None,
+    ) -> Tensor:
+        """A tensor with zeros beside its elements, which the certificates of CKKS are told."""
+        made = cls._made(context, what, parts, at, dtype, ZERO, held)
+        if not context.exact and made._is_padded:
+            operations = [Operation.zeros(own) for own in made._elements()]
+            made._due = Due(_native.each(operations, [[part] for part in parts]))
+        return made
+
+    def _elements(self) -> NDArray[np.bool_]:
+        """For each slot of each ciphertext whether an element lies there."""
+        own = np.zeros(len(self._own) * self.context.slots, dtype=np.bool_)
+        own[self._at.reshape(-1)] = True
+        return own.reshape(len(self._own), -1)
+
+    @property
+    def _parts(self) -> list[_native.Ciphertext]:
+        """Its ciphertexts."""
+        return self._due.parts(lambda parts: self.context._traced("mul", parts[0]))
+
+    @property
+    def _own(self) -> list[_native.Ciphertext]:
+        """Its ciphertexts before the number that they are to be multiplied by."""
+        return self._due.own
+
+    def _before(self) -> Tensor:
+        """The tensor before that number."""
+        factor = self._due.factor
+        if factor == 1.0:
+            return self
+        held = self._mapped_range(lambda r: r.mul(Range(1.0 / factor, 1.0 / factor)))
+        return self._with("", self._own, self._rest, held)
+
+    def _after(self, factor: float) -> Tensor:
+        """The tensor times a number, once somebody needs it."""
+        if factor == 1.0:
+            return self
+        held = self._mapped_range(lambda r: r.mul(Range(factor, factor)))
+        made = self._with("", self._own, self._rest, held)
+        made._due = Due(self._own, self._due.factor * factor)
+        return made
+
+    def _linear(self, what: str, operation: Operation, rest: int = FREE, held: Held | None = None) -> Tensor:
+        """An operation on each ciphertext that a number may follow as well as it may come before."""
+        parts = _native.each([operation] * len(self._own), [[part] for part in self._own])
+        return self._with(what, parts, rest)._after(self._due.factor)._knowing(held)
 
     @property
     def _slots(self) -> _layout.Slots:
@@ -107,7 +162,7 @@ class Tensor(Known):
 
     def _knowing(self, held: Held | None) -> Tensor:
         """The same tensor with other ranges."""
-        return self._with("", self._parts, self._rest, held)
+        return self._alike(self._at, self._rest, held)
 
     def _mapped_range(self, function: Callable[[Range], Range]) -> Held | None:
         return None if self._held is None else self._held.mapped(function)
@@ -144,19 +199,22 @@ class Tensor(Known):
         slots = self.context.slots
         used = np.unique(at // slots)
         rest = self._rest if at.size == self.size else FREE
-        parts = self._parts
+        parts = self._own
         if len(used) < len(parts):
             at = np.searchsorted(used, at // slots) * slots + at % slots
             parts = [parts[i] for i in used]
         held = self._held
         if held is not None and at.size != self.size:
             held = Held(held.elements, held.mixed().beside)
-        return self._alike(at, rest, held) if parts is self._parts else self._of("", parts, at, rest, held)
+        made = self._alike(at, rest, held)
+        if parts is not self._own:
+            made._due = Due(parts, self._due.factor)
+        return made
 
     def _alike(self, at: Slots, rest: int, held: Held | None) -> Tensor:
         """The same ciphertexts, of which other slots are elements."""
-        made = self._of("", self._parts, at, rest, held)
-        made._scaled = self._scaled
+        made = self._of("", self._own, at, rest, held)
+        made._due = self._due
         return made
 
     def reshape(self, *shape: Any) -> Tensor:
@@ -184,7 +242,7 @@ class Tensor(Known):
     # Sums and products element by element.
 
     def __neg__(self) -> Tensor:
-        return self._with("neg", self._each(Operation.neg()), self._rest, self._mapped_range(Range.neg))
+        return self._linear("neg", Operation.neg(), self._rest, self._mapped_range(Range.neg))
 
     def __pos__(self) -> Tensor:
         return self
@@ -240,27 +298,29 @@ class Tensor(Known):
     def _binary(self, op: str, other: Any) -> Tensor:
         if isinstance(other, Tensor):
             x, y = self._aligned(other)
-            parts = x._each(Operation.binary(op), y._parts)
+            factor = x._due.factor if op != "mul" and x._due.factor == y._due.factor else 1.0
+            if factor != 1.0:
+                left, right = x._own, y._own
+            else:
+                left, right = (spared(x._due, y._due) if op == "mul" else None) or (x._parts, y._parts)
+            parts = _native.each([Operation.binary(op)] * len(left), [list(pair) for pair in zip(left, right)])
             rest = x._rest if x._rest == y._rest else ZERO if op == "mul" and ZERO in (x._rest, y._rest) else FREE
             held = self._mapped_range(Range.square) if op == "mul" and other is self else _combined(op, x._held, y._held)
-            return Tensor._made(x.context, op, parts, x._at, np.result_type(x.dtype, y.dtype), rest, held)
+            made = Tensor._made(x.context, op, parts, x._at, np.result_type(x.dtype, y.dtype), rest)
+            return made._after(factor)._knowing(held)
         array = _numbers.as_array(other)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
         if array.ndim == 0:
             if op != "mul" and array.dtype.kind in "biuf" and array == 0 and dtype == self.dtype:
                 return self
             value = _numbers.flat(array, self.context.exact)
-            parts = self._each(Operation.scalar(op, value))
             rest = self._rest if op == "mul" or self._rest >= SAME else FREE
             held = _combined(op, self._held, Held.everywhere(self._public_range(array)))
-            made = self._of(op, parts, self._at, rest, held, dtype)
-            if op == "mul" and not self.context.exact and array.dtype.kind != "c":
-                made._scaled = (self._parts, float(array)) if self._scaled is None else (
-                    self._scaled[0], self._scaled[1] * float(array)
-                )
-            return made
+            if op == "mul" and not self.context.exact and array.dtype.kind != "c" and float(array) != 0:
+                return self._after(float(value[0]))._knowing(held)
+            return self._of(op, self._each(Operation.scalar(op, value)), self._at, rest, held, dtype)
         x = self._broadcast(_layout.broadcast_shape(self.shape, array.shape))
-        own, factor = x._scaled if x._scaled is not None and op == "mul" else (x._parts, 1)
+        own, factor = (x._own, x._due.factor) if op == "mul" else (x._parts, 1.0)
         public = x._scattered(np.broadcast_to(array if factor == 1 else array * factor, x.shape))
         parts = _native.each([Operation.plain(op, values) for values in public], [[part] for part in own])
         rest = ZERO if op == "mul" or x._rest == ZERO else FREE
@@ -286,7 +346,7 @@ class Tensor(Known):
         """Both in one shape, with equal elements in equal slots."""
         if other.context is not self.context:
             self.context._require_own(other.context)
-        if other._at is self._at and len(other._parts) == len(self._parts):
+        if other._at is self._at and len(other._own) == len(self._own):
             return self, other
         shape = _layout.broadcast_shape(self.shape, other.shape)
         if self.shape == other.shape:
@@ -295,9 +355,10 @@ class Tensor(Known):
             if other._repeats(self):
                 return self._all_along(other), other
             # The one that has more levels left takes one, if it must.
-            if other.level < self.level:
-                return self._moved(other._at), other
-            return self, other._moved(self._at)
+            spare = self._due.level - other._due.level
+            if spare > 0:
+                return self._moved(other._at, spare), other
+            return self, other._moved(self._at, -spare)
         if self.shape == shape:
             return self, other._broadcast(shape, self._at)
         if other.shape == shape:
@@ -308,14 +369,20 @@ class Tensor(Known):
     def _repeats(self, other: Tensor) -> bool:
         """Whether it stands all along its slots, and the other one could, which has zeros there."""
         period = self._rest + 1 - SAME
-        return period > 1 and other._rest == ZERO and self.size == other.size == period and len(self._parts) == 1
+        return period > 1 and other._rest == ZERO and self.size == other.size == period and len(self._own) == 1
 
     def _all_along(self, other: Tensor) -> Tensor:
         """The tensor all along its slots as another one is: sums and products of both are that then, and spread for nothing."""
         way = _moves.all_along(self._at.reshape(-1), other._at.reshape(-1), self.size, self._slots)
-        parts = way.run(self._parts, self._slots, self.context.exact)
         held = None if self._held is None else Held.everywhere(self._held.elements)
-        return self._of("move", parts, other._at, way.rest, held)
+        return self._run("move", way, other._at, held)
+
+    def _run(self, what: str, way: _moves.Way, at: Slots, held: Held | None) -> Tensor:
+        """The elements brought to other slots; a number that is due comes on the way, if that takes a level anyhow."""
+        factor = self._due.factor
+        parts = way.run(self._own, self._slots, self.context.exact, factor if way.multiplies else 1.0)
+        made = self._of(what, parts, at, way.rest)
+        return (made if way.multiplies else made._after(factor))._knowing(held)
 
     def _broadcast(self, shape: tuple[int, ...], at: Slots | None = None) -> Tensor:
         """The tensor in a shape that it broadcasts to, its elements at these slots if they are named."""
@@ -330,43 +397,42 @@ class Tensor(Known):
     def _everywhere(self, shape: tuple[int, ...], at: Slots) -> Tensor:
         """One element, repeated."""
         slot = int(self._at.reshape(-1)[0])
-        part = self._parts[slot // self.context.slots]
+        part, factor = self._own[slot // self.context.slots], self._due.factor
         if self._rest == FREE:
-            own, factor = (self._parts, 1.0) if self._scaled is None else self._scaled
             kept = np.array([slot % self.context.slots])
-            part = _moves.masked([own[slot // self.context.slots]], self._slots, kept, self.context.exact, factor)[0]
+            part, factor = _moves.masked([part], self._slots, kept, self.context.exact, factor)[0], 1.0
         spread = part if self._rest >= SAME else _layout.one(Operation.sum_slots(0, 1), part)
         count = int(at.max()) // self.context.slots + 1
         held = None if self._held is None else Held.everywhere(self._held.elements)
-        return self._of("broadcast", [spread] * count, at, SAME, held)
+        return self._of("broadcast", [spread] * count, at, SAME)._after(factor)._knowing(held)
 
     # Elements in other slots.
 
-    def _moved(self, at: Slots) -> Tensor:
-        """The same elements in other slots."""
+    def _moved(self, at: Slots, spare: int = 0) -> Tensor:
+        """The same elements in other slots; so many levels may go on the way."""
         if self._at is at or np.array_equal(self._at, at):
             return self
-        return self._brought("move", self._at, at)
+        if self._moved_to is None or not np.array_equal(self._moved_to._at, at):
+            self._moved_to = self._brought("move", self._at, at, spare)
+        return self._moved_to
 
     def _gathered(self, what: str, source: Slots) -> Tensor:
         """A fresh layout of elements that lie at ``source``, each as often as it is named."""
         return self._brought(what, source, canonical(source.shape, self._slots))
 
-    def _brought(self, what: str, source: Slots, target: Slots) -> Tensor:
-        """The elements at ``source`` brought to ``target``, in the cheapest way there is."""
+    def _brought(self, what: str, source: Slots, target: Slots, spare: int = 0) -> Tensor:
+        """The elements at ``source`` brought to ``target``, in the cheapest way there is when so many levels may go."""
         of, to = (np.ascontiguousarray(z).reshape(-1) for z in (source, target))
         rest = self._rest
         if rest == ZERO and of.size != self.size and len(np.unique(of)) != self.size:
             rest = FREE
-        way = _moves.cheapest(of, to, self._slots, rest)
-        own, factor = self._scaled if self._scaled is not None and way.multiplies else (self._parts, 1.0)
-        parts = way.run(own, self._slots, self.context.exact, factor)
+        way = _moves.cheapest(of, to, self._slots, rest, spare=spare)
         known = self._held
         held = None
         if known is not None:
             beside = known.elements.and_zero() if way.rest != FREE else known.mixed().beside.and_zero()
             held = Held(known.elements, beside)
-        return self._of(what, parts, target, way.rest, held)
+        return self._run(what, way, target, held)
 
     # Sums and products over axes.
 
@@ -374,7 +440,7 @@ class Tensor(Known):
         """The sum over an axis or several, or of all elements."""
         axes = self._axes(axis)
         kept = tuple(1 if k in axes else n for k, n in enumerate(self.shape))
-        total = _sums.over(self, axes)
+        total = _sums.over(self._before(), axes)._after(self._due.factor)
         return total.reshape(kept if keepdims else tuple(n for k, n in enumerate(self.shape) if k not in axes))
 
     def _axes(self, axis: Axes) -> tuple[int, ...]:
@@ -475,7 +541,14 @@ class Tensor(Known):
         _layout.same_inner(self.shape[-1], matrix.shape[0])
         if matrix.ndim == 1:
             return self._weighted(matrix)
-        return _products.public(self, self._at.T, matrix.T, prepared).T
+        return self._mapped(self._at.T, matrix.T, prepared).T
+
+    def _mapped(self, columns: Slots, matrix: NDArray[Any], prepared: _layout.Prepared | None) -> Tensor:
+        """A public matrix times vectors; it takes along the number that is due, unless it is encoded for many products."""
+        factor = self._due.factor
+        if factor == 1.0 or prepared is not None:
+            return _products.public(self._before(), columns, matrix, prepared)._after(factor)
+        return _products.public(self._before(), columns, matrix * factor)
 
     def _weighted(self, weights: NDArray[Any]) -> Tensor:
         """The sum of the elements of each row, or of the only one, times public weights."""
@@ -484,7 +557,7 @@ class Tensor(Known):
             return made
         row, beside = weights.reshape(1, -1), made._held.beside
         first = int(self._at.reshape(-1)[0])
-        if len(self._parts) == 1 and np.array_equal(self._at.reshape(-1), np.arange(first, first + self.size)):
+        if len(self._own) == 1 and np.array_equal(self._at.reshape(-1), np.arange(first, first + self.size)):
             # In one stretch: as many slots in a row as there are weights meet each of them once, or zeros.
             beside = known.elements.and_zero().weighted(row).and_zero()
         held = Held(known.elements.weighted(row), beside)
@@ -508,7 +581,7 @@ class Tensor(Known):
         _layout.same_inner(matrix.shape[-1], self.shape[0])
         if matrix.ndim == 1:
             return self @ matrix if self.ndim == 1 else (self.T @ matrix)
-        return _products.public(self, self._at, matrix, prepared)
+        return self._mapped(self._at, matrix, prepared)
 
     def polynomial(self, coefficients: Any) -> Tensor:
         """c_0 + c_1 x + c_2 x^2 + .. of every element x, in as few levels as its degree allows."""
@@ -517,9 +590,26 @@ class Tensor(Known):
             raise ShapeError("coefficients are no vector", kind="shape", remedy="pass c_0, c_1, ..")
         vector = _numbers.flat(array, self.context.exact)
         dtype = np.result_type(self.dtype, _numbers.result_dtype(array, self.context.exact))
-        parts = self._each(Operation.polynomial(vector))
         held = None if array.dtype.kind == "c" else self._mapped_range(lambda r: r.polynomial(array))
-        return Tensor._made(self.context, "polynomial", parts, self._at, dtype, held=held)
+        # Integers take no level, and vectors do.
+        whole = not self.context.exact and bool((vector[1:] == np.round(vector[1:])).all())
+        parts, rest = self._in_slots(
+            lambda slots: Operation.polynomial(vector, None if whole else slots), bool(array[0] == 0)
+        )
+        rest = FREE if whole and rest == ZERO and not (self._rest == ZERO and array[0] == 0) else rest
+        if rest == ZERO and held is not None:
+            held = Held.alone(held.elements)
+        return Tensor._made(self.context, "polynomial", parts, self._at, dtype, rest, held)
+
+    def _in_slots(
+        self, operation: Callable[[NDArray[np.bool_] | None], Operation], of_zero: bool
+    ) -> tuple[list[_native.Ciphertext], int]:
+        """A function of every slot, and what it leaves beside the elements: in CKKS zeros, which take no level there."""
+        parts = self._parts
+        if self.context.exact or self._rest >= SAME or not self._is_padded or (self._rest == ZERO and of_zero):
+            rest = self._rest if self._rest >= SAME or (self._rest == ZERO and of_zero) else FREE
+            return _native.each([operation(None)] * len(parts), [[part] for part in parts]), rest
+        return _native.each([operation(own) for own in self._elements()], [[part] for part in parts]), ZERO
 
     def chebyshev(
         self, function: Callable[[Any], Any], interval: Sequence[float], degree: int, *, error: float | None = None
@@ -544,10 +634,13 @@ class Tensor(Known):
         apart = _chebyshev.required(series, degree, error)
         if self.context._approximations is not None:
             self.context._approximations.append((apart, degree))
-        parts = arguments._certified(wanted.reach)._each(Operation.chebyshev([float(c) for c in series.coefficients], low, high))
-        held = Held.everywhere(Range(series.low - apart, series.high + apart))
-        made = self._with("" if apart else "chebyshev", parts, held=held)
-        return made._with("chebyshev", made._each(Operation.approximate(apart)), held=held) if apart else made
+        coefficients = [float(c) for c in series.coefficients]
+        arguments = arguments._certified(wanted.reach)
+        parts, rest = arguments._in_slots(lambda slots: Operation.chebyshev(coefficients, low, high, slots), False)
+        found = Range(series.low - apart, series.high + apart)
+        held = Held.alone(found) if rest == ZERO else Held.everywhere(found)
+        made = self._with("" if apart else "chebyshev", parts, rest, held)
+        return made._with("chebyshev", made._each(Operation.approximate(apart)), rest, held) if apart else made
 
     def _within(self, wanted: Range) -> Tensor:
         """The tensor with all slots in an interval; elements that may lie outside are refused.
@@ -568,7 +661,7 @@ class Tensor(Known):
             return self
         if self._rest != ZERO:
             return (self * np.ones(self.shape))._within(wanted)
-        middle = np.full((len(self._parts), self.context.slots), 0.5 * (wanted.low + wanted.high))
+        middle = np.full((len(self._own), self.context.slots), 0.5 * (wanted.low + wanted.high))
         middle.reshape(-1)[self._at.reshape(-1)] = 0.0
         parts = _native.each([Operation.plain("add", row) for row in middle], [[part] for part in self._parts])
         return self._with("", parts, held=Held.everywhere(wanted))
@@ -592,13 +685,13 @@ class Tensor(Known):
         """
         k = _numbers.whole(steps, "steps", -(1 << 40), 1 << 40)
         held = None if self._held is None else self._held.mixed()
-        return self._with("rotate", self._each(Operation.rotate(k)), held=held)
+        return self._linear("rotate", Operation.rotate(k), held=held)
 
     def conjugate(self) -> Tensor:
         """The complex conjugate of every element; CKKS only."""
         if self.context.exact:
             raise MismatchError("integers have no conjugates", kind="scheme", remedy="use swap_rows, or ckks")
-        return self._with("conjugate", self._each(Operation.swap()), self._rest, self._held)
+        return self._linear("conjugate", Operation.swap(), self._rest, self._held)
 
     def swap_rows(self) -> Tensor:
         """The two rows of slots swapped; BFV and BGV only."""
@@ -647,17 +740,18 @@ class Tensor(Known):
             beside = beside.common(declared) or declared
         if self._rest == FREE and beside.reach > declared.reach * (1 + 1e-9) and self._is_padded:
             x, beside = self * np.ones(self.shape), declared.zero
-        bounded = x._certified(declared.reach)
-        dtype = np.dtype(np.float64) if pair else self.dtype
-        return Tensor._made(self.context, "bound", bounded._parts, x._at, dtype, x._rest, Held(declared, beside))
+        bounded = x._certified(declared.reach, "bound")
+        bounded.dtype = np.dtype(np.float64) if pair else self.dtype
+        return bounded._knowing(Held(declared, beside))
 
-    def _certified(self, bound: float) -> Tensor:
+    def _certified(self, bound: float, what: str = "") -> Tensor:
         """CKKS: the same tensor, whose certificates say that no slot exceeds ``bound``."""
-        return self._with("", self._each(Operation.declare_bound(float(bound))), self._rest, self._held)
+        own = float(bound) / abs(self._due.factor)
+        return self._linear(what, Operation.declare_bound(own), self._rest, self._held)
 
     @property
     def _is_padded(self) -> bool:
-        return self.size < len(self._parts) * self.context.slots
+        return self.size < len(self._own) * self.context.slots
 
     # Files and bytes.
 
@@ -683,7 +777,7 @@ class Tensor(Known):
             head["slots"] = self._at.reshape(-1).tolist()
         if self._held is not None:
             head |= written(self._held)
-        rows = self.size if plain else len(self._parts) * self.context.slots
+        rows = self.size if plain else len(self._own) * self.context.slots
         return self.context._native.encode_column(str(name), rows, json.dumps(head).encode(), self._parts)
 
     @classmethod
@@ -706,6 +800,8 @@ class Tensor(Known):
         head = Head.read(column.tensor, column.rows, column.parts, _layout.Slots(held.slots, held.row), held.exact)
         parts, believed = held._native.read_column(column, trusted)
         rest, known = (head.rest, head.held) if believed else (FREE, None)
+        if rest == ZERO:
+            return cls._fresh(held, "read", parts, head.at, head.dtype, known)
         return cls._made(held, "read", parts, head.at, head.dtype, rest, known)
 
     def save(self, path: Any, *, replace: bool = True) -> None:
@@ -763,6 +859,8 @@ def _restore(
     native = [context._native.read_ciphertext(_numbers.buffer(part)) for part in parts]
     if at is None:
         at = canonical(shape, _layout.Slots(context.slots, context.row))
+    if rest == ZERO:
+        return Tensor._fresh(context, "read", native, at, dtype, held)
     return Tensor._made(context, "read", native, at, dtype, rest, held)
 
 

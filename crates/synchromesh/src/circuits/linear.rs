@@ -223,21 +223,35 @@ impl<T: Number> LinearTransform<T> {
         (0..values.len()).map(|j| values[from(j)].clone()).collect()
     }
 
-    /// How large it makes slots.
+    /// How large it makes slots. By Schur's test its norm is at most the root of the largest row's sum times the largest
+    /// column's.
     fn size(&self) -> MapSize {
-        let (mut sums, mut total) = (vec![0.0; self.shape.count()], 0.0);
-        for values in self.diagonals.values() {
+        let (row, count) = (self.shape.row, self.shape.count());
+        let (mut rows, mut columns, mut squares) = (vec![0.0; count], vec![0.0; count], vec![0.0; count]);
+        let mut total = 0.0;
+        for (&(swap, k), values) in &self.diagonals {
             let mut largest = 0.0;
-            for (sum, value) in sums.iter_mut().zip(values) {
+            for (j, value) in values.iter().enumerate().take(count) {
                 let modulus = value.modulus();
-                *sum += modulus;
+                let from =
+                    (j / row * row + (j % row + k) % row + if swap && self.shape.rows > 1 { row } else { 0 }) % count;
+                rows[j] += modulus;
+                columns[from] += modulus;
+                squares[j] += modulus * modulus;
                 largest = f64::max(largest, modulus);
             }
             total += largest;
         }
+        // Residues have no size, and no certificate asks.
+        let own = rows.iter().any(|&sum| sum > 0.0).then(|| rows.iter().map(|&sum| sum > 0.0).collect());
+        let most = |all: Vec<f64>| all.into_iter().fold(0.0, f64::max);
         let above = 1.0 + 1e-9;
-        let (gain, total) = (sums.into_iter().fold(0.0, f64::max) * above, total * above);
-        MapSize { gain, norm: self.norm.map_or(total, |norm| norm.min(total)), total }
+        let (gain, columns, total) = (most(rows) * above, most(columns) * above, total * above);
+        let norm = total.min((gain * columns).sqrt());
+        let norm = self.norm.map_or(norm, |known| known.min(norm));
+        // A slot and its conjugate are values at one pair of roots, where both may meet.
+        let pairs = if self.diagonals.keys().any(|&(swap, _)| swap) { 2.0 } else { 1.0 };
+        MapSize { gain, norm, row: norm.min((pairs * most(squares)).sqrt() * above), total, own }
     }
 }
 

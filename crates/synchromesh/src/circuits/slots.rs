@@ -2,7 +2,7 @@
 
 use synchromesh_rlwe::{Giant, RotationSum};
 
-use super::{Arithmetic, Coefficient, Combination, MapSize, Number, SizedSum};
+use super::{Arithmetic, Coefficient, Combination, MapSize, Number, SizedSum, SumCounts};
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 
@@ -124,7 +124,10 @@ impl SlotSum {
         if self.rotations() != Rotations::default() {
             arithmetic.require_rotations(&self.rotations())?;
         }
-        let sum = self.sum(arithmetic, x, self.count)?;
+        let mut sum = self.sum(arithmetic, x, self.count)?;
+        if self.radix == 2 && self.count > 2 {
+            sum = arithmetic.summed(x, sum, &self.counts(arithmetic.slots()?.row))?;
+        }
         if self.rows { arithmetic.add(&sum, &arithmetic.swap(&sum)?) } else { Ok(sum) }
     }
 
@@ -145,6 +148,21 @@ impl SlotSum {
         arithmetic.add(&sum, &arithmetic.rotate(&tail, self.step(blocks * self.radix))?)
     }
 
+    /// Of a sum by twos in rows of so many slots.
+    fn counts(&self, row: usize) -> SumCounts {
+        fn switches(count: usize) -> Vec<usize> {
+            if count < 2 {
+                return Vec::new();
+            }
+            let doubled = switches(count / 2).into_iter().map(|n| 2 * n);
+            doubled.chain(std::iter::repeat_n(1, 1 + count % 2)).collect()
+        }
+        let zeros = self.stride.trailing_zeros().min(row.trailing_zeros());
+        let different = row >> zeros;
+        let same = self.count.div_ceil(different.max(1));
+        SumCounts { whole: self.count, switches: switches(self.count), stride: self.stride, same }
+    }
+
     /// The sum of the rotations by i `distance` slots for i < count.
     fn together<A: Arithmetic>(
         &self,
@@ -163,7 +181,10 @@ impl SlotSum {
         let (context, extended) = arithmetic.extended(level)?;
         let sum = RotationSum::new(context, level, extended, babies, vec![giant])?;
         let (terms, all) = (vec![vec![(0, None); count]], count as f64);
-        arithmetic.rotation_sum(&[x], &SizedSum { sum, terms, size: MapSize { gain: all, norm: all, total: all } })
+        arithmetic.rotation_sum(
+            &[x],
+            &SizedSum { sum, terms, size: MapSize { gain: all, norm: all, row: all, total: all, own: None } },
+        )
     }
 }
 

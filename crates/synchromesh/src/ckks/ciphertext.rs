@@ -7,6 +7,7 @@ use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ntt};
 use synchromesh_rlwe::{Made, Operation};
 
+use super::beside::Beside;
 use super::context::Context;
 use super::noise;
 use super::params::{Mode, Params};
@@ -37,6 +38,8 @@ pub struct Ciphertext<B: Backend = Cpu> {
     log2_scale: f64,
     /// The same message with levels to compute with, once it was needed.
     renewed: OnceLock<Box<Self>>,
+    /// What is known of slots beside the message.
+    beside: Option<Beside>,
 }
 
 impl<B: Backend> Ciphertext<B> {
@@ -58,7 +61,17 @@ impl<B: Backend> Ciphertext<B> {
             let noise_bits = noise::canonical(params, inner.noise());
             observer.made(&Made { operation, level, components, modulus_bits, noise_bits });
         }
-        Ok(Self { inner, header, log2_scale, renewed: OnceLock::new() })
+        Ok(Self { inner, header, log2_scale, beside: None, renewed: OnceLock::new() })
+    }
+
+    /// The same with what is known of slots beside its message.
+    pub(crate) fn with_beside(self, beside: Option<Beside>) -> Self {
+        Self { beside, ..self }
+    }
+
+    /// What is known of slots beside its message.
+    pub(crate) const fn beside(&self) -> Option<&Beside> {
+        self.beside.as_ref()
     }
 
     /// A ciphertext from its parts, as read from a file. Its certificate and message bound are the writer's claim.
@@ -143,7 +156,8 @@ impl<B: Backend> Ciphertext<B> {
     /// When the device has no memory left.
     pub fn duplicate(&self, context: &Context<B>) -> Result<Self> {
         let inner = self.inner.duplicate(context.rlwe())?;
-        Ok(Self { inner, header: self.header.clone(), log2_scale: self.log2_scale, renewed: OnceLock::new() })
+        let (header, beside) = (self.header.clone(), self.beside.clone());
+        Ok(Self { inner, header, log2_scale: self.log2_scale, beside, renewed: OnceLock::new() })
     }
 
     /// What `make` makes of it, made once.

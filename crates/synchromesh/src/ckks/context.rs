@@ -278,13 +278,39 @@ impl<B: Backend> Context<B> {
         level: usize,
         scale: &Scale,
     ) -> Result<Arc<Encoded<B, Coeff>>> {
-        plaintext.coefficients.get_or_make(&self.params, level, scale, || self.polynomial(plaintext, level, scale))
+        let make = || Ok((self.polynomial(plaintext, level, scale)?, None));
+        plaintext.coefficients.get_or_make(&self.params, (level, scale), false, make)
     }
 
     /// A message in the ring's slots; the last encoding is reused.
     pub(crate) fn slots(&self, plaintext: &Plaintext<B>, level: usize, scale: &Scale) -> Result<Arc<Encoded<B, Ntt>>> {
-        let make = || Ok(self.polynomial(plaintext, level, scale)?.into_ntt(self.rlwe.backend())?);
-        plaintext.slots.get_or_make(&self.params, level, scale, make)
+        let make = || Ok((self.polynomial(plaintext, level, scale)?.into_ntt(self.rlwe.backend())?, None));
+        plaintext.slots.get_or_make(&self.params, (level, scale), false, make)
+    }
+
+    /// A public message in the ring's slots, with log2 of how far it is from the scaled message at any root; the last
+    /// encoding is reused.
+    pub(crate) fn factor(
+        &self,
+        plaintext: &Plaintext<B>,
+        level: usize,
+        scale: &Scale,
+    ) -> Result<(Arc<Encoded<B, Ntt>>, f64)> {
+        let make = || {
+            let primes = self.params.rlwe().level(level)?;
+            let (poly, error) = self.public_polynomial(self.values(plaintext)?, plaintext.bound(), primes, scale)?;
+            Ok((poly.into_ntt(self.rlwe.backend())?, Some(error)))
+        };
+        let found = plaintext.slots.get_or_make(&self.params, (level, scale), true, make)?;
+        let error = found.error.unwrap_or(f64::INFINITY);
+        Ok((found, error))
+    }
+
+    /// The slots of a message that are not 0.
+    pub(crate) fn holding(&self, plaintext: &Plaintext<B>) -> Result<Arc<[bool]>> {
+        let values = self.values(plaintext)?;
+        let held = |i: usize| values.get(i).is_some_and(|z| z.re != 0.0 || z.im != 0.0);
+        Ok((0..self.params.slots()).map(held).collect())
     }
 
     /// Encrypts at the top level.

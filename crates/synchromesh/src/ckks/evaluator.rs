@@ -21,6 +21,7 @@ use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
 use synchromesh_rlwe::{EvaluationKeys, Noise, Operation};
 
 use self::refresh::Refresher;
+use super::beside::Beside;
 use super::ciphertext::Ciphertext;
 use super::context::Context;
 use super::noise;
@@ -151,9 +152,10 @@ impl<B: Backend> Evaluator<B> {
         let (x, y) = self.align_for_sum(&met[0], &met[1])?;
         let bound = x.bound() + y.bound();
         let noise = noise::sum(x.inner().noise(), y.inner().noise(), twice);
+        let beside = x.beside().zip(y.beside()).and_then(|(x, y)| x.plus(y));
         let (mut sum, header) = x.take(&self.context)?.into_parts();
         sum.add_assign(self.context.rlwe(), y.inner(), subtract)?;
-        self.settled(self.finish(Operation::Sum, sum, noise, header.scale, bound)?)
+        self.settled(self.finish(Operation::Sum, sum, noise, header.scale, bound)?.with_beside(beside))
     }
 
     /// -x.
@@ -165,7 +167,8 @@ impl<B: Backend> Evaluator<B> {
         let (mut inner, header) = x.duplicate(&self.context)?.into_parts();
         inner.neg_assign(self.context.rlwe())?;
         let noise = inner.noise();
-        self.finish(Operation::Copy, inner, noise, header.scale, header.bound)
+        let made = self.finish(Operation::Copy, inner, noise, header.scale, header.bound)?;
+        Ok(made.with_beside(x.beside().cloned()))
     }
 
     /// x y, slot by slot, relinearised; in automatic mode also rescaled, in one division.
@@ -227,7 +230,8 @@ impl<B: Backend> Evaluator<B> {
         let noise = noise::product(x.factor(), y.factor(), self.log_n(), same);
         let params = self.context.params();
         let inner = rlwe::Ciphertext::new(params.rlwe(), Vec::from(parts), x.level(), x.inner().key(), noise)?;
-        self.finish(Operation::Product, inner, noise, x.scale().times(y.scale())?, x.bound() * y.bound())
+        let made = self.finish(Operation::Product, inner, noise, x.scale().times(y.scale())?, x.bound() * y.bound())?;
+        Ok(made.with_beside(self.product_beside(x, y)))
     }
 
     /// Three components to two; a product that is due for a rescale in automatic mode is rescaled in the same division
@@ -249,7 +253,15 @@ impl<B: Backend> Evaluator<B> {
         } else {
             (x.scale().clone(), inner.noise())
         };
-        self.settled(self.finish(Operation::Relinearisation, inner, noise, scale, x.bound())?)
+        let beside = match x.beside().filter(|_| merged) {
+            Some(beside) => {
+                let dropped = &self.context.params().at(x.level())?.dropped;
+                let added = switching.noise_under(self.context.rlwe(), x.inner().key(), x.level(), level)?;
+                Some(beside.with(beside.noise.times(-dropped.log2()).plus_switching(added)))
+            }
+            None => None,
+        };
+        self.settled(self.finish(Operation::Relinearisation, inner, noise, scale, x.bound())?.with_beside(beside))
     }
 
     /// The slots rotated to the left by k, to the right for k < 0.
@@ -262,7 +274,13 @@ impl<B: Backend> Evaluator<B> {
         let once = |x: &Ciphertext<B>, &k: &i64| self.automorphism(x, self.context.galois_element(k), "rotation");
         match self.routes.as_ref().and_then(|routes| routes.route(k)) {
             Some([first, rest @ ..]) => rest.iter().try_fold(once(x, first)?, |x, k| once(&x, k)),
-            _ => once(x, &k),
+            _ => {
+                let rotated = once(x, &k)?;
+                let Some(beside) = x.beside() else { return Ok(rotated) };
+                let switching = self.switching("rotation")?;
+                let added = switching.noise_under(self.context.rlwe(), x.inner().key(), x.level(), x.level())?;
+                Ok(rotated.with_beside(Some(beside.rotated(k, added))))
+            }
         }
     }
 
@@ -319,9 +337,26 @@ impl<B: Backend> Evaluator<B> {
     pub fn declare_bound(&self, x: Ciphertext<B>, bound: f64) -> Result<Ciphertext<B>> {
         self.require_own(&x)?;
         self.context.encode_complex(&[], bound)?;
+        let beside = x.beside().cloned();
         let (inner, header) = x.into_parts();
         let noise = inner.noise();
-        self.finish(Operation::Copy, inner, noise, header.scale, header.bound.min(bound))
+        let made = self.finish(Operation::Copy, inner, noise, header.scale, header.bound.min(bound))?;
+        Ok(made.with_beside(beside))
+    }
+
+    /// The same ciphertext, of whose message the caller answers for it being 0 beside some slots: sums of slots are then
+    /// certified by what they meet.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless there is a word for each slot.
+    pub fn declare_zeros(&self, x: Ciphertext<B>, own: &[bool]) -> Result<Ciphertext<B>> {
+        self.require_own(&x)?;
+        let slots = self.context.params().slots();
+        if own.len() != slots {
+            return Err(Error::argument(format!("{} words on what {slots} slots hold", own.len())));
+        }
+        let beside = Beside::new(own.into(), x.inner().noise());
+        Ok(x.with_beside(beside))
     }
 
     /// The same ciphertext as one of another message, which the caller answers for: in no slot is that further than `error`

@@ -21,6 +21,8 @@ pub(crate) struct Encoded<B: Backend, D: Domain> {
     pub(crate) level: usize,
     pub(crate) scale: Scale,
     pub(crate) poly: Zeroizing<Poly<B, D>>,
+    /// log2 of how far it is from the scaled message at any root, where that was measured.
+    pub(crate) error: Option<f64>,
 }
 
 /// The last encoding in one domain.
@@ -33,22 +35,26 @@ impl<B: Backend, D: Domain> Default for Last<B, D> {
 }
 
 impl<B: Backend, D: Domain> Last<B, D> {
-    /// The encoding under these parameters for `level` and `scale`, made by `make` unless it is the last one.
+    /// The encoding under these parameters for `level` and `scale`, made by `make` unless it is the last one, with its error
+    /// if that is to be `measured`.
     pub(crate) fn get_or_make(
         &self,
         params: &Params,
-        level: usize,
-        scale: &Scale,
-        make: impl FnOnce() -> Result<Poly<B, D>>,
+        (level, scale): (usize, &Scale),
+        measured: bool,
+        make: impl FnOnce() -> Result<(Poly<B, D>, Option<f64>)>,
     ) -> Result<Arc<Encoded<B, D>>> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let params_digest = *params.rlwe().digest();
-        let same = |e: &Arc<Encoded<B, D>>| e.params_digest == params_digest && e.level == level && e.scale == *scale;
+        let same = |e: &Arc<Encoded<B, D>>| {
+            let known = e.error.is_some() || !measured;
+            e.params_digest == params_digest && e.level == level && e.scale == *scale && known
+        };
         if let Some(found) = last.filter(same) {
             return Ok(found);
         }
-        let poly = Zeroizing::new(make()?);
-        let made = Arc::new(Encoded { params_digest, level, scale: scale.clone(), poly });
+        let (poly, error) = make()?;
+        let made = Arc::new(Encoded { params_digest, level, scale: scale.clone(), poly: Zeroizing::new(poly), error });
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&made));
         Ok(made)
     }

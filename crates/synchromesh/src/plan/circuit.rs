@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use synchromesh_rlwe::{Operation, Randomness};
 
-use super::limit::MOST_PRECISION;
+use super::limit::{MOST_DEPTH, MOST_PRECISION};
 use super::trace::{Trace, Traced};
 use super::{Description, Limit, MOST_NODES, Nearest, PRECISION, Plan, SchemeName, too_small};
 use crate::circuits::Arithmetic;
@@ -31,6 +31,8 @@ const HEADROOM: std::ops::RangeInclusive<u32> = 4..=200;
 /// What one run without data found.
 enum Outcome {
     Runs(Traced),
+    /// Nothing that it lacks, and so many levels that it does not use.
+    Shallower(usize),
     Missing(Rotations),
     /// Another multiplication deep.
     Deeper,
@@ -59,7 +61,7 @@ impl Description {
         if self.scheme.name() != S::NAME {
             return Err(Error::request(format!("the description is for {}, not for {}", self.scheme.name(), S::NAME)));
         }
-        self.search_for(|plan, steps| {
+        self.search_for(|plan, steps, _| {
             let literal = match &plan.params {
                 super::SchemeParams::Bfv(literal) | super::SchemeParams::Bgv(literal) => literal.clone(),
                 super::SchemeParams::Ckks(_) => return Err(Error::request("the plan is for ckks")),
@@ -99,7 +101,7 @@ impl Description {
             return Err(Error::request(format!("the description is for {}, not for ckks", self.scheme.name())));
         }
         let wanted = f64::from(self.precision.unwrap_or(PRECISION));
-        self.search_for(|plan, steps| {
+        self.search_for(|plan, steps, shrinks| {
             let params = plan.ckks()?;
             let log_scale = params.literal().log_scale;
             let device = recorder(params.rlwe());
@@ -131,14 +133,19 @@ impl Description {
                 }
                 Err(error) => return Outcome::of(error),
             };
+            let traced = trace.take();
+            let unused = traced.unused_levels().min(plan.depth - self.depth);
+            if shrinks && unused > 0 {
+                return Ok(Outcome::Shallower(unused));
+            }
             let worst = results.iter().map(|x| context.error_bound(x)).fold(0.0, f64::max);
             let lacking = (wanted + worst.log2()).ceil();
             let bound = results.iter().map(|x| evaluator.bound(x)).fold(0.0, f64::max);
-            Ok(if lacking > 0.0 { Outcome::Finer(lacking as u32, bound) } else { Outcome::Runs(trace.take()) })
+            Ok(if lacking > 0.0 { Outcome::Finer(lacking as u32, bound) } else { Outcome::Runs(traced) })
         })
     }
 
-    fn search_for(&self, run: impl Fn(&Plan, &Rotations) -> Result<Outcome>) -> Result<Plan> {
+    fn search_for(&self, run: impl Fn(&Plan, &Rotations, bool) -> Result<Outcome>) -> Result<Plan> {
         let mut description = self.clone();
         let asked = Rotations { by: self.rotations.clone(), swap: self.swap };
         let mut steps = asked.clone();
@@ -146,13 +153,16 @@ impl Description {
         // How many bits were lacking, and by how many bits scales grew without making them fewer.
         let (mut lacked, mut in_vain) = (u32::MAX, 0);
         let mut degree = plan.log_n;
+        // Levels that are added at once: in CKKS twice as many each time, and those that are not used go again.
+        let (mut more, mut doubling) = (1, self.scheme == SchemeName::Ckks);
         for _ in 0..MOST_RUNS {
-            if plan.log_n > degree {
-                // Rows of another length are rotated by other steps.
+            if plan.log_n != degree {
+                // Rows of another length are rotated by other steps, by about as many.
+                description.expected_rotations = description.expected_rotations.max(steps.by.len());
                 (degree, steps) = (plan.log_n, asked.clone());
                 (description.rotations, description.swap) = (asked.by.clone(), asked.swap);
             }
-            match run(&plan, &steps)? {
+            match run(&plan, &steps, doubling)? {
                 Outcome::Runs(traced) if (&description.rotations, description.swap) == (&steps.by, steps.swap) => {
                     return plan.with_circuit(traced, self.max_memory_bytes);
                 }
@@ -164,7 +174,24 @@ impl Description {
                 Outcome::Missing(more) => steps = steps.and(&more),
                 Outcome::Deeper => {
                     (lacked, in_vain) = (u32::MAX, 0);
-                    description.depth += 1;
+                    more = more.min(MOST_DEPTH.saturating_sub(description.depth)).max(1);
+                    description.depth += more;
+                    description.check()?;
+                    plan = match description.found(None)? {
+                        Ok(found) => Plan::new(&description, found),
+                        // So many levels at once are too many.
+                        Err(_) if more > 1 => {
+                            description.depth -= more - 1;
+                            doubling = false;
+                            description.plan()?
+                        }
+                        Err(refusal) => return Err(description.refused(refusal)),
+                    };
+                    more = if doubling { 2 * more } else { 1 };
+                }
+                Outcome::Shallower(unused) => {
+                    (more, doubling) = (1, false);
+                    description.depth -= unused;
                     plan = description.plan()?;
                 }
                 Outcome::Wider(bits) if description.headroom + bits <= *HEADROOM.end() => {

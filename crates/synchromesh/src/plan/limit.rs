@@ -7,6 +7,9 @@ use crate::error::{Error, Limit, Nearest, Result};
 /// Most bits after the point that a description may ask for.
 pub(super) const MOST_PRECISION: u32 = 80;
 
+/// Most multiplications after one another that a description may ask for.
+pub(super) const MOST_DEPTH: usize = 100;
+
 /// Least bytes over all candidates that a budget refused.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Least {
@@ -86,9 +89,9 @@ impl Description {
 
     /// Fails for numbers that no plan is made for.
     pub(super) fn check(&self) -> Result<()> {
-        if self.depth > 100 || self.additions > 1 << 20 {
+        if self.depth > MOST_DEPTH || self.additions > 1 << 20 {
             return Err(Error::request(format!(
-                "depth {} and {} additions: at most 100 and 2^20 are planned for",
+                "depth {} and {} additions: at most {MOST_DEPTH} and 2^20 are planned for",
                 self.depth, self.additions
             )));
         }

@@ -143,7 +143,8 @@ impl<F: Family> Search<'_, F> {
             return self.lacks(Limit::Security, format!("N = 2^{log_n} allows {limit}, this needs {floor} or more"));
         };
         let raise = chain.shape.raise(log_n, security, first);
-        if let Some(raise) = raise.filter(|raise| raise.operations < 1.0) {
+        let keys = self.description.rotations.len().max(self.description.expected_rotations);
+        if let Some(raise) = raise.filter(|raise| raise.price(keys) < 1.0) {
             return self.lacks(Limit::Security, explain_raise(log_n, first.0, raise));
         }
         let direct = Routes::direct(&self.description.rotations, self.family.row(log_n));

@@ -26,6 +26,9 @@ pub(super) struct Shape {
 /// section 3.5).
 const RAISE_FROM: usize = 9;
 
+/// Rotation keys from which their bytes count beside time.
+const MANY_KEYS: usize = 8;
+
 /// Most digits of a plan.
 const MOST_DIGITS: usize = 16;
 
@@ -212,6 +215,13 @@ pub(super) fn explain_raise(log_n: u32, omega: usize, raise: Raise) -> String {
     )
 }
 
+impl Raise {
+    /// What it is worth, below 1 if it is: operations, and where there are many rotation keys their bytes, which count half.
+    pub(super) fn price(&self, rotations: usize) -> f64 {
+        self.operations * if rotations < MANY_KEYS { 1.0 } else { self.key.sqrt() }
+    }
+}
+
 /// Lines that explain the choice of digits.
 pub(super) fn explain_digits(found: &[Digits], profile: Option<&Profile>) -> String {
     let unit = if profile.is_some() { "time by the machine's profile" } else { "operations" };
@@ -252,6 +262,9 @@ mod tests {
         assert_eq!(shape.raise(17, Security::Bits128, &(19, vec![44], 1.0)), None);
         let long = Shape::new(&[50], &[50], 40, WIDTH);
         assert_eq!(long.raise(15, Security::Bits128, &(19, vec![44], 1.0)), None, "two digits are not secure");
+        // More operations, but a third of the bytes of keys.
+        let smaller = Raise { operations: 1.2, key: 0.3 };
+        assert!(smaller.price(0) > 1.0 && smaller.price(MANY_KEYS) < 1.0);
         assert!(explain_raise(15, 19, many).starts_with("19 digits at N = 2^15: two digits at 2^16 would take "));
         // At most so many digits.
         assert!(shape.digits(15, Security::Bits128, Some(2), None).unwrap().is_empty());

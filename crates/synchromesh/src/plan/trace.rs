@@ -51,6 +51,11 @@ impl PartialEq for Traced {
 }
 
 impl Traced {
+    /// Levels below every ciphertext that is made.
+    pub(crate) fn unused_levels(&self) -> usize {
+        self.nodes.iter().map(|node| node.level).min().unwrap_or(0)
+    }
+
     /// Fills in what each node takes on the machine of `profile`, with so many bytes of tables besides.
     pub(crate) fn predict(&mut self, profile: &Profile, log_n: u32, tables: usize) -> Result<()> {
         for (node, asked) in self.nodes.iter_mut().zip(&self.asked) {

@@ -7,7 +7,8 @@ use synchromesh_rlwe::ring::{Backend, Coeff, Ntt, Poly, Ring};
 use synchromesh_rlwe::wire::EnvelopeKey;
 use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, Randomness, SecretKey};
 
-use super::{Binary, Encryptor, Scheme, State, Values};
+use super::operation::coefficient;
+use super::{Binary, Encryptor, Scheme, State, Values, Where};
 use crate::circuits::Polynomial;
 use crate::circuits::functions::Approximation;
 use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral};
@@ -222,6 +223,10 @@ impl Scheme for Ckks {
         e.declare_error(x.duplicate(e.context())?, error)
     }
 
+    fn zeros<B: Backend>(e: &Evaluator<B>, x: &Ciphertext<B>, own: &[bool]) -> Result<Ciphertext<B>> {
+        e.declare_zeros(x.duplicate(e.context())?, own)
+    }
+
     fn function<B: Backend>(
         e: &Evaluator<B>,
         approximation: &Approximation,
@@ -235,7 +240,9 @@ impl Scheme for Ckks {
         x: &Ciphertext<B>,
         coefficients: &[f64],
         interval: (f64, f64),
+        slots: Where<'_>,
     ) -> Result<Ciphertext<B>> {
-        Polynomial::chebyshev(coefficients.iter().copied(), interval)?.evaluate(e, x)
+        let coefficients = coefficients.iter().map(|&c| coefficient(Complex64::from(c), slots));
+        Polynomial::chebyshev(coefficients, interval)?.evaluate(e, x)
     }
 }

@@ -46,16 +46,32 @@ pub enum Operation<'a> {
     Bounded(f64),
     /// The ciphertext as that of a message that no slot is further from than this, by the caller's word; in CKKS only.
     Approximate(f64),
+    /// The ciphertext, of whose message the caller says that it is 0 beside these slots; nothing in an exact scheme.
+    Zeros(&'a [bool]),
     /// A sum of slots.
     SumSlots(&'a SlotSum),
     /// The sum of x_i y_i: all x, then as many y.
     InnerProduct,
     /// c_0 + c_1 x + c_2 x^2 + .. with these coefficients.
-    Polynomial(&'a Values),
+    Polynomial(&'a Values, Where<'a>),
     /// A function approximated on an interval, of as many ciphertexts as it has arguments; in CKKS only.
     Function(&'a Approximation),
     /// sum_i c_i T_i(u) with these coefficients, u the affine map of the interval to \[-1, 1\]; in CKKS only.
-    Chebyshev(&'a [f64], (f64, f64)),
+    Chebyshev(&'a [f64], (f64, f64), Where<'a>),
+}
+
+/// The slots in which a polynomial is computed; the others become 0 on the way, at no level but where all coefficients are
+/// integers, which take none in CKKS. None: all.
+pub type Where<'a> = Option<&'a [bool]>;
+
+/// A coefficient of a polynomial that is computed in some slots.
+pub(super) fn coefficient<T: Number>(value: T, slots: Where<'_>) -> Coefficient<T> {
+    match slots {
+        Some(slots) if !value.is_zero() => {
+            Coefficient::Slots(slots.iter().map(|&own| if own { value.clone() } else { T::integer(0) }).collect())
+        }
+        _ => Coefficient::All(value),
+    }
 }
 
 /// The entries of a linear map of slots that are not 0.
@@ -101,6 +117,7 @@ pub fn apply<S: Scheme, B: Backend>(
         Operation::Refresh => e.refresh(one()?),
         Operation::AtLevel(level) => e.at_level(one()?, *level),
         Operation::Bounded(bound) => e.bounded(e.duplicate(one()?)?, *bound),
+        Operation::Zeros(own) => S::zeros(e, one()?, own),
         Operation::Approximate(error) => S::approximate(e, one()?, *error),
         Operation::SumSlots(sum) => sum.run(e, one()?),
         Operation::InnerProduct if !x.len().is_multiple_of(2) => Err(not_taken(x.len())),
@@ -108,12 +125,12 @@ pub fn apply<S: Scheme, B: Backend>(
             let (x, y) = x.split_at(x.len() / 2);
             inner_product(e, x, y)
         }
-        Operation::Polynomial(coefficients) => {
+        Operation::Polynomial(coefficients, slots) => {
             let (x, coefficients) = (one()?, held::<S, B>(e, coefficients)?);
-            Polynomial::power(coefficients.into_iter().map(Coefficient::All))?.evaluate(e, x)
+            Polynomial::power(coefficients.into_iter().map(|c| coefficient(c, *slots)))?.evaluate(e, x)
         }
         Operation::Function(approximation) => S::function(e, approximation, x),
-        Operation::Chebyshev(coefficients, interval) => S::chebyshev(e, one()?, coefficients, *interval),
+        Operation::Chebyshev(coefficients, interval, slots) => S::chebyshev(e, one()?, coefficients, *interval, *slots),
     }
 }
 

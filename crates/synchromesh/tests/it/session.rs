@@ -138,10 +138,20 @@ fn every_operation_has_its_value_in_the_clear() {
         f.judge(&f.apply(&Operation::InnerProduct, &[&x, &y, &y, &y]), &inner, "an inner product");
         let coefficients = f.numbers(&[1, -2, 3]);
         f.judge(
-            &f.apply(&Operation::Polynomial(&coefficients), &[&x]),
+            &f.apply(&Operation::Polynomial(&coefficients, None), &[&x]),
             &each(&|a| 1 - 2 * a + 3 * a * a),
             "a polynomial",
         );
+        // In some slots only, and zeros in the others.
+        let own: Vec<bool> = (0..a.len()).map(|i| i % 3 == 1).collect();
+        let values: Vec<i64> = a.iter().zip(&own).map(|(a, &own)| i64::from(own) * (1 - 2 * a + 3 * a * a)).collect();
+        let some = f.apply(&Operation::Polynomial(&coefficients, Some(&own)), &[&x]);
+        f.judge(&some, &values, "a polynomial in some slots");
+        let all = f.apply(&Operation::Polynomial(&coefficients, None), &[&x]);
+        // Integers take no level in CKKS, vectors do.
+        let taken = usize::from(scheme == SchemeName::Ckks);
+        let [some, all] = [&some, &all].map(|x| f.session.state(x).unwrap().level);
+        assert_eq!(some + taken, all, "{}", f.name);
     }
 }
 
@@ -208,7 +218,7 @@ fn chebyshev_polynomials_are_for_ckks() {
         let mut f = fixture(scheme);
         let a: Vec<i64> = f.message(1).iter().map(|a| a.signum()).collect();
         let x = f.encrypt(&a, 1.0);
-        let operation = Operation::Chebyshev(&[0.5, 0.0, 0.5], (-1.0, 1.0));
+        let operation = Operation::Chebyshev(&[0.5, 0.0, 0.5], (-1.0, 1.0), None);
         match f.session.apply(&operation, &[&x]) {
             Ok(square) if scheme == SchemeName::Ckks => f.judge(&square, &zip(&a, &a, |a, b| a * b), "T_2"),
             other => assert_eq!(other.err().map(|e| e.kind()), Some("scheme"), "{}", f.name),

@@ -29,7 +29,10 @@ impl<B: Backend> Evaluator<B> {
         let dropped = params.at(x.level())?.dropped.clone();
         let inner = x.inner().mod_switch_to(self.context.rlwe(), x.level() - 1)?;
         let noise = inner.noise();
-        self.settled(self.finish(Operation::Descent, inner, noise, x.scale().over(&dropped)?, x.bound())?)
+        let rounding = params.rlwe().rounding_noise(x.inner().parts().len());
+        let beside = x.beside().map(|b| b.with(b.noise.times(-dropped.log2()).plus_switching(rounding)));
+        let made = self.finish(Operation::Descent, inner, noise, x.scale().over(&dropped)?, x.bound())?;
+        self.settled(made.with_beside(beside))
     }
 
     /// The next lower level; see [`Self::mod_switch_to`].
@@ -132,19 +135,17 @@ impl<B: Backend> Evaluator<B> {
         let quotient = product(&through.without(to))?.over(&product(&to.without(&through))?)?;
         let factor = target.times(&quotient)?.over(x.scale())?.to_integer()?;
         let size = factor.to_f64().unwrap_or(f64::INFINITY);
-        let noise = x.inner().noise().times(size.log2()).times(-(ring.log2(&through) - ring.log2(to)));
+        let down = |noise: Noise| noise.times(size.log2()).times(-(ring.log2(&through) - ring.log2(to)));
+        let noise = down(x.inner().noise());
         let rounding = params.rlwe().rounding_noise(x.inner().parts().len());
+        let beside = x.beside().map(|b| b.with(down(b.noise).plus_switching(rounding)));
         let inner = x.inner().scale_to(context, &through, &factor, level)?;
         // The true scale is the target's times 1 + d with |d| at most 1/2 over the factor.
         let log2 = if self.auto() { params.at(level)?.log2 } else { x.log2_scale() };
         let deviation = Noise::bounded(0.6 / size).times(log2 + x.bound().log2());
-        Ok(Held::Made(self.finish(
-            Operation::Descent,
-            inner,
-            noise.plus_switching(rounding).plus(deviation),
-            target.clone(),
-            x.bound(),
-        )?))
+        let noise = noise.plus_switching(rounding).plus(deviation);
+        let made = self.finish(Operation::Descent, inner, noise, target.clone(), x.bound())?;
+        Ok(Held::Made(made.with_beside(beside)))
     }
 
     /// Every component times a constant given by its residues.

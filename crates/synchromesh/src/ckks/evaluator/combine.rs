@@ -7,7 +7,8 @@ use synchromesh_rlwe::{Noise, Operation};
 
 use super::Evaluator;
 use super::plain::{INTEGER_LIMIT, finite, modulus_above, rounded_multiple};
-use crate::circuits::{Arithmetic, Coefficient, Combination, Cost, SizedSum, SlotShape};
+use crate::circuits::{Arithmetic, Coefficient, Combination, Cost, SizedSum, SlotShape, SumCounts};
+use crate::ckks::beside::Beside;
 use crate::ckks::ciphertext::Ciphertext;
 use crate::ckks::noise::{self, Public};
 use crate::embedding::Complex64;
@@ -27,6 +28,17 @@ struct Accumulator<B: Backend> {
     parts: Vec<Poly<B, Ntt>>,
     noise: Noise,
     bound: f64,
+    /// What is known beside the messages of the terms so far; none where one of them may be anywhere.
+    beside: Option<Option<Beside>>,
+}
+
+impl<B: Backend> Accumulator<B> {
+    fn add_beside(&mut self, term: Option<Beside>) {
+        self.beside = Some(match self.beside.take() {
+            None => term,
+            Some(sum) => sum.zip(term).and_then(|(sum, term)| sum.plus(&term)),
+        });
+    }
 }
 
 impl<B: Backend> Evaluator<B> {
@@ -61,7 +73,7 @@ impl<B: Backend> Evaluator<B> {
         let backend = self.context.rlwe().backend();
         let components = if terms.products.is_empty() { 2 } else { 3 };
         let zeros = (0..components).map(|_| Ok(Poly::zero(backend, primes)?)).collect::<Result<_>>()?;
-        let mut sum = Accumulator { parts: zeros, noise: Noise::ZERO, bound: 0.0 };
+        let mut sum = Accumulator { parts: zeros, noise: Noise::ZERO, bound: 0.0, beside: None };
         for _ in &terms.products {
             if let (Some(x), Some(y)) = (operands.next(), operands.next()) {
                 self.add_product(&mut sum, &x, &y)?;
@@ -75,7 +87,7 @@ impl<B: Backend> Evaluator<B> {
         let params = self.context.params().rlwe();
         let inner = rlwe::Ciphertext::new(params, sum.parts, level, key, sum.noise)?;
         let operation = if terms.products.is_empty() { Operation::Sum } else { Operation::Product };
-        let mut out = self.finish(operation, inner, sum.noise, scale, sum.bound)?;
+        let mut out = self.finish(operation, inner, sum.noise, scale, sum.bound)?.with_beside(sum.beside.flatten());
         match terms.constant.filter(|c| !c.is_zero()) {
             Some(Coefficient::All(c)) => out = self.add_scalar(&out, *c)?,
             Some(Coefficient::Slots(values)) => {
@@ -98,7 +110,20 @@ impl<B: Backend> Evaluator<B> {
         }
         sum.noise = sum.noise.sum(noise::product(x.factor(), y.factor(), self.log_n(), std::ptr::eq(x, y)));
         sum.bound += x.bound() * y.bound();
+        sum.add_beside(self.product_beside(x, y));
         Ok(())
+    }
+
+    /// What is known beside the message of a product: of the factor that is 0 in more slots.
+    pub(super) fn product_beside(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Option<Beside> {
+        let same = std::ptr::eq(x, y);
+        let fewer = |b: &&Beside, other: Option<&Beside>| other.is_none_or(|other| b.held() <= other.held());
+        match (x.beside().filter(|b| fewer(b, y.beside())), y.beside()) {
+            (Some(b), _) if same => Some(b.with(noise::product(b.factor(), b.factor(), self.log_n(), true))),
+            (Some(b), _) => Some(b.with(noise::product(b.factor(), y.factor(), self.log_n(), false))),
+            (None, Some(b)) => Some(b.with(noise::product(x.factor(), b.factor(), self.log_n(), false))),
+            (None, None) => None,
+        }
     }
 
     fn add_weighted(
@@ -111,19 +136,18 @@ impl<B: Backend> Evaluator<B> {
         let (params, backend) = (self.context.params(), self.context.rlwe().backend());
         let level = params.at(x.level())?;
         let integer = as_integer(weight).filter(|_| integral);
-        let (number, noise, size) = match (integer, weight) {
-            (Some(c), _) => (Some(BigInt::from(c as i64)), x.inner().noise().times(c.abs().log2()), c.abs()),
+        let (number, noise, size, beside) = match (integer, weight) {
+            (Some(c), _) => {
+                let times = |noise: Noise| noise.times(c.abs().log2());
+                let beside = x.beside().map(|b| b.with(times(b.noise)));
+                (Some(BigInt::from(c as i64)), times(x.inner().noise()), c.abs(), beside)
+            }
             (None, Coefficient::All(c)) if c.im == 0.0 => {
                 let c = finite(*c)?.re;
                 let (number, error) = rounded_multiple(&level.scale, c)?;
-                let noise = noise::plain_product(
-                    x.factor(),
-                    Public::Scalar,
-                    level.log2 + c.abs().log2(),
-                    error.log2(),
-                    self.log_n(),
-                );
-                (Some(number), noise, c.abs())
+                let size = level.log2 + c.abs().log2();
+                let product = |z| noise::plain_product(z, Public::Scalar, size, error.log2(), self.log_n());
+                (Some(number), product(x.factor()), c.abs(), x.beside().map(|b| b.with(product(b.factor()))))
             }
             (None, _) => {
                 let values = match weight {
@@ -131,15 +155,14 @@ impl<B: Backend> Evaluator<B> {
                     Coefficient::Slots(values) => values.clone(),
                 };
                 let bound = largest(&values)?;
-                let encoded =
-                    self.context.slots(&self.context.encode_complex(&values, bound)?, x.level(), &level.scale)?;
+                let message = self.context.encode_complex(&values, bound)?;
+                let (encoded, error) = self.context.factor(&message, x.level(), &level.scale)?;
                 for (sum, part) in sum.parts.iter_mut().zip(x.inner().parts()) {
                     sum.mul_acc(backend, part, &encoded.poly)?;
                 }
-                let error = self.context.encoding_noise(level.log2, bound).certificate.remainder;
-                let noise =
-                    noise::plain_product(x.factor(), Public::Vector, level.log2 + bound.log2(), error, self.log_n());
-                (None, noise, bound)
+                let product = |size| noise::plain_product(x.factor(), Public::Vector, size, error, self.log_n());
+                let beside = Beside::new(self.context.holding(&message)?, product(f64::NEG_INFINITY));
+                (None, product(level.log2 + bound.log2()), bound, beside)
             }
         };
         if let Some(number) = number {
@@ -150,6 +173,7 @@ impl<B: Backend> Evaluator<B> {
         }
         sum.noise = sum.noise.plus(noise);
         sum.bound += x.bound() * size;
+        sum.add_beside(beside);
         Ok(())
     }
 }
@@ -217,6 +241,9 @@ impl<B: Backend> Arithmetic for Evaluator<B> {
     }
     fn refresh(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
         Self::refresh(self, x)
+    }
+    fn summed(&self, x: &Ciphertext<B>, sum: Ciphertext<B>, counts: &SumCounts) -> Result<Ciphertext<B>> {
+        self.sum_certified(x, sum, counts)
     }
     fn slots(&self) -> Result<SlotShape> {
         Ok(SlotShape { row: self.context.params().slots(), rows: 1 })

@@ -7,6 +7,7 @@ use synchromesh_rlwe::noise::{Certificate, Estimates, Noise};
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 
 use super::Evaluator;
+use crate::ckks::beside::Beside;
 use crate::ckks::ciphertext::Ciphertext;
 use crate::ckks::noise::{self, Public};
 use crate::ckks::plaintext::Plaintext;
@@ -39,7 +40,10 @@ impl<B: Backend> Evaluator<B> {
         self.require_own(x)?;
         let encoded = self.context.slots(m, x.level(), x.scale())?;
         let added = self.context.encoding_noise(x.log2_scale(), m.bound());
-        self.plus_polynomial(x, &encoded.poly, subtract, added, m.bound())
+        let sum = self.plus_polynomial(x, &encoded.poly, subtract, added, m.bound())?;
+        let Some(beside) = x.beside() else { return Ok(sum) };
+        let own = Beside::new(self.context.holding(m)?, added);
+        Ok(sum.with_beside(own.and_then(|own| beside.plus(&own))))
     }
 
     fn plus_polynomial(
@@ -76,15 +80,18 @@ impl<B: Backend> Evaluator<B> {
         self.require_level_for_product(x, x)?;
         let x = self.settle(x)?;
         let level = params.at(x.level())?;
-        let encoded = self.context.slots(m, x.level(), &level.scale)?;
+        let (encoded, error) = self.context.factor(m, x.level(), &level.scale)?;
         let backend = self.context.rlwe().backend();
         let product = |part: &Poly<B, Ntt>| Ok(part.mul(backend, &encoded.poly)?);
         let parts = x.inner().parts().iter().map(product).collect::<Result<_>>()?;
-        let error = self.context.encoding_noise(level.log2, m.bound()).certificate.remainder;
         let noise =
             noise::plain_product(x.factor(), Public::Vector, level.log2 + m.bound().log2(), error, self.log_n());
         let inner = rlwe::Ciphertext::new(params.rlwe(), parts, x.level(), x.inner().key(), noise)?;
-        self.after_plain(Operation::PlainProduct, inner, noise, x.scale().times(&level.scale)?, x.bound() * m.bound())
+        let zero = noise::plain_product(x.factor(), Public::Vector, f64::NEG_INFINITY, error, self.log_n());
+        let beside = Beside::new(self.context.holding(m)?, zero);
+        let product =
+            self.finish(Operation::PlainProduct, inner, noise, x.scale().times(&level.scale)?, x.bound() * m.bound())?;
+        self.after_plain(product.with_beside(beside))
     }
 
     /// x c for one public number. An integer of absolute value up to 2^40 is exact and uses no level; other real
@@ -105,7 +112,9 @@ impl<B: Backend> Evaluator<B> {
             let noise = x.inner().noise().times(c.re.abs().log2());
             let (inner, header) = x.duplicate(&self.context)?.into_parts();
             let inner = self.times_residues(inner, &residues, noise)?;
-            return self.finish(Operation::NumberProduct, inner, noise, header.scale, header.bound * c.re.abs());
+            let beside = x.beside().map(|b| b.with(b.noise.times(c.re.abs().log2())));
+            let made = self.finish(Operation::NumberProduct, inner, noise, header.scale, header.bound * c.re.abs())?;
+            return Ok(made.with_beside(beside));
         }
         let x = self.renew(x, self.lowest() + 1)?;
         self.require_level_for_product(x, x)?;
@@ -113,10 +122,13 @@ impl<B: Backend> Evaluator<B> {
         let level = params.at(x.level())?;
         let (integer, error) = rounded_multiple(&level.scale, c.re)?;
         let size = level.log2 + c.re.abs().log2();
-        let noise = noise::plain_product(x.factor(), Public::Scalar, size, error.log2(), self.log_n());
+        let product = |factor| noise::plain_product(factor, Public::Scalar, size, error.log2(), self.log_n());
+        let (noise, beside) = (product(x.factor()), x.beside().map(|b| b.with(product(b.factor()))));
         let residues = self.residues(x.level(), &integer)?;
         let inner = self.times_residues(x.inner().duplicate(self.context.rlwe())?, &residues, noise)?;
-        self.after_plain(Operation::NumberProduct, inner, noise, x.scale().times(&level.scale)?, x.bound() * c.re.abs())
+        let (scale, bound) = (x.scale().times(&level.scale)?, x.bound() * c.re.abs());
+        let product = self.finish(Operation::NumberProduct, inner, noise, scale, bound)?;
+        self.after_plain(product.with_beside(beside))
     }
 
     /// x + c for one public number in every slot.
@@ -144,15 +156,7 @@ impl<B: Backend> Evaluator<B> {
     }
 
     /// A product with a plaintext, rescaled in automatic mode.
-    fn after_plain(
-        &self,
-        operation: Operation,
-        inner: rlwe::Ciphertext<B, Ntt>,
-        noise: Noise,
-        scale: Scale,
-        bound: f64,
-    ) -> Result<Ciphertext<B>> {
-        let product = self.finish(operation, inner, noise, scale, bound)?;
+    fn after_plain(&self, product: Ciphertext<B>) -> Result<Ciphertext<B>> {
         if self.auto() { self.rescale(&product) } else { Ok(product) }
     }
 

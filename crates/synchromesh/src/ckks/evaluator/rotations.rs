@@ -1,5 +1,7 @@
 //! Sums of rotations times public vectors in one pass, with their certificate; rotation keys that are missing.
 
+use std::sync::Arc;
+
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::noise::{Estimates, LinearBound, log2_add};
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
@@ -7,7 +9,8 @@ use synchromesh_rlwe::{Noise, Operation, Source};
 
 use super::combine::largest;
 use super::{Evaluator, Held};
-use crate::circuits::{MapSize, SizedSum};
+use crate::circuits::{MapSize, SizedSum, SumCounts};
+use crate::ckks::beside::Beside;
 use crate::ckks::ciphertext::Ciphertext;
 use crate::ckks::noise;
 use crate::embedding::Complex64;
@@ -40,6 +43,45 @@ impl<B: Backend> Evaluator<B> {
         let scale = &self.context.params().at(level)?.scale;
         let (poly, log2_error) = self.context.public_polynomial(values, largest(values)?, &primes, scale)?;
         Ok((poly.into_ntt(self.context.rlwe().backend())?, log2_error))
+    }
+
+    /// A sum of rotations of `x`, made by twos, with the certificate of the whole of it where that is smaller: values of an
+    /// error at many roots are as good as independent, so that n of them are some sqrt(n) times as large, and not n times.
+    pub(super) fn sum_certified(
+        &self,
+        x: &Ciphertext<B>,
+        sum: Ciphertext<B>,
+        counts: &SumCounts,
+    ) -> Result<Ciphertext<B>> {
+        if self.routes.is_some() || x.scale() != sum.scale() || x.level() != sum.level() {
+            return Ok(sum);
+        }
+        let context = self.context.rlwe();
+        let added = self.switching("rotation")?.rotation_noise_under(context, x.inner().key(), x.level(), x.level())?;
+        // Sums that meet so many slots of those that count, each of which is in so many sums.
+        let met = |met: usize, count: usize| {
+            let log2 = |x: usize| (x as f64).log2();
+            let gain = log2(met);
+            LinearBound { gain, norm: 0.5 * log2(met * count), row: gain.min(0.5 * log2(met * counts.same)) }
+        };
+        let (log_n, whole) = (self.log_n(), counts.whole);
+        let through = |noise: Noise, map: &LinearBound| noise.with_estimates(None).through(map, log_n);
+        let switched =
+            |start: Noise| counts.switches.iter().fold(start, |noise, &n| noise.plus(through(added, &met(n, n))));
+        let (noise, bound) = (x.inner().noise(), x.bound());
+        let (all, bound, beside) = match x.beside() {
+            None => (through(noise, &met(whole, whole)), bound * whole as f64, None),
+            Some(beside) => {
+                let (own, most) = beside.windows(whole, counts.stride);
+                let rest = through(beside.noise, &met(whole, whole));
+                let all = through(noise, &met(most.max(1), whole)).plus(rest);
+                (all, bound * most as f64, Beside::new(own, switched(rest)))
+            }
+        };
+        let (inner, header) = sum.into_parts();
+        let noise = inner.noise().sharpened(switched(all));
+        let (inner, bound) = (inner.assume_noise(noise), header.bound.min(bound));
+        Ok(Ciphertext::checked(&self.context, Operation::Copy, inner, header.scale, bound)?.with_beside(beside))
     }
 
     /// The sum of rotations; with factors also rescaled, in the same division. Automatic mode only.
@@ -89,11 +131,13 @@ impl<B: Backend> Evaluator<B> {
         }
         let errors = sum.terms.iter().flatten().filter_map(|(_, error)| *error).fold(f64::NEG_INFINITY, log2_add);
         let message = own.log2 + bound.log2();
-        let MapSize { gain, norm, total } = sum.size;
+        let MapSize { gain, norm, row, total, .. } = sum.size;
         let log_n = params.log_n();
         // What comes with the inputs goes through the whole map, what each rotation adds through a part of it.
-        let bounds = |norm: f64| LinearBound { gain: gain.log2(), norm: norm.log2() }.times(own.log2).plus(errors);
-        let apart = given.through(&bounds(norm), log_n).plus(added.through(&bounds(total), log_n));
+        let bounds = |norm: f64, row: f64| {
+            LinearBound { gain: gain.log2(), norm: norm.log2(), row: row.log2() }.times(own.log2).plus(errors)
+        };
+        let apart = given.through(&bounds(norm, row), log_n).plus(added.through(&bounds(total, total), log_n));
         let noise = rotated
             .times(log2_add(own.log2 + gain.log2(), errors))
             .sharpened(apart)
@@ -102,12 +146,16 @@ impl<B: Backend> Evaluator<B> {
         noise::check(params, level, message + own.log2 + gain.log2(), noise)?;
         let noise =
             noise.times(-own.dropped.log2()).plus_switching(switching.rotation_noise_under(context, key, level, to)?);
-        self.settled(self.finish(
-            Operation::Rotation,
-            made(noise)?,
-            noise,
-            own.square.over(&own.dropped)?,
-            bound * gain,
-        )?)
+        let beside = match &sum.size.own {
+            Some(slots) => {
+                let zero = rotated.times(errors).plus(Noise::at_most(message + errors)).plus(giants);
+                let switched = switching.rotation_noise_under(context, key, level, to)?;
+                Beside::new(Arc::clone(slots), zero.times(-own.dropped.log2()).plus_switching(switched))
+            }
+            None => None,
+        };
+        let scale = own.square.over(&own.dropped)?;
+        let made = self.finish(Operation::Rotation, made(noise)?, noise, scale, bound * gain)?;
+        self.settled(made.with_beside(beside))
     }
 }
