@@ -95,3 +95,29 @@ fn plans_for_other_levels_of_security_compute_in_several_steps() {
         session(scheme, options);
     }
 }
+
+#[test]
+fn a_plan_with_refreshes_has_no_last_level() {
+    let shell = Shell::new();
+    let x = X.map(|x| x as f64 / 8.0);
+    let table: String = x.iter().map(|x| format!("{x}\n")).collect();
+    shell.write("0.csv", format!("x\n{table}").as_bytes());
+    let run = |arguments: &str| {
+        let words: Vec<&str> = arguments.split_whitespace().chain(["--insecure"]).collect();
+        shell.succeed(&words);
+    };
+    run("plan --scheme ckks --bootstrap --depth 3 --precision 12 --out plan.json");
+    run("keygen --plan plan.json --out keys");
+    shell.rename("keys/secret.key", "away");
+    run("encrypt --keys keys --in 0.csv --out 0.ct");
+    for step in 1..6 {
+        let before = step - 1;
+        run(&format!("eval y*x --keys keys y={before}.ct x=0.ct --out {step}.ct"));
+    }
+    run("eval refresh(y)*x --keys keys y=5.ct x=0.ct --out 6.ct");
+    shell.rename("away", "keys/secret.key");
+    run("decrypt --keys keys --in 6.ct --out 6.csv");
+    for (found, x) in shell.numbers("6.csv").into_iter().zip(x) {
+        assert!((found - x.powi(7)).abs() < 1e-3, "{found} for {}", x.powi(7));
+    }
+}

@@ -72,15 +72,15 @@ fn sums(of: &[usize], count: usize, stride: i64) -> Vec<usize> {
     }
     let row = of.len() as i64;
     let moved = |x: &[usize], steps: usize| -> Vec<usize> {
-        let by = stride.rem_euclid(row) * (steps as i64 % row) % row;
+        let by = stride.rem_euclid(row) * ((steps % of.len()) as i64) % row;
         (0..row).map(|j| x[((j + by) % row) as usize]).collect()
     };
     let half = sums(of, count / 2, stride);
-    let double = half.iter().zip(moved(&half, count / 2)).map(|(a, b)| a + b);
+    let double = half.iter().zip(moved(&half, count / 2)).map(|(a, b)| a.saturating_add(b));
     if count % 2 == 0 {
         return double.collect();
     }
-    double.zip(moved(of, count - 1)).map(|(a, b)| a + b).collect()
+    double.zip(moved(of, count - 1)).map(|(a, b)| a.saturating_add(b)).collect()
 }
 
 #[cfg(test)]
@@ -99,6 +99,7 @@ mod tests {
             assert_eq!(met.to_vec(), all.iter().map(|&n| n > 0).collect::<Vec<_>>(), "{count} at {stride}");
             assert_eq!(Some(&most), all.iter().max(), "{count} at {stride}");
         }
+        assert!(beside.windows(usize::MAX, i64::MIN).1 > 0);
         let moved = beside.rotated(-3, Noise::ZERO);
         assert!((0..64).all(|j: i64| moved.own[j as usize] == beside.own[(j - 3).rem_euclid(64) as usize]));
         assert!(Beside::new([true; 4].into(), Noise::ZERO).is_none());

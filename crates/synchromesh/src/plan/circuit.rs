@@ -12,12 +12,11 @@ use super::limit::{MOST_DEPTH, MOST_PRECISION};
 use super::trace::{Trace, Traced};
 use super::{Description, Limit, MOST_NODES, Nearest, PRECISION, Plan, SchemeName, too_small};
 use crate::circuits::Arithmetic;
-use crate::ckks::{self, Ckks};
+use crate::ckks;
 use crate::cost::{DryLedger, recorder};
 use crate::error::{Error, Result};
 use crate::exact::{self, Scheme};
 use crate::rotations::Rotations;
-use crate::scheme::Scheme as _;
 
 /// Most attempts at finding parameters: rotations found in turn, levels added, bits of precision added.
 const MOST_RUNS: usize = 200;
@@ -110,10 +109,10 @@ impl Description {
             let mut randomness = Randomness::insecure_from_number(0);
             let (secret, public) = context.generate_keys(&mut randomness)?;
             let evaluator = plan.on_ckks(ckks::Evaluator::new(&context, None))?;
-            let keys = Ckks::generate_all_keys(&evaluator, &secret, &keyed(plan, steps), &mut randomness)?;
+            let keys = evaluator.generate_keys(&secret, &keyed(plan, steps), &mut randomness)?;
             let evaluator = evaluator.with_keys(Arc::new(keys));
             trace.restart();
-            let top = Ckks::top_level(&evaluator);
+            let top = evaluator.top_level();
             let fresh =
                 |&bound: &f64| context.encrypt_at(&public, &context.encode_bounded(&[], bound)?, top, &mut randomness);
             let fresh = bounds.iter().map(fresh);

@@ -32,7 +32,7 @@ pub(super) struct KeyForecast {
     pub(super) wire: u64,
     /// Bytes of them in memory.
     pub(super) held: u64,
-    /// Bytes of them as they are computed with.
+    /// Bytes of them as they are computed with: both halves, in words.
     pub(super) prepared: u64,
 }
 
@@ -45,9 +45,8 @@ impl KeyForecast {
         let (secret, _) = context.generate_keys(&mut randomness)?;
         let keys = bootstrap.generate_keys(&context, &secret, rotations, &mut randomness)?;
         let all = || keys.iter().chain(keys.sparse().into_iter().flat_map(|sparse| sparse.iter()));
-        let held = all().map(|key| 8 * (key.b().len() * key.part().primes().len() * params.n()) as u64).sum();
-        let (wire, prepared) = (keys.wire_bytes(params.rlwe()), keys.prepared_bytes());
-        Ok(Self { count: all().count(), wire, held, prepared })
+        let held: u64 = all().map(|key| 8 * (key.b().len() * key.part().primes().len() * params.n()) as u64).sum();
+        Ok(Self { count: all().count(), wire: keys.wire_bytes(params.rlwe()), held, prepared: 2 * held })
     }
 }
 

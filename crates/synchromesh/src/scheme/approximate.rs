@@ -72,7 +72,7 @@ impl Scheme for Ckks {
     }
 
     fn top_level<B: Backend>(e: &Evaluator<B>) -> usize {
-        e.bootstrap().map_or_else(|| e.context().params().top_level(), Bootstrap::output_level)
+        e.top_level()
     }
 
     fn generate_all_keys<B: Backend>(
@@ -81,10 +81,7 @@ impl Scheme for Ckks {
         rotations: &Rotations,
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>> {
-        match e.bootstrap() {
-            Some(bootstrap) => bootstrap.generate_keys(e.context(), secret, rotations, randomness),
-            None => e.context().generate_evaluation_keys(secret, rotations, randomness),
-        }
+        e.generate_keys(secret, rotations, randomness)
     }
 
     fn context<B: Backend>(e: &Evaluator<B>) -> &Arc<Context<B>> {

@@ -7,11 +7,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use synchromesh_rlwe::ring::Backend;
+use synchromesh_rlwe::{EvaluationKeys, Randomness, SecretKey};
 
 use super::Evaluator;
 use crate::ckks::bootstrap::{Bootstrap, Bootstrapper};
 use crate::ckks::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
+use crate::rotations::Rotations;
 
 /// How an evaluator refreshes; its public vectors are made when they are needed first.
 pub(crate) struct Refresher<B: Backend> {
@@ -39,6 +41,29 @@ impl<B: Backend> Evaluator<B> {
     #[must_use]
     pub fn bootstrap(&self) -> Option<&Bootstrap> {
         self.refresher.as_ref().map(|refresher| &refresher.bootstrap)
+    }
+
+    /// The highest level that messages are encrypted at: that of a refreshed one, where it refreshes.
+    #[must_use]
+    pub fn top_level(&self) -> usize {
+        self.bootstrap().map_or_else(|| self.context.params().top_level(), Bootstrap::output_level)
+    }
+
+    /// The keys that it takes for multiplication, these rotations, and refreshes where it makes them.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::ParamsDiffer`], [`synchromesh_rlwe::Error::Entropy`] without randomness, or when the device
+    /// fails.
+    pub fn generate_keys(
+        &self,
+        secret: &SecretKey<B>,
+        rotations: &Rotations,
+        randomness: &mut Randomness,
+    ) -> Result<EvaluationKeys<B>> {
+        match self.bootstrap() {
+            Some(bootstrap) => bootstrap.generate_keys(&self.context, secret, rotations, randomness),
+            None => self.context.generate_evaluation_keys(secret, rotations, randomness),
+        }
     }
 
     /// The same message at the highest level that a refresh leaves.

@@ -62,7 +62,8 @@ impl<B: Backend> Evaluator<B> {
         let met = |met: usize, count: usize| {
             let log2 = |x: usize| (x as f64).log2();
             let gain = log2(met);
-            LinearBound { gain, norm: 0.5 * log2(met * count), row: gain.min(0.5 * log2(met * counts.same)) }
+            let row = 0.5 * (gain + log2(counts.same));
+            LinearBound { gain, norm: 0.5 * (gain + log2(count)), row: gain.min(row) }
         };
         let (log_n, whole) = (self.log_n(), counts.whole);
         let through = |noise: Noise, map: &LinearBound| noise.with_estimates(None).through(map, log_n);
