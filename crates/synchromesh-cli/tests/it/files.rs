@@ -130,17 +130,18 @@ fn memory_that_cannot_be_had_is_a_typed_error() {
             _ => refusals += usize::from(!refused(&output, "").is_empty()),
         }
     };
-    for kib in [40_000, 60_000, 80_000, 120_000] {
-        for command in ["keygen --plan large.json --out large", "plan --scheme bfv --depth 8", "matmul x.csv x.csv"] {
-            typed(kib, command);
-        }
-    }
-    // With hardly more than the program starts with, whatever is allocated first is what fails.
+    // Less than this and the system cannot load the program.
     let (mut little, mut least) = (10_000, 400_000);
     while least - little > 100 {
         let middle = (least + little) / 2;
         if within(middle, "info").status.code() == Some(0) { least = middle } else { little = middle }
     }
+    for kib in [least, least + 15_000, least + 35_000, least + 75_000] {
+        for command in ["keygen --plan large.json --out large", "plan --scheme bfv --depth 8", "matmul x.csv x.csv"] {
+            typed(kib, command);
+        }
+    }
+    // With hardly more than the program starts with, whatever is allocated first is what fails.
     for kib in (least..least + 1500).step_by(100) {
         typed(kib, &format!("encrypt --keys keys --in x.csv --insecure --out {kib}.ct"));
     }

@@ -77,7 +77,7 @@ fn sums(of: &[usize], count: usize, stride: i64) -> Vec<usize> {
     };
     let half = sums(of, count / 2, stride);
     let double = half.iter().zip(moved(&half, count / 2)).map(|(a, b)| a.saturating_add(b));
-    if count % 2 == 0 {
+    if count.is_multiple_of(2) {
         return double.collect();
     }
     double.zip(moved(of, count - 1)).map(|(a, b)| a.saturating_add(b)).collect()

@@ -125,7 +125,7 @@ impl Bootstrap {
         }
         let bound = literal.message_bound;
         let even = (2..=MOST_DEGREE).contains(&literal.degree) && literal.degree.is_multiple_of(2);
-        if !(bound.is_finite() && bound > 0.0) || !even || literal.doublings > 8 {
+        if !(bound.is_finite() && bound > 0.0 && even && literal.doublings <= 8) {
             return refuse(format!(
                 "a message bound of {bound}, degree {} and {} doublings: a positive number, an even degree from 2 to \
                  {MOST_DEGREE} and at most 8 doublings are needed",
