@@ -37,13 +37,18 @@ class Known:
 
     if TYPE_CHECKING:
         context: Context
-        @property
-        def _parts(self) -> list[_native.Ciphertext]: ...
-        @property
-        def _own(self) -> list[_native.Ciphertext]: ...
-
         _at: NDArray[np.int64]
         _held: Held | None
+
+    @property
+    def _parts(self) -> list[_native.Ciphertext]:
+        """The ciphertexts, with all that is due to them."""
+        raise NotImplementedError
+
+    @property
+    def _own(self) -> list[_native.Ciphertext]:
+        """The ciphertexts as they are held."""
+        raise NotImplementedError
 
     @property
     def shape(self) -> tuple[int, ...]:
