@@ -15,7 +15,7 @@ use crate::error::Result;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Node {
-    /// What made it: an [`Operation`](synchromesh_rlwe::Operation) in words.
+    /// What made it: an [`Operation`] in words.
     pub operation: String,
     /// Its level.
     pub level: usize,
