@@ -118,7 +118,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     }
     let root = workspace::root()?;
     let built = Instant::now();
-    chosen.iter().try_for_each(|part| part.built.build(&root))?;
+    programs::build_all(&root, chosen.iter().map(|part| part.built))?;
     println!("programs: built in {:.0} s", built.elapsed().as_secs_f64());
     let start = Instant::now();
     let mut lines = Vec::new();

@@ -7,6 +7,7 @@ pub mod joint;
 pub mod journal;
 pub mod polynomials;
 pub mod proofs;
+pub mod seeds;
 pub mod session;
 #[cfg(any(test, feature = "adversary"))]
 pub mod tampering;

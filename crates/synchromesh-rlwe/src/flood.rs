@@ -3,8 +3,9 @@
 //! Widths are powers of two, sigma = 2^k, sampled exactly by rejection from a discrete Laplace distribution of scale
 //! 2^k (Canonne, Kamath and Steinke, NeurIPS 2020, algorithms 1 to 3): all probabilities are exponentials of rationals,
 //! which integers decide. Beyond 2^48 a sample of width 2^48 is multiplied by the power of two that is missing and a
-//! uniform number below it added. [`nested`] has one noise for all widths, each that of the width below and more. How long rejection takes depends on samples that are thrown away and on the sizes of
-//! those that are kept, which says nothing about the key.
+//! uniform number below it added. [`nested`] has one noise for all widths, each that of the width below and more. How
+//! long rejection takes depends on samples that are thrown away and on the sizes of those that are kept, which says
+//! nothing about the key.
 
 use synchromesh_ring::sampler::{Purpose, Seed, Stream};
 use zeroize::{Zeroize, Zeroizing};
@@ -35,12 +36,18 @@ impl<B: Backend> SecretKey<B> {
         hasher.update(&(label.len() as u64).to_le_bytes());
         hasher.update(label.as_bytes());
         hasher.update(subject);
-        let mut hash = *hasher.finalize().as_bytes();
-        hasher.zeroize();
-        let seed = Seed::from_bytes(hash);
-        hash.zeroize();
-        seed
+        seed_of(hasher)
     }
+}
+
+/// The seed that is the hash of what was absorbed; the hash and what led to it are wiped.
+#[must_use]
+pub fn seed_of(mut hasher: blake3::Hasher) -> Seed {
+    let mut hash = *hasher.finalize().as_bytes();
+    hasher.zeroize();
+    let seed = Seed::from_bytes(hash);
+    hash.zeroize();
+    seed
 }
 
 /// A variance: 4^bits or three times that.

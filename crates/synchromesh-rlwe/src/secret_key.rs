@@ -1,13 +1,14 @@
 //! The secret key: a ternary polynomial, and its slots on the device.
 
-use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly, sparse_ternary};
+use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly, sparse_ternary, uniform_into};
 use synchromesh_ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly, View, ViewMut, secrecy};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::ciphertext::Ciphertext;
 use crate::context::Context;
 use crate::derived_key::Derived;
 use crate::domain::SwitchDomain;
+use crate::entropy;
 use crate::error::Error;
 use crate::params::{KeyOrigin, Params, hex};
 use crate::randomness::Randomness;
@@ -41,6 +42,21 @@ impl<B: Backend> SecretPoly<B> {
     #[must_use]
     pub const fn poly(&self) -> &Poly<B, Ntt> {
         &self.0
+    }
+
+    /// Uniform modulo each of the primes, from fresh randomness.
+    ///
+    /// # Errors
+    /// [`Error::Entropy`] without randomness, [`Error::Ring`] when the device fails.
+    pub fn uniform(context: &Context<B>, primes: &IndexSet) -> Result<Self, Error> {
+        let (n, ring) = (context.params().n(), context.params().ring());
+        let mut words = Zeroizing::new(vec![0u64; n * primes.len()]);
+        let seed = entropy::seed()?;
+        for (prime, limb) in primes.iter().zip(words.chunks_exact_mut(n)) {
+            let drawn = uniform_into(&seed, Purpose::SecretKey, prime as u32, ring.modulus(prime).value(), limb);
+            drawn.map_err(|error| Error::argument(error.to_string()))?;
+        }
+        Ok(Self(Poly::from_words(context.backend(), primes, &words)?))
     }
 
     /// The slots, to write.

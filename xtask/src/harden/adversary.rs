@@ -21,7 +21,7 @@ const SCHEMES: usize = 3;
 pub(super) fn check(root: &Path, scale: Scale) -> Result<Counts> {
     let seconds = if scale == Scale::Full { "1200" } else { "40" };
     let search = Built::Checked
-        .start("synchromesh/harden", "adversary --nocapture")?
+        .start("synchromesh/harden", "adversary --nocapture --test-threads 3")?
         .env("SYNCHROMESH_ADVERSARY_SECONDS", seconds);
     let output = search.command(root).output().context("cannot run the search")?;
     let text = String::from_utf8_lossy(&output.stdout);

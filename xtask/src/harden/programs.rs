@@ -1,10 +1,11 @@
 //! The programs that parts run, built before the first part begins: those of the tests' profile in one call of cargo, those of
-//! release mode in another. Neither compiles benches, papers or the translated kernels, which no part runs.
+//! release mode in another, both at once, since each waits for one crate most of the time. Neither compiles benches, papers or the translated kernels, which no part runs.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::programs::Programs;
 use crate::steps::Invocation;
@@ -21,7 +22,7 @@ const RELEASED: &[&str] =
     &["test --release --quiet --package synchromesh-triples --features memcheck --lib --example timing_leaks --no-run"];
 
 /// Which programs a part runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Built {
     /// None, or some that it builds itself.
     Apart,
@@ -33,12 +34,24 @@ pub(super) enum Built {
 
 static BUILT: [OnceLock<Programs>; 2] = [OnceLock::new(), OnceLock::new()];
 
+/// Builds all that these parts run.
+///
+/// # Errors
+/// When something does not compile.
+pub(super) fn build_all(root: &Path, wanted: impl Iterator<Item = Built>) -> Result<()> {
+    let kinds: BTreeSet<Built> = wanted.collect();
+    std::thread::scope(|scope| {
+        let builds: Vec<_> = kinds.iter().map(|kind| scope.spawn(|| kind.build(root))).collect();
+        builds.into_iter().try_for_each(|build| build.join().unwrap_or_else(|_| bail!("a build panicked")))
+    })
+}
+
 impl Built {
     /// Builds what is not up to date.
     ///
     /// # Errors
     /// When it does not compile.
-    pub(super) fn build(self, root: &Path) -> Result<()> {
+    fn build(self, root: &Path) -> Result<()> {
         let (calls, place) = match self {
             Self::Apart => return Ok(()),
             Self::Checked => (CHECKED, &BUILT[0]),

@@ -9,10 +9,9 @@
 
 use synchromesh::rlwe::ring::Cpu;
 use synchromesh::rlwe::ring::IndexSet;
-use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{
-    Context, EvaluationKeys, KeyId, KeyPart, PublicKey, Randomness, SecretKey, Source, SwitchKey, UniformHalves,
+    Context, EvaluationKeys, KeyPart, PublicKey, Randomness, SecretKey, Source, SwitchKey, UniformHalves,
 };
 use zeroize::Zeroizing;
 
@@ -23,6 +22,7 @@ use super::rows::{Maker, Rows, sum};
 use super::share::KeyShare;
 use crate::error::{Blame, Error, Result};
 use crate::polynomials::{poly_bytes, read_poly, write_poly};
+use crate::seeds::Seeds;
 use crate::session::Session;
 use crate::transport::Transport;
 
@@ -37,23 +37,6 @@ pub struct JointKeys {
 impl std::fmt::Debug for JointKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "JointKeys({:?})", self.public.id())
-    }
-}
-
-/// The public seeds, from one coin.
-struct Seeds {
-    id: KeyId,
-    public: Seed,
-    keys: Vec<Seed>,
-}
-
-impl Seeds {
-    fn new(coin: [u8; 32], keys: usize) -> Self {
-        let root = Seed::from_bytes(coin);
-        let mut id = [0; 16];
-        id.copy_from_slice(&root.derive("key id", 0).as_bytes()[..16]);
-        let keys = (0..keys).map(|i| root.derive("switch key uniform", i as u64).published()).collect();
-        Self { id: KeyId(id), public: root.derive("public key uniform", 0).published(), keys }
     }
 }
 

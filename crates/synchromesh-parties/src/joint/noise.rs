@@ -6,10 +6,10 @@
 
 use num_bigint::BigUint;
 use synchromesh::rlwe::entropy;
-use synchromesh::rlwe::flood::{MAX_BITS, gaussian};
+use synchromesh::rlwe::flood::{MAX_BITS, gaussian, seed_of};
 use synchromesh::rlwe::ring::sampler::{Purpose, Seed, Stream};
 use synchromesh::rlwe::ring::{Coeff, Cpu, IndexSet, Poly, Ring};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::error::Result;
 
@@ -30,11 +30,7 @@ impl NoiseKey {
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, flooding");
         hasher.update(&self.0[..]);
         hasher.update(subject);
-        let mut hash = *hasher.finalize().as_bytes();
-        hasher.zeroize();
-        let seed = Seed::from_bytes(hash);
-        hash.zeroize();
-        seed
+        seed_of(hasher)
     }
 }
 

@@ -5,11 +5,8 @@
 //! any t others. Fewer are uniform and say nothing.
 
 use synchromesh::rlwe::Context;
-use synchromesh::rlwe::entropy;
-use synchromesh::rlwe::ring::sampler::{Purpose, uniform_into};
-use synchromesh::rlwe::ring::{Cpu, IndexSet, Ntt, Poly, Ring};
+use synchromesh::rlwe::ring::{Cpu, IndexSet, Poly, Ring};
 use synchromesh::rlwe::secret_key::SecretPoly;
-use zeroize::Zeroizing;
 
 use crate::error::Result;
 
@@ -22,7 +19,7 @@ pub(super) fn deal(
 ) -> Result<Vec<SecretPoly<Cpu>>> {
     let (backend, ring) = (context.backend(), context.params().ring());
     let primes = secret.poly().primes();
-    let coefficients = (1..threshold).map(|_| uniform(context, primes)).collect::<Result<Vec<_>>>()?;
+    let coefficients = (1..threshold).map(|_| Ok(SecretPoly::uniform(context, primes)?)).collect::<Result<Vec<_>>>()?;
     let value = |member: usize| {
         let point = ring.residues(primes, &(member as u64 + 1).into());
         let mut sum = Poly::zero(backend, primes)?;
@@ -49,18 +46,4 @@ pub(super) fn lagrange(ring: &Ring, primes: &IndexSet, members: &[usize], member
         })
     };
     primes.iter().map(factor).collect()
-}
-
-/// A uniform polynomial from fresh randomness.
-fn uniform(context: &Context<Cpu>, primes: &IndexSet) -> Result<SecretPoly<Cpu>> {
-    let (n, ring) = (context.params().n(), context.params().ring());
-    let mut words = Zeroizing::new(vec![0u64; n * primes.len()]);
-    let seed = entropy::seed()?;
-    for (prime, limb) in primes.iter().zip(words.chunks_exact_mut(n)) {
-        let q = ring.modulus(prime).value();
-        let drawn = uniform_into(&seed, Purpose::SecretKey, prime as u32, q, limb);
-        drawn.map_err(|error| synchromesh::Error::Argument { rule: error.to_string() })?;
-    }
-    let poly: Poly<Cpu, Ntt> = Poly::from_words(context.backend(), primes, &words)?;
-    Ok(SecretPoly::new(poly))
 }

@@ -21,6 +21,7 @@ use synchromesh_parties::Blame;
 use synchromesh_parties::polynomials::{poly_bytes, read_poly, write_poly};
 use synchromesh_parties::proofs::keys::{Part, ShareProofs, ShareWitness};
 use synchromesh_parties::proofs::{Parameters, Transcript};
+use synchromesh_parties::seeds::Seeds;
 use synchromesh_parties::transport::Transport;
 
 use super::conduct::{Conduct, Honest};
@@ -73,23 +74,6 @@ pub(crate) struct KeyMaker<'a, T> {
     /// Primes of all shares.
     primes: IndexSet,
     pub(crate) conduct: Box<dyn Conduct<T> + 'a>,
-}
-
-/// The public seeds, from one coin.
-struct Seeds {
-    id: KeyId,
-    public: Seed,
-    keys: Vec<Seed>,
-}
-
-impl Seeds {
-    fn new(coin: [u8; 32], keys: usize) -> Self {
-        let root = Seed::from_bytes(coin);
-        let mut id = [0; 16];
-        id.copy_from_slice(&root.derive("key id", 0).as_bytes()[..16]);
-        let keys = (0..keys).map(|i| root.derive("switch key uniform", i as u64)).collect();
-        Self { id: KeyId(id), public: root.derive("public key uniform", 0), keys }
-    }
 }
 
 impl<'a, T: Transport> KeyMaker<'a, T> {

@@ -10,8 +10,7 @@ use synchromesh::batch::{PlainPoly, Residues};
 use synchromesh::bgv::{Bgv, Ciphertext, Context, Evaluator, Factor};
 use synchromesh::exact::{Plaintext, Scheme};
 use synchromesh::rlwe::file::{self, Access, Existing};
-use synchromesh::rlwe::ring::sampler::{Purpose, uniform_into};
-use synchromesh::rlwe::ring::{IndexSet, Ntt, Poly};
+use synchromesh::rlwe::ring::{IndexSet, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::wire::{Expected, Header, ObjectType, ParamsDigest, Reader, WireError, Writer};
 use synchromesh::rlwe::{EvaluationKeys, KeyId, PublicKey, Randomness, codec, entropy};
@@ -106,7 +105,7 @@ pub fn deal(plan: GenerationPlan) -> Result<(Setup, Vec<PartyKey>)> {
     let mut parties: Vec<PartyKey> = Vec::with_capacity(plan.parties());
     for party in 0..plan.parties() {
         let share = if party + 1 < plan.parties() {
-            let share = SecretPoly::new(uniform(&context, &primes)?);
+            let share = SecretPoly::uniform(context.rlwe(), &primes)?;
             let mut next = rest.poly().duplicate(context.backend())?;
             next.sub_assign(context.backend(), share.poly())?;
             rest = SecretPoly::new(next);
@@ -142,19 +141,6 @@ fn encrypted_mac_key(
 /// The primes of the level at which ciphertexts are decrypted.
 pub(super) fn decryption_primes(plan: &GenerationPlan) -> Result<IndexSet> {
     Ok(plan.params().rlwe().level(plan.placement().decryption)?.clone())
-}
-
-/// A uniform polynomial from fresh randomness.
-fn uniform(context: &Context, primes: &IndexSet) -> Result<Poly<synchromesh::rlwe::ring::Cpu, Ntt>> {
-    let (n, ring) = (context.params().n(), context.params().rlwe().ring());
-    let mut words = Zeroizing::new(vec![0u64; n * primes.len()]);
-    let seed = entropy::seed()?;
-    for (prime, limb) in primes.iter().zip(words.chunks_exact_mut(n)) {
-        let q = ring.modulus(prime).value();
-        let drawn = uniform_into(&seed, Purpose::SecretKey, prime as u32, q, limb);
-        drawn.map_err(|error| synchromesh::Error::Argument { rule: error.to_string() })?;
-    }
-    Ok(Poly::from_words(context.backend(), primes, &words)?)
 }
 
 impl Setup {

@@ -198,9 +198,9 @@ fn certificates_hold_for_messages_at_their_bound() {
     }
 }
 
-#[test]
-fn parameters_are_found_for_a_precision_and_a_refresh_is_as_forecast() {
-    let request = BootstrapRequest {
+/// Two levels of 40 bits between refreshes, at a degree that tests have time for.
+fn request() -> BootstrapRequest {
+    BootstrapRequest {
         log_n: 11,
         log_scale: 40,
         precision: 12,
@@ -208,7 +208,12 @@ fn parameters_are_found_for_a_precision_and_a_refresh_is_as_forecast() {
         message_bound: 1.0,
         baby_steps: None,
         security: Security::Insecure,
-    };
+    }
+}
+
+#[test]
+fn parameters_are_found_for_a_precision_and_a_refresh_is_as_forecast() {
+    let request = request();
     let found = request.find(None).unwrap();
     let forecast = &found.forecast;
     assert!(forecast.precision_bits >= 12.0, "{}", forecast.precision_bits);
@@ -248,15 +253,7 @@ fn parameters_are_found_for_a_precision_and_a_refresh_is_as_forecast() {
 
 #[test]
 fn numbers_out_of_range_are_refused_before_anything_is_searched() {
-    let request = BootstrapRequest {
-        log_n: 11,
-        log_scale: 40,
-        precision: 12,
-        levels: Some(2),
-        message_bound: 1.0,
-        baby_steps: None,
-        security: Security::Insecure,
-    };
+    let request = request();
     let odd = [
         (BootstrapRequest { log_n: 40, ..request.clone() }, "from 2^8 to 2^18"),
         (BootstrapRequest { precision: u32::MAX, ..request.clone() }, "4294967295 bits: from 1 to 60"),
