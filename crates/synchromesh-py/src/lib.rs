@@ -38,7 +38,7 @@ mod _native {
     #[pymodule_export]
     use crate::matrices::MatrixProduct;
     #[pymodule_export]
-    use crate::operation::{Operation, each};
+    use crate::operation::{Approximation, Operation, each};
     #[pymodule_export]
     use crate::plan::{check_plan, plan, plan_function, slot_prime};
 

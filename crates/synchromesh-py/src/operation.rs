@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use synchromesh::circuits::functions::{self, Function};
 use synchromesh::circuits::{SlotShape, SlotSum};
+use synchromesh::ckks;
 use synchromesh::scheme::{self, Binary, Values};
 use synchromesh::session::{Engine, Erased};
+use synchromesh_ring::Cpu;
 
 use crate::ciphertext::Ciphertext;
 use crate::fault::Fault;
@@ -35,6 +38,7 @@ enum Owned {
     /// In these slots only, where they are given.
     Polynomial(Values, Option<Vec<bool>>),
     Chebyshev(Vec<f64>, (f64, f64), Option<Vec<bool>>),
+    Function(functions::Approximation),
 }
 
 impl Owned {
@@ -42,7 +46,12 @@ impl Owned {
     const fn is_long(&self) -> bool {
         matches!(
             self,
-            Self::SumSlots(..) | Self::InnerProduct | Self::Polynomial(..) | Self::Chebyshev(..) | Self::Refresh
+            Self::SumSlots(..)
+                | Self::InnerProduct
+                | Self::Polynomial(..)
+                | Self::Chebyshev(..)
+                | Self::Function(_)
+                | Self::Refresh
         )
     }
 
@@ -78,6 +87,7 @@ impl Owned {
             Self::Chebyshev(coefficients, interval, slots) => {
                 of(Op::Chebyshev(coefficients, *interval, slots.as_deref()))
             }
+            Self::Function(approximation) => of(Op::Function(approximation)),
         }
     }
 }
@@ -188,6 +198,60 @@ impl Operation {
         slots: Option<&Bound<'_, PyArray1<bool>>>,
     ) -> PyResult<Self> {
         Ok(Owned::Chebyshev(coefficients, (low, high), slots.map(copied).transpose()?).into())
+    }
+}
+
+/// What stands in the place of a function, with a proved bound on the distance.
+#[pyclass(frozen, module = "synchromesh._native")]
+pub(crate) struct Approximation {
+    inner: functions::Approximation,
+    plan: functions::FunctionPlan,
+}
+
+#[pymethods]
+impl Approximation {
+    /// Of a function as JSON: name, interval, tolerance, and perhaps a gap.
+    #[new]
+    fn new(py: Python<'_>, literal: &str) -> PyResult<Self> {
+        let function: Function = serde_json::from_str(literal)
+            .map_err(|error| Fault::own("argument", format!("no function: {error}"), "name one that there is"))?;
+        let inner = detached(py, move || Ok(function.approximate()?))?;
+        let plan = inner.plan::<ckks::Evaluator<Cpu>>();
+        Ok(Self { inner, plan })
+    }
+
+    #[getter]
+    const fn error(&self) -> f64 {
+        self.inner.error()
+    }
+
+    #[getter]
+    fn gap(&self) -> f64 {
+        self.inner.gap()
+    }
+
+    #[getter]
+    fn degrees(&self) -> Vec<usize> {
+        self.inner.degrees()
+    }
+
+    #[getter]
+    const fn depth(&self) -> usize {
+        self.plan.depth
+    }
+
+    #[getter]
+    const fn products(&self) -> usize {
+        self.plan.products
+    }
+
+    #[getter]
+    const fn key_switches(&self) -> usize {
+        self.plan.key_switches
+    }
+
+    fn operation(&self) -> Operation {
+        Owned::Function(self.inner.clone()).into()
     }
 }
 

@@ -14,7 +14,7 @@ True
 
 from __future__ import annotations
 
-from . import errors, linear_model, ray, triples
+from . import errors, functions, linear_model, ray, triples
 from ._native import info as _info
 from ._native import set_threads, threads
 from .context import Context, EnvelopeKey, EvaluationKeys, Keys, PublicKey, SecretKey
@@ -36,6 +36,7 @@ __all__ = [
     "Tensor",
     "concatenate",
     "errors",
+    "functions",
     "info",
     "linear_model",
     "plain_modulus",

@@ -132,7 +132,7 @@ class Known:
         "whether encrypted numbers are equal or less is unknown",
         "decrypt them first, or multiply by encrypted zeros and ones to select; for objects use `is`",
     )
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _compared
+    __eq__ = __ne__ = __contains__ = _compared
     __bool__ = _refusing("the truth of an encrypted value is unknown", "decrypt it first")
     __array__ = _refusing("an encrypted tensor is no array", "decrypt it: secret.decrypt(x)")
     __float__ = __int__ = __complex__ = __index__ = __round__ = _refusing(
@@ -141,9 +141,30 @@ class Known:
     __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = _refusing(
         "remainders and quotients of encrypted numbers", "decrypt them first"
     )
-    __abs__ = _refusing(
-        "the absolute value of encrypted numbers", "take x.square(), or x.chebyshev(np.abs, (low, high), degree), in ckks"
-    )
+
+    # 1 where it holds, 0 where it does not, undecided near equality: see `functions`.
+
+    def __gt__(self, other: Any) -> Any:
+        return self._more(self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._more(other, self)
+
+    __ge__, __le__ = __gt__, __lt__
+
+    def _more(self, first: Any, second: Any) -> Any:
+        from . import functions
+
+        known = all(x is self or isinstance(x, Known) or np.asarray(x).dtype.kind in "biuf" for x in (first, second))
+        return self._compared() if self.context.exact or not known else functions.compare(first, second)
+
+    def __abs__(self) -> Any:
+        from . import functions
+
+        if self.context.exact:
+            raise DTypeError("the absolute value of encrypted integers", kind="dtype", remedy="take x.square()")
+        return functions.absolute(self)
+
     __rpow__ = _refusing(
         "encrypted exponents", "take x.chebyshev(lambda v: base**v, (low, high), degree), in ckks"
     )

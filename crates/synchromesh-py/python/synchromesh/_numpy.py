@@ -26,6 +26,23 @@ _BINARY = {
 }
 _UNARY = {"negative": "__neg__", "positive": "__pos__", "square": "square", "conjugate": "conjugate"}
 _REDUCED = {"add": "sum", "multiply": "prod"}
+# Of `functions`: in their place on the interval where elements are known to lie.
+_FUNCTIONS = {
+    "absolute": "absolute",
+    "exp": "exp",
+    "expit": "sigmoid",
+    "fabs": "absolute",
+    "fmax": "maximum",
+    "fmin": "minimum",
+    "log": "log",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "reciprocal": "inverse",
+    "sign": "sign",
+    "sqrt": "sqrt",
+    "tanh": "tanh",
+}
+_ORDERS = {"greater": "__gt__", "greater_equal": "__gt__", "less": "__lt__", "less_equal": "__lt__"}
 _SMOOTH = "take x.chebyshev(np.{name}, (low, high), degree), in ckks"
 _UNORDERED = "encrypted numbers have no known order: decrypt them first"
 
@@ -58,13 +75,14 @@ _INSTEAD = {
     "diff": "subtract slices: x[1:] - x[:-1]",
 }
 _ORDERED = (
-    "allclose amax amin argmax argmin argsort array_equal array_equiv clip isclose max median min percentile quantile round "
+    "allclose amax amin argmax argmin argsort array_equal array_equiv isclose max median min percentile quantile round "
     "searchsorted sort unique"
 ).split()
 
 
 def of_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A universal function, or its reduction, of inputs among which is a tensor."""
+    from . import functions
     from .tensor import Tensor
 
     name = ufunc.__name__
@@ -79,6 +97,13 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict
             found = NotImplemented if method_of is None else method_of(y if own else x)
             if found is not NotImplemented:
                 return found
+        exact = next(x for x in inputs if isinstance(x, Tensor)).context.exact
+        if name in _FUNCTIONS and not exact:
+            return getattr(functions, _FUNCTIONS[name])(*inputs)
+        if name in _ORDERS:
+            x, y = inputs
+            own = isinstance(x, Tensor)
+            return getattr(x, _ORDERS[name])(y) if own else y._more(*(inputs if "greater" in name else (y, x)))
         if name.startswith(("equal", "not_equal", "less", "greater", "logical")):
             return next(x for x in inputs if isinstance(x, Tensor))._compared()
     if method == "reduce" and name in _REDUCED and isinstance(inputs[0], Tensor):
@@ -88,8 +113,8 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict
             f"np.{name} of encrypted numbers into an array", kind="dtype", remedy="write y = y + x, not y += x"
         )
     called = name if method == "__call__" else f"{name}.{method}"
-    remedy = _UNORDERED if name in ("maximum", "minimum", "fmax", "fmin", "sign") else _SMOOTH.format(name=name)
-    if method != "__call__" or len(inputs) != 1 and remedy is not _UNORDERED:
+    remedy = _SMOOTH.format(name=name)
+    if method != "__call__" or len(inputs) != 1:
         remedy = "write it with + - * @ and sums over axes"
     raise DTypeError(f"np.{called} of encrypted numbers", kind="dtype", remedy=remedy)
 
@@ -212,6 +237,16 @@ def _average(a: Tensor, axis: Any = None, weights: Any = None) -> Any:
     return (a * (w / w.sum())).sum(axis)
 
 
+def _clip(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
+    from . import functions
+
+    if a.context.exact:
+        raise DTypeError("np.clip of encrypted integers", kind="dtype", remedy=_UNORDERED)
+    known = functions._wanted(a, None)
+    low, high = known.low if a_min is None else a_min, known.high if a_max is None else a_max
+    return functions.clip(a, low, high)
+
+
 def _cov(m: Tensor, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
     """The covariances of the rows, or of the columns unless ``rowvar``."""
     x = m.reshape(1, -1) if m.ndim < 2 else m if rowvar else m.T
@@ -236,6 +271,7 @@ _OWN: dict[Any, Callable[..., Any]] = {
     np.trace: _trace,
     np.average: _average,
     np.cov: _cov,
+    np.clip: _clip,
     np.shape: _shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a: a.size,

@@ -523,7 +523,7 @@ def _of_function(
             f"a polynomial of degree {degree} is up to {apart:.3g} from its function, and results within "
             f"{2.0**-precision:.3g} (precision {precision}) were asked for",
             kind="plan_precision",
-            remedy="raise its degree, narrow its interval, or ask for fewer bits with precision=",
+            remedy="raise its degree or lower its tolerance, narrow its interval, or ask for fewer bits with precision=",
         ) from None
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -264,8 +264,10 @@ class Tensor(Known):
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Tensor:
-        if isinstance(other, Tensor) or self.context.exact:
-            raise _division(self.context.exact)
+        if self.context.exact:
+            raise _division(True)
+        if isinstance(other, Tensor):
+            return self * other._inverted()
         divisor = _numbers.as_array(other)
         if divisor.dtype.kind == "O" or not np.all(divisor):
             raise InputError("division by zero", kind="not_finite", remedy="divide by numbers other than 0")
@@ -274,7 +276,23 @@ class Tensor(Known):
         return self._binary("mul", inverse)
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        raise _division(self.context.exact)
+        if self.context.exact:
+            raise _division(True)
+        number, inverted = _numbers.as_array(other), self._inverted()
+        return inverted if number.ndim == 0 and number == 1 else inverted * number
+
+    def _inverted(self) -> Tensor:
+        """1 / x where elements are known to lie on one side of 0."""
+        from . import functions
+
+        held = self._known()
+        if held is None or held.elements.low <= 0 <= held.elements.high:
+            raise _division(False)
+        return cast(Tensor, functions.inverse(self))
+
+    def _beside_a_function(self) -> int:
+        """What a function of all slots leaves beside the elements: the same pattern, else anything."""
+        return self._rest if self._rest >= SAME else FREE
 
     def __pow__(self, exponent: Any) -> Tensor:
         k = _numbers.whole(exponent, "exponent", 0, 1 << 12)
@@ -870,7 +888,7 @@ def _combined(op: str, x: Held | None, y: Held | None) -> Held | None:
 
 
 def _division(exact: bool) -> DTypeError:
-    remedy = "multiply by x.chebyshev(lambda v: 1 / v, (low, high), degree), where low and high have one sign"
+    remedy = "say x.declare_bound((low, high)) of the divisor first, where low and high have one sign"
     if exact:
         remedy = "plan for ckks, or divide after decryption"
     return DTypeError("division by or of encrypted numbers", kind="dtype", remedy=remedy)
