@@ -244,3 +244,12 @@ def test_no_bar_on_milliseconds(capsys):
         keys.secret.decrypt(context.encrypt(np.ones(8), progress=True).sum(), progress=True)
     captured = capsys.readouterr()
     assert captured.out.strip() == captured.err.strip() == ""
+
+
+def test_a_product_with_0_is_planned_and_has_no_noise():
+    plan = sm.plan(lambda x: x * 0.0 + x, [(8,)], precision=6, security="insecure")
+    context = sm.Context(plan, insecure=True)
+    keys = context.keygen()
+    values = np.linspace(-1, 1, 8)
+    x = context.encrypt(values)
+    assert np.abs(keys.secret.decrypt(x * 0.0 + x) - values).max() < 2**-6

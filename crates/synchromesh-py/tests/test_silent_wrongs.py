@@ -411,3 +411,18 @@ def test_ranges_hold_after_random_operations(each):
             seen.add(name)
             held(x)
     assert seen == set(operations)
+
+
+def test_elements_that_are_left_out_do_not_join_those_that_are_repeated(each):
+    """As many elements as before, some more than once: the others were taken to be zeros, and were added to them."""
+    rng = np.random.default_rng(5)
+    chosen = [np.array([1, 1, 1]), *(rng.integers(0, 3, size=rng.integers(1, 5)) for _ in range(6))]
+    rows = [np.array([2, 2, 5, 5, 5, 0, 0, 7]), *(rng.integers(0, 8, size=rng.integers(1, 10)) for _ in range(6))]
+
+    def function(x):
+        return [x[:, columns] for columns in chosen] + [x[of] for of in rows]
+
+    keyed = keys_for(each, function, (8, 3))
+    values = each.numbers(8, 3)
+    for found, expected in zip(function(keyed.encrypt(values)), function(values)):
+        keyed.check(found, expected)

@@ -14,7 +14,7 @@ True
 
 from __future__ import annotations
 
-from . import errors, functions, linear_model, ray, triples
+from . import errors, functions, linear_model, models, ray, triples
 from ._native import info as _info
 from ._native import set_threads, threads
 from .context import Context, EnvelopeKey, EvaluationKeys, Keys, PublicKey, SecretKey
@@ -39,6 +39,7 @@ __all__ = [
     "functions",
     "info",
     "linear_model",
+    "models",
     "plain_modulus",
     "plan",
     "ray",

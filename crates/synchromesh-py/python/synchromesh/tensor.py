@@ -442,7 +442,8 @@ class Tensor(Known):
         """The elements at ``source`` brought to ``target``, in the cheapest way there is when so many levels may go."""
         of, to = (np.ascontiguousarray(z).reshape(-1) for z in (source, target))
         rest = self._rest
-        if rest == ZERO and of.size != self.size and len(np.unique(of)) != self.size:
+        # Elements that are not brought along lie beside those that are.
+        if rest == ZERO and len(np.unique(of)) != self.size:
             rest = FREE
         way = _moves.cheapest(of, to, self._slots, rest, spare=spare)
         known = self._held

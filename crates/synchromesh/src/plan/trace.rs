@@ -10,6 +10,9 @@ use synchromesh_rlwe::{Made, Observer, Operation};
 use crate::cost::Profile;
 use crate::error::Result;
 
+/// Bits of noise where there is none.
+const NO_NOISE_BITS: f64 = -1024.0;
+
 /// A ciphertext that a circuit makes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -121,6 +124,8 @@ impl Observer for Trace {
     fn made(&self, made: &Made) {
         let (entries, peak) = self.ledger.take();
         let Made { operation, level, components, modulus_bits, noise_bits } = *made;
+        // Nothing, as a product with 0, has no error: files have no number for its logarithm.
+        let noise_bits = noise_bits.max(NO_NOISE_BITS);
         let mut traced = self.lock();
         let refresh = self.folds && operation == Operation::Refresh;
         if refresh && traced.refreshing.is_none() {
