@@ -247,7 +247,7 @@ def measured(name: str, small: bool, peers: bool) -> dict[str, Any]:
     keyed, keys = _timed(context.keygen)
     encrypting, inputs = _timed(lambda: [context.encrypt(x, bound=b) for x, b in zip(task.inputs, bounds)])
     evaluating, result = _timed(lambda: task.function(*inputs))
-    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e6
     again, _ = _timed(lambda: task.function(*inputs))
     error = float(np.abs(keys.secret.decrypt(result) - expected).max())
     assert error <= result.error_bound
