@@ -21,6 +21,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from ._layout import FREE, SAME
 from ._native import Approximation
 from ._ranges import Held, Range
 from .errors import DTypeError, InputError, MismatchError, ShapeError
@@ -54,6 +55,7 @@ Interval = Union["tuple[float, float]", Sequence[float], None]
 TOLERANCE = 2.0**-12
 BENT = 2.0**-8
 _BENDS = ("abs", "relu")
+_JUMPS = ("sign", "step")
 # Of the largest argument, how far from a jump arguments are undecided unless a gap is given.
 GAP = 1.0 / 64
 # The least value of gelu, at -0.7518, is above it.
@@ -62,7 +64,8 @@ _GELU = -0.16998
 _erf = np.frompyfunc(math.erf, 1, 1)
 
 
-def _logistic(x: Any) -> Any:
+def logistic(x: Any) -> Any:
+    """The sigmoid in the clear."""
     # tanh neither overflows nor loses digits.
     return 0.5 + 0.5 * np.tanh(0.5 * x)
 
@@ -70,7 +73,7 @@ def _logistic(x: Any) -> Any:
 _CLEAR: dict[str, Callable[[Any], Any]] = {
     "exp": np.exp,
     "log": np.log,
-    "sigmoid": _logistic,
+    "sigmoid": logistic,
     "tanh": np.tanh,
     "gelu": lambda x: 0.5 * x * (1.0 + np.asarray(_erf(x / math.sqrt(2.0)), dtype=np.float64)),
     "sqrt": np.sqrt,
@@ -112,7 +115,7 @@ def _approximated(name: Any, interval: Sequence[float], tolerance: float, gap: f
 
 
 def _applied(
-    name: Any, x: Any, interval: Interval, tolerance: float | None, gap: float | None = None, jumps: bool = False
+    name: Any, x: Any, interval: Interval, tolerance: float | None, gap: float | None = None
 ) -> Any:
     """The function of that name of every element."""
     if not isinstance(x, Tensor):
@@ -123,7 +126,7 @@ def _applied(
     if tolerance is None:
         bends = isinstance(name, tuple) or name in _BENDS
         tolerance = BENT * float(wanted.reach) if bends else TOLERANCE
-    if jumps and gap is None:
+    if name in _JUMPS and gap is None:
         gap = GAP * float(wanted.reach)
     found = _approximated(name, (float(wanted.low), float(wanted.high)), _number(tolerance, "tolerance"), gap)
     x = x._within(wanted)._certified(wanted.reach)
@@ -132,7 +135,9 @@ def _applied(
     values = _values(name, wanted)
     held = Held.everywhere(Range(values.low - found.error, values.high + found.error))
     called = name if isinstance(name, str) else "clip"
-    return x._with(called, x._each(found.operation()), x._beside_a_function(), held)
+    # Beside the elements stand values at what stood there: the same pattern, else anything.
+    rest = x._rest if x._rest >= SAME else FREE
+    return x._with(called, x._each(found.operation()), rest, held)
 
 
 def _number(value: Any, what: str) -> float:
@@ -250,14 +255,14 @@ def sign(
     x: Any, interval: Interval = None, *, tolerance: float | None = None, gap: float | None = None
 ) -> Any:
     """-1 for elements below 0, 1 for those above, undecided within ``gap``."""
-    return _applied("sign", x, interval, tolerance, gap, True)
+    return _applied("sign", x, interval, tolerance, gap)
 
 
 def step(
     x: Any, interval: Interval = None, *, tolerance: float | None = None, gap: float | None = None
 ) -> Any:
     """0 for elements below 0, 1 for those above, undecided within ``gap``."""
-    return _applied("step", x, interval, tolerance, gap, True)
+    return _applied("step", x, interval, tolerance, gap)
 
 
 def compare(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError, ShapeError
+from .functions import logistic
 from .tensor import Tensor
 
 __all__ = ["LinearRegression", "LogisticRegression"]
@@ -87,7 +88,7 @@ class LogisticRegression(_Linear):
         penalty = np.diag([self.alpha] * x.shape[1] + [1e-9])
         w = np.zeros(full.shape[1])
         for _ in range(30):
-            p = _sigmoid(full @ w)
+            p = logistic(full @ w)
             step = np.linalg.solve((full * (p * (1 - p))[:, None]).T @ full + penalty, full.T @ (p - y) + penalty @ w)
             w -= step
             if np.abs(step).max() < 1e-10:
@@ -101,15 +102,11 @@ class LogisticRegression(_Linear):
         ``error_bound`` counts from the polynomial's value, not from the probability.
         """
         if not isinstance(samples, Tensor):
-            return _sigmoid(self.decision_function(samples))
+            return logistic(self.decision_function(samples))
         reach = max(self.reach, 1e-9)
         scaled = samples @ (self.coef_ / reach) + self.intercept_ / reach
-        return scaled.chebyshev(lambda u: _sigmoid(reach * u), (-1.0, 1.0), self.degree, error=0)
+        return scaled.chebyshev(lambda u: logistic(reach * u), (-1.0, 1.0), self.degree, error=0)
 
     def predict(self, samples: ArrayLike) -> NDArray[np.int64]:
         """Labels of transformed samples in the clear."""
         return np.asarray(self.predict_proba(np.asarray(samples)) > 0.5, dtype=np.int64)
-
-
-def _sigmoid(x: Any) -> Any:
-    return 0.5 * (1.0 + np.tanh(0.5 * np.asarray(x)))

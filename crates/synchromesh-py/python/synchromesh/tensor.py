@@ -290,10 +290,6 @@ class Tensor(Known):
             raise _division(False)
         return cast(Tensor, functions.inverse(self))
 
-    def _beside_a_function(self) -> int:
-        """What a function of all slots leaves beside the elements: the same pattern, else anything."""
-        return self._rest if self._rest >= SAME else FREE
-
     def __pow__(self, exponent: Any) -> Tensor:
         k = _numbers.whole(exponent, "exponent", 0, 1 << 12)
         if k == 0:
