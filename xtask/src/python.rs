@@ -35,7 +35,7 @@ fn folder(root: &Path) -> PathBuf {
 }
 
 /// A program of the tests' environment.
-fn tool(root: &Path, name: &str) -> String {
+pub(crate) fn tool(root: &Path, name: &str) -> String {
     program(root, VENV, name)
 }
 
@@ -143,6 +143,13 @@ fn install(root: &Path, wheel: &Path) -> Result<String> {
     Ok(format!("installed {wheel}"))
 }
 
+/// Puts the package in release mode into the tests' environment.
+pub(crate) fn release(root: &Path) -> Result<()> {
+    environment(root)?;
+    eprintln!("{}", install(root, &wheel_of(root, &["--release"])?)?);
+    Ok(())
+}
+
 /// `cargo xtask demo --python`: a virtual environment, the wheel, the quickstart on real data, a plot.
 ///
 /// # Errors
@@ -150,8 +157,7 @@ fn install(root: &Path, wheel: &Path) -> Result<String> {
 pub(crate) fn demo(args: &[String]) -> Result<ExitCode> {
     ensure!(args.is_empty(), "unknown arguments {args:?}; usage: cargo xtask demo --python");
     let root = workspace::root()?;
-    environment(&root)?;
-    eprintln!("{}", install(&root, &wheel_of(&root, &["--release"])?)?);
+    release(&root)?;
     run(&root, &tool(&root, "python"), &[&format!("{CRATE}/examples/quickstart.py"), "out"])?;
     Ok(ExitCode::SUCCESS)
 }

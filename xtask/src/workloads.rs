@@ -11,45 +11,101 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::steps::Invocation;
-use crate::{machine, workspace};
+use crate::{machine, python, workspace};
 
-/// A size by name: how many pairs, and published seconds of the encrypted computation: reference on 96 cores, best.
-type Size = (&'static str, usize, [Option<f64>; 2]);
+/// A size by name: how many pairs or images, and published seconds of the encrypted computation: those of the reference on
+/// 96 cores, and of the best.
+struct Size {
+    name: &'static str,
+    count: usize,
+    published: [Option<f64>; 2],
+}
 
-const ZN: &str = "zn-multiplication";
-const ZN_SIZES: [Size; 4] = [
-    ("single", 1, [Some(1.40), None]),
-    ("small", 1000, [Some(1077.0), Some(0.030)]),
-    ("medium", 100_000, [None, Some(0.099)]),
-    ("large", 10_000_000, [None, Some(4.32)]),
+const fn size(name: &'static str, count: usize, published: [Option<f64>; 2]) -> Size {
+    Size { name, count, published }
+}
+
+/// A workload by name: its sizes, what its results are called, and how its data are drawn, run and checked.
+struct Workload {
+    name: &'static str,
+    sizes: [Size; 4],
+    checked: &'static str,
+    prepare: fn(&Path, &Path) -> Result<()>,
+    measure: fn(&Run<'_>) -> Measured,
+}
+
+/// Seconds of the stages, and how many results are right.
+type Measured = Result<(Vec<f64>, String)>;
+
+const WORKLOADS: [Workload; 2] = [
+    Workload {
+        name: "zn-multiplication",
+        sizes: [
+            size("single", 1, [Some(1.40), None]),
+            size("small", 1000, [Some(1077.0), Some(0.030)]),
+            size("medium", 100_000, [None, Some(0.099)]),
+            size("large", 10_000_000, [None, Some(4.32)]),
+        ],
+        checked: "products right",
+        prepare: build_zn,
+        measure: zn,
+    },
+    Workload {
+        name: "ml-inference",
+        sizes: [
+            size("single", 1, [Some(7.6), Some(0.44)]),
+            size("small", 100, [Some(648.0), None]),
+            size("medium", 1000, [None, None]),
+            size("large", 10_000, [None, None]),
+        ],
+        checked: "labels right",
+        prepare: build_ml,
+        measure: ml,
+    },
 ];
 
 /// Runs of the compared stage.
 const RUNS: usize = 3;
+
+/// The stages whose times the harness reports, in order; the compared one is the fifth.
+const STAGES: [&str; 7] = [
+    "key generation",
+    "preprocess model",
+    "preprocess input",
+    "encode and encrypt",
+    "**encrypted computation**",
+    "decrypt and decode",
+    "postprocess",
+];
 
 /// Runs a workload and prints the table.
 ///
 /// # Errors
 /// Names of workloads or sizes that there are not, a stage that fails, and wrong results.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    let Some((ZN, sizes)) = args.split_first().map(|(name, sizes)| (name.as_str(), sizes)) else {
-        bail!("which workload? There is {ZN}, of the sizes single, small, medium and large");
+    let named = args.split_first().and_then(|(name, sizes)| {
+        WORKLOADS.iter().find(|workload| workload.name == name).map(|workload| (workload, sizes))
+    });
+    let Some((workload, sizes)) = named else {
+        let names: Vec<_> = WORKLOADS.iter().map(|workload| workload.name).collect();
+        bail!("which workload? There are {}, of the sizes single, small, medium and large", names.join(" and "));
     };
     let of = |name: &String| {
-        let size = ZN_SIZES.iter().find(|(known, ..)| known == name);
+        let size = workload.sizes.iter().find(|size| size.name == name);
         size.with_context(|| format!("there is no size {name}: single, small, medium, large"))
     };
     let sizes: Vec<&Size> = match sizes {
-        [] => ZN_SIZES.iter().take(3).collect(),
+        [] => workload.sizes.iter().take(3).collect(),
         names => names.iter().map(of).collect::<Result<_>>()?,
     };
     let root = workspace::root()?;
-    let build = Invocation::cargo("build --quiet --release --package").args(&[ZN.to_owned()]);
-    ensure!(build.command(&root).status()?.success(), "`{build}` failed");
+    let work = workspace::target(&root).join("workloads").join(workload.name);
+    fs::create_dir_all(&work)?;
+    (workload.prepare)(&root, &work)?;
     println!("{}, {} threads, {}, commit {}\n", machine::cpu(), threads(), machine::date(), machine::commit(&root));
-    println!("| stage, seconds | {} |", sizes.iter().map(|size| size.0).collect::<Vec<_>>().join(" | "));
+    println!("| stage, seconds | {} |", sizes.iter().map(|size| size.name).collect::<Vec<_>>().join(" | "));
     println!("|---|{}", "---|".repeat(sizes.len()));
-    let columns = sizes.iter().map(|size| zn(&root, size)).collect::<Result<Vec<_>>>()?;
+    let columns = sizes.iter().map(|size| column(&root, &work, workload, size)).collect::<Result<Vec<_>>>()?;
     for row in 0..columns[0].len() {
         let cells: Vec<&str> = columns.iter().map(|column| &*column[row].1).collect();
         println!("| {} | {} |", columns[0][row].0, cells.join(" | "));
@@ -61,63 +117,142 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// One size: rows of the table.
-fn zn(root: &Path, (name, count, published): &Size) -> Result<Vec<(&'static str, String)>> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let (work, programs) = (target.join("workloads").join(ZN), target.join("release"));
-    let (data, io) = (work.join("datasets").join(name), work.join("io").join(name));
-    for folder in [&data, &io] {
-        fs::remove_dir_all(folder).ok();
-        fs::create_dir_all(folder)?;
+/// One size of a workload.
+struct Run<'a> {
+    root: &'a Path,
+    /// The folder that stands for the checkout of the harness.
+    work: &'a Path,
+    size: &'a Size,
+}
+
+impl Run<'_> {
+    fn data(&self) -> PathBuf {
+        self.work.join("datasets").join(self.size.name)
     }
-    let pairs = pairs(*count);
+
+    fn io(&self) -> PathBuf {
+        self.work.join("io").join(self.size.name)
+    }
+
+    /// Runs a stage, and says how many seconds it took.
+    fn stage(&self, program: &Path, arguments: &[&str]) -> Result<f64> {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.work);
+        let start = Instant::now();
+        let status = command.status().with_context(|| format!("cannot start {}", program.display()))?;
+        ensure!(status.success(), "{} failed", program.display());
+        Ok(start.elapsed().as_secs_f64())
+    }
+
+    /// Runs the compared stage, and gives the median.
+    fn compared(&self, program: &Path, arguments: &[&str]) -> Result<f64> {
+        let mut times = (0..RUNS).map(|_| self.stage(program, arguments)).collect::<Result<Vec<_>>>()?;
+        times.sort_by(f64::total_cmp);
+        Ok(times[RUNS / 2])
+    }
+}
+
+/// Rows of the table for one size.
+fn column(root: &Path, work: &Path, workload: &Workload, size: &Size) -> Result<Vec<(&'static str, String)>> {
+    let run = Run { root, work, size };
+    for folder in [run.data(), run.io()] {
+        fs::remove_dir_all(&folder).ok();
+        fs::create_dir_all(&folder)?;
+    }
+    let (times, right) = (workload.measure)(&run)?;
+    let shown = |(&stage, &time): (&&'static str, &f64)| {
+        let bold = if stage.starts_with("**") { "**" } else { "" };
+        // A stage that a workload does not have took no time.
+        (time > 0.0).then(|| (stage, format!("{bold}{time:.3}{bold}")))
+    };
+    let mut rows: Vec<_> = STAGES.iter().zip(&times).filter_map(shown).collect();
+    for (row, folder) in
+        [("public keys", "public_keys"), ("upload", "ciphertexts_upload"), ("download", "ciphertexts_download")]
+    {
+        rows.push((row, format!("{:.3} MB", folder_bytes(&run.io().join(folder))? as f64 / 1e6)));
+    }
+    for (row, published) in ["of the reference, 96 cores", "of the best published"].into_iter().zip(size.published) {
+        rows.push((row, published.map_or_else(|| "-".to_owned(), |p| ratio(times[4] / p))));
+    }
+    rows.push((workload.checked, right));
+    fs::remove_dir_all(run.io())?;
+    fs::remove_dir_all(run.data())?;
+    Ok(rows)
+}
+
+fn build_zn(root: &Path, _: &Path) -> Result<()> {
+    let build = Invocation::cargo("build --quiet --release --package zn-multiplication");
+    ensure!(build.command(root).status()?.success(), "`{build}` failed");
+    Ok(())
+}
+
+fn zn(run: &Run<'_>) -> Measured {
+    let programs = workspace::target(run.root).join("release");
+    let (name, count) = (run.size.name, run.size.count.to_string());
+    let pairs = pairs(run.size.count);
     for (side, file) in ["lhs.txt", "rhs.txt"].iter().enumerate() {
         let lines: String = pairs.iter().map(|pair| format!("{}\n", pair[side])).collect();
-        fs::write(data.join(file), lines)?;
+        fs::write(run.data().join(file), lines)?;
     }
-    let stage = |program: &str, count: Option<usize>| -> Result<f64> {
-        let mut command = Command::new(programs.join(program));
-        command.arg(name).args(count.map(|count| count.to_string())).current_dir(&work);
-        let start = Instant::now();
-        ensure!(command.status().with_context(|| format!("cannot start {program}"))?.success(), "{program} failed");
-        Ok(start.elapsed().as_secs_f64())
-    };
-    let bytes =
-        |folder: &str| Ok::<_, anyhow::Error>(format!("{:.3} MB", folder_bytes(&io.join(folder))? as f64 / 1e6));
-    let mut rows = vec![
-        ("key generation", seconds(stage("client_key_generation", None)?)),
-        ("preprocess input", seconds(stage("client_preprocess_input", None)?)),
-        ("encode and encrypt", seconds(stage("client_encode_encrypt_input", None)?)),
+    let program = |stage: &str| programs.join(stage);
+    let times = vec![
+        run.stage(&program("client_key_generation"), &[name])?,
+        0.0,
+        run.stage(&program("client_preprocess_input"), &[name])?,
+        run.stage(&program("client_encode_encrypt_input"), &[name])?,
+        run.compared(&program("server_encrypted_compute"), &[name, &count])?,
+        run.stage(&program("client_decrypt_decode"), &[name, &count])?,
+        run.stage(&program("client_postprocess"), &[name, &count])?,
     ];
-    let mut times = (0..RUNS).map(|_| stage("server_encrypted_compute", Some(*count))).collect::<Result<Vec<_>>>()?;
-    times.sort_by(f64::total_cmp);
-    let median = times[RUNS / 2];
-    rows.extend([
-        ("**encrypted computation**", format!("**{}**", seconds(median))),
-        ("decrypt and decode", seconds(stage("client_decrypt_decode", Some(*count))?)),
-        ("postprocess", seconds(stage("client_postprocess", Some(*count))?)),
-        ("public keys", bytes("public_keys")?),
-        ("upload", bytes("ciphertexts_upload")?),
-        ("download", bytes("ciphertexts_download")?),
-    ]);
-    for (row, published) in ["of the reference, 96 cores", "of the best published"].into_iter().zip(published) {
-        rows.push((row, published.map_or_else(|| "-".to_owned(), |p| ratio(median / p))));
-    }
-    let found = fs::read_to_string(io.join("cleartext_output/out.txt"))?;
+    let found = fs::read_to_string(run.io().join("cleartext_output/out.txt"))?;
     let products: String = pairs.iter().map(|[a, b]| format!("{}\n", a.wrapping_mul(*b))).collect();
-    ensure!(found == products, "{ZN} {name}: products differ");
-    rows.push(("products right", format!("{count} of {count}")));
-    fs::remove_dir_all(&io)?;
-    fs::remove_dir_all(&data)?;
-    Ok(rows)
+    ensure!(found == products, "zn-multiplication {name}: products differ");
+    Ok((times, format!("{count} of {count}")))
+}
+
+/// The submission laid over an empty folder, and the Python package in release mode.
+fn build_ml(root: &Path, work: &Path) -> Result<()> {
+    let from = root.join("workloads/ml-inference");
+    for folder in [".", "submission", "scripts"] {
+        fs::create_dir_all(work.join(folder))?;
+        for file in fs::read_dir(from.join(folder))? {
+            let file = file?;
+            if file.file_type()?.is_file() {
+                fs::copy(file.path(), work.join(folder).join(file.file_name()))?;
+            }
+        }
+    }
+    python::release(root)
+}
+
+fn ml(run: &Run<'_>) -> Measured {
+    let number = WORKLOADS[1].sizes.iter().position(|size| size.name == run.size.name).map(|at| at.to_string());
+    let number = number.context("a size has a number")?;
+    let python = PathBuf::from(python::tool(run.root, "python"));
+    run.stage(&python, &["draw.py", run.size.name, &run.size.count.to_string()])?;
+    let stage = |name: &str| format!("submission/{name}.py");
+    let timed = |name: &str| run.stage(&python, &[&stage(name), &number]);
+    // The network is trained here, once for all sizes, and not timed.
+    run.stage(&python, &[&stage("server_preprocess_model")])?;
+    let times = vec![
+        timed("client_key_generation")?,
+        timed("server_preprocess_model")?,
+        timed("client_preprocess_input")?,
+        timed("client_encode_encrypt_input")?,
+        run.compared(&python, &[&stage("server_encrypted_compute"), &number])?,
+        timed("client_decrypt_decode")?,
+        timed("client_postprocess")?,
+    ];
+    let found = fs::read_to_string(run.io().join("encrypted_model_predictions.txt"))?;
+    let labels = fs::read_to_string(run.data().join("intermediate/test_labels.txt"))?;
+    let (count, right) = (labels.lines().count(), found.lines().zip(labels.lines()).filter(|(a, b)| a == b).count());
+    ensure!(found.lines().count() == count, "ml-inference {}: {count} labels wanted", run.size.name);
+    ensure!(right * 10 >= count * 9, "ml-inference {}: {right} of {count} labels right", run.size.name);
+    Ok((times, format!("{right} of {count}")))
 }
 
 fn ratio(ratio: f64) -> String {
     if ratio < 0.001 { format!("{ratio:.1e}") } else { format!("{ratio:.3}") }
-}
-
-fn seconds(seconds: f64) -> String {
-    format!("{seconds:.3}")
 }
 
 /// Pairs that are uniform in \[0, 2^64), the same each time.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn import cluster, decomposition, linear_model, neural_network, pipeline, preprocessing, svm, tree
 
 import synchromesh as sm
 from synchromesh import errors, models
+
+pytest.importorskip("sklearn")
+from sklearn import cluster, decomposition, linear_model, neural_network, pipeline, preprocessing, svm, tree
 
 RNG = np.random.default_rng(7)
 X = RNG.uniform(-1, 1, (60, 3))
@@ -109,7 +111,7 @@ def test_pipelines_are_their_steps():
     np.testing.assert_array_equal(model.read(model(samples)), fitted.predict(samples))
     found, _ = encrypted(model, samples)
     np.testing.assert_allclose(found, fitted.decision_function(samples), atol=2**-6)
-    assert repr(model) == "Model(3 features to scores)"
+    assert repr(model) == "Model(samples of shape (3,) to scores)"
 
 
 def test_what_is_no_model_is_named():

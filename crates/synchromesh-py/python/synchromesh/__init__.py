@@ -14,7 +14,7 @@ True
 
 from __future__ import annotations
 
-from . import errors, functions, linear_model, models, ray, triples
+from . import errors, functions, linear_model, models, nn, ray, triples
 from ._native import info as _info
 from ._native import set_threads, threads
 from .context import Context, EnvelopeKey, EvaluationKeys, Keys, PublicKey, SecretKey
@@ -40,6 +40,7 @@ __all__ = [
     "info",
     "linear_model",
     "models",
+    "nn",
     "plain_modulus",
     "plan",
     "ray",

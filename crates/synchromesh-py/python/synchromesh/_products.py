@@ -99,6 +99,21 @@ def public(x: Tensor, columns: Places, matrix: NDArray[Any], prepared: Prepared 
 Made = tuple[Parts, Places, int]
 
 
+def price(x: Tensor, matrix: NDArray[Any]) -> float:
+    """In rotations, of the product of vectors, the rows of x, with a public matrix (in, out)."""
+    columns = x._at.T
+    if columns.shape[1] == 1:
+        vector = Vector(columns[:, 0], x._slots)
+        layouts: list[Folded | Repeated] = [*_folded(vector, matrix.T), *_repeated(x, vector, matrix.T)]
+        return min((layout.cost for layout in layouts), default=float("inf"))
+    grid = _grid(columns, x._slots)
+    if grid is None:
+        return float("inf")
+    outer = matrix.shape[1]
+    room, in_grid = _in_grid(grid, outer, x._slots)
+    return float(min(layout.cost for layout in in_grid) * -(-outer // room))
+
+
 def _entries_allowed(count: int) -> None:
     if count > _layout.MAX_ENTRIES:
         raise _layout.too_many(count)
@@ -272,6 +287,18 @@ def _of_blocks(x: Tensor, columns: Places, matrix: NDArray[Any], prepared: Prepa
     grid = _grid(columns, slots)
     if grid is None:
         return None
+    room, layouts = _in_grid(grid, outer, slots)
+    best = min(layouts, key=lambda layout: layout.cost)
+    parts: Parts = []
+    for start in range(0, outer, room):
+        parts += _each(x, grid, matrix[start : start + room], best, prepared)
+    each = np.arange(outer).reshape(-1, 1)
+    at = (each // room * grid.origins.shape[1] + grid.made) * slots.total + grid.first + grid.unit * (each % room)
+    return parts, at, FREE
+
+
+def _in_grid(grid: Grid, outer: int, slots: Slots) -> tuple[int, list[Folded]]:
+    """How many results a vector has room for in its slots, and the layouts in which they are made."""
     room = min(outer, grid.length)
     lengths = {room, grid.length, *(d for d in range(room, grid.length) if grid.length % d == 0)}
     layouts = []
@@ -281,13 +308,7 @@ def _of_blocks(x: Tensor, columns: Places, matrix: NDArray[Any], prepared: Prepa
             low, high = (1 - room, grid.length - 1) if count == 1 else (1 - period, period - 1)
             fold = (ROTATION + KEY) * _moves.rotations_of(count)
             layouts.append(Folded(period, count, False, len(grid.origins) * _band(low, high, grid.unit, slots.row) + fold))
-    best = min(layouts, key=lambda layout: layout.cost)
-    parts: Parts = []
-    for start in range(0, outer, room):
-        parts += _each(x, grid, matrix[start : start + room], best, prepared)
-    each = np.arange(outer).reshape(-1, 1)
-    at = (each // room * grid.origins.shape[1] + grid.made) * slots.total + grid.first + grid.unit * (each % room)
-    return parts, at, FREE
+    return room, layouts
 
 
 def _each(x: Tensor, grid: Grid, rows: NDArray[Any], layout: Folded, prepared: Prepared | None) -> Parts:

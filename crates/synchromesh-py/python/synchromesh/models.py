@@ -29,22 +29,23 @@ Step = Callable[[Any], Any]
 class Model:
     """Steps that samples go through, and what their results say."""
 
-    def __init__(self, features: int, steps: Sequence[Step], read: Callable[[Reals], Any], what: str) -> None:
-        self.features = features
-        """Numbers in a sample."""
+    def __init__(self, shape: tuple[int, ...], steps: Sequence[Step], read: Callable[[Reals], Any], what: str) -> None:
+        self.shape = shape
+        """Of a sample."""
         self.what = what
         """What is computed: values, scores, components, distances or weights."""
         self._steps = tuple(steps)
         self._read = read
 
     def __call__(self, samples: Any) -> Any:
-        """What is computed of samples (n, features): a row, or a number, for each; encrypted if they are."""
+        """What is computed of samples (n, ..): an array, or a number, for each; encrypted if they are."""
         x = samples if isinstance(samples, Tensor) else np.asarray(samples, dtype=np.float64)
-        if x.ndim != 2 or x.shape[1] != self.features:
+        if x.ndim == 0 or tuple(x.shape[1:]) != self.shape:
+            wanted = ", ".join(map(str, self.shape))
             raise ShapeError(
-                f"samples of shape {x.shape}, the model takes {self.features} features",
+                f"an array of shape {x.shape}, the model takes samples of shape {self.shape}",
                 kind="shape",
-                remedy=f"pass them as (n, {self.features})",
+                remedy=f"pass them as (n, {wanted})",
             )
         return reduce(lambda x, step: step(x), self._steps, x)
 
@@ -53,7 +54,7 @@ class Model:
         return self._read(np.asarray(results, dtype=np.float64))
 
     def __repr__(self) -> str:
-        return f"Model({self.features} features to {self.what})"
+        return f"Model(samples of shape {self.shape} to {self.what})"
 
 
 def from_sklearn(model: Any, *, tolerance: float | None = None, gap: float | None = None) -> Model:
@@ -70,7 +71,7 @@ def from_sklearn(model: Any, *, tolerance: float | None = None, gap: float | Non
     if not found:
         raise _unknown(model)
     last = found[-1]
-    return Model(found[0].features, [step for each in found for step in each._steps], last._read, last.what)
+    return Model(found[0].shape, [step for each in found for step in each._steps], last._read, last.what)
 
 
 def _unknown(model: Any) -> InputError:
@@ -119,7 +120,7 @@ def _linear(model: Any) -> Model:
     what = "values"
     if hasattr(model, "classes_"):
         read, what = _classes(model.classes_, 0.0), "scores"
-    return Model(weights.shape[0], [step], read, what)
+    return Model((weights.shape[0],), [step], read, what)
 
 
 def _same(results: Reals) -> Any:
@@ -152,7 +153,7 @@ def _scaled(model: Any) -> Model:
         y = x * factor + added
         return functions.clip(y, *model.feature_range) if clipped else y
 
-    return Model(len(factor), [step], _same, "values")
+    return Model((len(factor),), [step], _same, "values")
 
 
 def _components(model: Any) -> Model:
@@ -160,7 +161,7 @@ def _components(model: Any) -> Model:
     if getattr(model, "whiten", False):
         components = components / np.sqrt(np.asarray(model.explained_variance_))[:, None]
     mean = np.asarray(model.mean_, dtype=np.float64)
-    return Model(components.shape[1], [_affine(components.T, -mean @ components.T)], _same, "components")
+    return Model((components.shape[1],), [_affine(components.T, -mean @ components.T)], _same, "components")
 
 
 def _distances(centers: Reals) -> Model:
@@ -170,7 +171,7 @@ def _distances(centers: Reals) -> Model:
         own = (x * x).sum(axis=1, keepdims=True)
         return own @ np.ones((1, len(centers))) - x @ (2.0 * centers.T) + (centers**2).sum(axis=1)
 
-    return Model(centers.shape[1], [step], lambda results: results.argmin(axis=1), "distances")
+    return Model((centers.shape[1],), [step], lambda results: results.argmin(axis=1), "distances")
 
 
 def _network(model: Any, tolerance: float | None) -> Model:
@@ -197,7 +198,7 @@ def _network(model: Any, tolerance: float | None) -> Model:
     what = "values"
     if hasattr(model, "classes_"):
         read, what = _classes(model.classes_, 0.0), "scores"
-    return Model(model.coefs_[0].shape[0], steps, read, what)
+    return Model((model.coefs_[0].shape[0],), steps, read, what)
 
 
 def _tree(model: Any, tolerance: float | None, gap: float | None) -> Model:
@@ -227,7 +228,7 @@ def _tree(model: Any, tolerance: float | None, gap: float | None) -> Model:
         return concatenate(columns, axis=1) if isinstance(x, Tensor) else np.concatenate(columns, axis=1)
 
     read = _classes(model.classes_, 0.5) if classifier else _same
-    return Model(int(model.n_features_in_), [step], read, "weights" if classifier else "values")
+    return Model((int(model.n_features_in_),), [step], read, "weights" if classifier else "values")
 
 
 def _times(x: Any, y: Any) -> Any:

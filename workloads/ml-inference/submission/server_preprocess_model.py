@@ -1,0 +1,5 @@
+"""Trains the network, unless it is there."""
+
+from model import trained
+
+trained()
