@@ -19,6 +19,7 @@ mod params;
 mod plaintext;
 mod publish;
 mod scale;
+pub mod search;
 mod wire;
 
 pub use crate::embedding::{self, Complex64};

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use num_traits::ToPrimitive;
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
+use synchromesh_rlwe::ring::{Backend, Cpu};
 use synchromesh_rlwe::{EvaluationKeys, Noise};
 
 pub use chain::Chain;
@@ -246,8 +246,6 @@ pub struct Bootstrapper<B: Backend = Cpu> {
     bootstrap: Bootstrap,
     down: Vec<PreparedTransform<View<B>>>,
     up: Vec<PreparedTransform<View<B>>>,
-    /// i in every slot, as the view sees it, at the level after CoeffsToSlots and at that of the result.
-    i: [Poly<B, Ntt>; 2],
 }
 
 impl<B: Backend> Bootstrapper<B> {
@@ -268,14 +266,7 @@ impl<B: Backend> Bootstrapper<B> {
         };
         let down = prepare(Direction::SlotsToCoeffs, bootstrap.input_level())?;
         let up = prepare(Direction::CoeffsToSlots, params.top_level())?;
-        let monomial = |level: usize| -> Result<Poly<B, Ntt>> {
-            let mut coefficients = vec![0; params.n()];
-            coefficients[params.n() / 2] = 1;
-            let backend = context.rlwe().backend();
-            Ok(Poly::from_signed(backend, params.rlwe().level(level)?, &coefficients)?.into_ntt(backend)?)
-        };
-        let i = [monomial(params.top_level() - bootstrap.literal.coeffs_to_slots)?, monomial(bootstrap.output_level)?];
-        Ok(Self { view, bootstrap, down, up, i })
+        Ok(Self { view, bootstrap, down, up })
     }
 
     /// What it does.
@@ -348,7 +339,7 @@ impl<B: Backend> Bootstrapper<B> {
         let sine = |part| bent.evaluate(evaluator, part);
         let parts = evaluator.threads().try_map(Vec::from(parts), sine)?;
         let [re, im] = <[Ciphertext<B>; 2]>::try_from(parts).map_err(|_| Error::argument("two parts are two"))?;
-        let sum = evaluator.add(&re, &self.times_i(&im, 1)?)?;
+        let sum = evaluator.add(&re, &self.times_i(&im)?)?;
         // Both parts are bent as much at the most.
         let bend = 2f64.sqrt() * bent.bend(most + off);
         let sum = off_by(evaluator, evaluator.declare_bound(sum, most)?, bend)?;
@@ -366,19 +357,13 @@ impl<B: Backend> Bootstrapper<B> {
         let conjugate = evaluator.conjugate(x)?;
         let (re, im) = (evaluator.add(x, &conjugate)?, evaluator.sub(&conjugate, x)?);
         // (conj z - z) i = 2 Im z.
-        let im = self.times_i(&im, 0)?;
+        let im = self.times_i(&im)?;
         let bounded = |part| evaluator.declare_bound(part, 1.0);
         Ok([bounded(re)?, bounded(im)?])
     }
 
-    /// x times i in every slot, exactly.
-    fn times_i(&self, x: &Ciphertext<B>, place: usize) -> Result<Ciphertext<B>> {
-        let (context, i) = (self.view.0.context(), &self.i[place]);
-        let (backend, params) = (context.rlwe().backend(), context.params());
-        let (inner, header) = x.duplicate(context)?.into_parts();
-        let (level, key, noise) = (inner.level(), inner.key(), inner.noise());
-        let parts = inner.into_parts().iter().map(|part| Ok(part.mul(backend, i)?)).collect::<Result<_>>()?;
-        let inner = rlwe::Ciphertext::new(params.rlwe(), parts, level, key, noise)?;
-        Ciphertext::checked(context, rlwe::Operation::Copy, inner, header.scale, header.bound)
+    /// x times i in every slot, as the view sees it.
+    fn times_i(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        self.view.0.mul_monomial(x, (self.bootstrap.params.n() / 2) as i64)
     }
 }

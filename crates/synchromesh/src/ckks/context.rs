@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::noise::FailureLimit;
+use synchromesh_rlwe::ring::sampler::Seed;
 use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly};
 use synchromesh_rlwe::{EvaluationKeys, Noise, Observer, Operation, PublicKey, Randomness, SecretKey, Source};
 use zeroize::Zeroizing;
@@ -155,6 +156,18 @@ impl<B: Backend> Context<B> {
     /// bound, or a bound that is no usable number.
     pub fn encode_complex(&self, values: &[Complex64], bound: f64) -> Result<Plaintext<B>> {
         self.plaintext(Zeroizing::new(values.to_vec()), bound)
+    }
+
+    /// The message whose polynomial has these coefficients, from that of 1 on, and in no slot more than `bound`.
+    ///
+    /// # Errors
+    /// As [`Self::encode_complex`].
+    pub fn encode_coefficients(&self, coefficients: &[f64], bound: f64) -> Result<Plaintext<B>> {
+        let mut all = Zeroizing::new(coefficients.to_vec());
+        if all.len() < self.params.n() {
+            all.resize(self.params.n(), 0.0);
+        }
+        self.plaintext(Zeroizing::new(self.embedding.decode(&all)?), bound)
     }
 
     fn plaintext(&self, values: Zeroizing<Vec<Complex64>>, bound: f64) -> Result<Plaintext<B>> {
@@ -342,7 +355,7 @@ impl<B: Backend> Context<B> {
         self.fresh(key.encrypt(&self.rlwe, &message.poly, level, randomness)?, plaintext)
     }
 
-    /// Encrypts at a level under the secret key.
+    /// Encrypts at a level under the secret key; the second component is expanded from the seed returned.
     ///
     /// # Errors
     /// As [`Self::encrypt_at`].
@@ -352,9 +365,10 @@ impl<B: Backend> Context<B> {
         plaintext: &Plaintext<B>,
         level: usize,
         randomness: &mut Randomness,
-    ) -> Result<Ciphertext<B>> {
+    ) -> Result<(Ciphertext<B>, Seed)> {
         let message = self.coefficients(plaintext, level, self.params.scale(level)?)?;
-        self.fresh(key.encrypt(&self.rlwe, &message.poly, level, randomness)?.0, plaintext)
+        let (inner, seed) = key.encrypt(&self.rlwe, &message.poly, level, randomness)?;
+        Ok((self.fresh(inner, plaintext)?, seed))
     }
 
     fn fresh(&self, inner: rlwe::Ciphertext<B, Ntt>, plaintext: &Plaintext<B>) -> Result<Ciphertext<B>> {

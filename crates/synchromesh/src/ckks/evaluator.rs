@@ -6,6 +6,7 @@
 
 mod align;
 mod combine;
+mod expand;
 mod hoisted;
 mod plain;
 mod refresh;

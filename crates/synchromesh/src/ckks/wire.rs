@@ -7,6 +7,7 @@
 use synchromesh_rlwe as rlwe;
 use synchromesh_rlwe::codec::{Attached, Trust};
 use synchromesh_rlwe::ring::Backend;
+use synchromesh_rlwe::ring::sampler::Seed;
 use synchromesh_rlwe::wire::{EnvelopeKey, KeyId};
 
 use super::ciphertext::{Ciphertext, Header};
@@ -107,6 +108,22 @@ impl<B: Backend> Ciphertext<B> {
     pub fn to_bytes(&self, context: &Context<B>, envelope: Option<&EnvelopeKey>) -> Result<Vec<u8>> {
         let scheme_header = self.header().to_bytes(context.params(), self.level())?;
         let attached = Attached { scheme_header: &scheme_header, seed: None };
+        Ok(self.inner().to_bytes(context.rlwe(), attached, envelope)?)
+    }
+
+    /// The same of a ciphertext fresh from the secret key, with the seed of its second component in the place of that: half
+    /// the bytes.
+    ///
+    /// # Errors
+    /// As [`Self::to_bytes`]; [`rlwe::Error::Wire`] for a seed that the second component does not expand from.
+    pub fn to_seeded_bytes(
+        &self,
+        context: &Context<B>,
+        seed: &Seed,
+        envelope: Option<&EnvelopeKey>,
+    ) -> Result<Vec<u8>> {
+        let scheme_header = self.header().to_bytes(context.params(), self.level())?;
+        let attached = Attached { scheme_header: &scheme_header, seed: Some(seed) };
         Ok(self.inner().to_bytes(context.rlwe(), attached, envelope)?)
     }
 

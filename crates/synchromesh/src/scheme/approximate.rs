@@ -128,7 +128,7 @@ impl Scheme for Ckks {
         let plaintext = context.encode_complex(&values.complexes(Self::NAME.name())?, bound)?;
         match by {
             Encryptor::Public(key) => context.encrypt_at(key, &plaintext, level, randomness),
-            Encryptor::Secret(key) => context.encrypt_with_secret(key, &plaintext, level, randomness),
+            Encryptor::Secret(key) => Ok(context.encrypt_with_secret(key, &plaintext, level, randomness)?.0),
         }
     }
 

@@ -73,7 +73,7 @@ const OPERATIONS: &[Operation] = &[
     }),
     ("encode", |f, _, _, v| {
         let pt = f.context.encode(&[v; 512])?;
-        Ok((f.context.encrypt_with_secret(&f.secret, &pt, 0, &mut f.randomness)?, all(v)))
+        Ok((f.context.encrypt_with_secret(&f.secret, &pt, 0, &mut f.randomness)?.0, all(v)))
     }),
     ("encode ones within v", |f, _, _, v| {
         let pt = f.context.encode_bounded(&[1.0; 512], v)?;
@@ -353,7 +353,7 @@ fn what_was_made_in_one_context_is_encoded_again_or_refused_in_another() {
     let keys = g.context.generate_evaluation_keys(&twin, &Rotations::by([1]), &mut g.randomness).unwrap();
     let e = Evaluator::new(&g.context, Some(Arc::new(keys)));
     let top = g.context.params().top_level();
-    let there = g.context.encrypt_with_secret(&twin, &pt, top, &mut g.randomness).unwrap();
+    let (there, _) = g.context.encrypt_with_secret(&twin, &pt, top, &mut g.randomness).unwrap();
     let hoisted = f.evaluator.hoist(&here, true).unwrap();
     assert_eq!(e.rotated(&hoisted, 1).err().map(|e| e.kind()), Some("params_differ"));
     assert_eq!(prepared.apply(&e, &there).err().map(|e| e.kind()), Some("params_differ"));

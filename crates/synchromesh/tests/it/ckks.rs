@@ -4,7 +4,8 @@
 use crate::ckks_fixture::{chain, close, conjugate, fixture, literal, minus, plus, rotated, times, values, zip};
 use std::sync::Arc;
 
-use synchromesh::ckks::{Complex64, Context, Evaluator, Mode, Params, ParamsLiteral, Rotations};
+use synchromesh::ckks::{Ciphertext, Complex64, Context, Evaluator, Mode, Params, ParamsLiteral, Rotations};
+use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::ring::{Counting, Cpu};
 use synchromesh::rlwe::{Randomness, Security};
 
@@ -18,7 +19,11 @@ fn encryption_and_decryption_at_every_level_and_by_either_key() {
             let ct = f.context.encrypt_at(&f.public, &pt, level, &mut f.randomness).unwrap();
             assert_eq!((ct.level(), ct.components(), ct.bound()), (level, 2, bound));
             close(&f, &ct, &x, "public key");
-            let ct = f.context.encrypt_with_secret(&f.secret, &pt, level, &mut f.randomness).unwrap();
+            let (ct, seed) = f.context.encrypt_with_secret(&f.secret, &pt, level, &mut f.randomness).unwrap();
+            let (whole, half) =
+                (ct.to_bytes(&f.context, None).unwrap(), ct.to_seeded_bytes(&f.context, &seed, None).unwrap());
+            assert!(half.len() * 2 < whole.len() + 1000);
+            let ct = Ciphertext::from_bytes(&f.context, &half, None, Trust::Certificate).unwrap();
             close(&f, &ct, &x, "secret key");
         }
     }

@@ -56,7 +56,7 @@ fn keys_and_parameters_that_do_not_belong_together() {
     assert_eq!(refused(e.mul(&cy, &cy)).kind(), "keys_differ");
     assert_eq!(refused(e.rotate(&cy, 1)).kind(), "keys_differ");
     let pt = strange.context.encode(&[0.5]).unwrap();
-    let foreign = strange.context.encrypt_with_secret(&strange.secret, &pt, 3, &mut f.randomness).unwrap();
+    let (foreign, _) = strange.context.encrypt_with_secret(&strange.secret, &pt, 3, &mut f.randomness).unwrap();
     let half = f.context.encode(&[0.5]).unwrap();
     let results = [
         e.add(&foreign, &cx),

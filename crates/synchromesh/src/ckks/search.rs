@@ -1,0 +1,236 @@
+//! Search among encrypted unit vectors: which of them have an inner product above a threshold with an encrypted one.
+//!
+//! Records lie column by column: ciphertext j has coordinate j of two records in each slot, one in the real part and one in
+//! the imaginary part. The query is one ciphertext, expanded on the server to one for each coordinate
+//! ([`Evaluator::expand`]), so that an inner product with all records of a block is a product for each column and one key
+//! switch for many. The two halves are taken apart by a conjugation, and a composite of odd polynomials
+//! ([`functions`](crate::circuits::functions)) makes 1 of what is above the threshold and 0 of what is below. What a record
+//! carries is multiplied by that.
+//!
+//! Columns come one after another: no more than [`AT_ONCE`] are in memory for each thread.
+
+use serde::{Deserialize, Serialize};
+use synchromesh_rlwe::Security;
+use synchromesh_rlwe::ring::Backend;
+
+use super::{Ciphertext, Context, Evaluator, Plaintext};
+use crate::circuits::functions::{Approximation, Function, FunctionName};
+use crate::circuits::inner_product;
+use crate::embedding::Complex64;
+use crate::error::{Error, Result};
+use crate::plan::{Description, Plan, SchemeName};
+
+/// Columns that are multiplied before a key switch.
+pub const AT_ONCE: usize = 16;
+
+/// How far the length of a record, or of a query, may be from 1: single precision's rounding.
+const LENGTH_SLACK: f64 = 1.0 / 1024.0;
+
+/// A search by its numbers; the same at client and server.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Search {
+    /// Coordinates of a record.
+    pub dimension: usize,
+    /// The inner product above which a record is found, between -1 and 1.
+    pub threshold: f64,
+    /// Records whose inner product is nearer to the threshold than this are undecided: their result lies between 0 and 1.
+    pub gap: f64,
+    /// How far results may be from 0 or 1 outside the gap, times the largest number that a record carries.
+    pub tolerance: f64,
+}
+
+impl Search {
+    /// A search for what is found or not, by rounding.
+    #[must_use]
+    pub const fn new(dimension: usize, threshold: f64, gap: f64) -> Self {
+        Self { dimension, threshold, gap, tolerance: 1.0 / 16.0 }
+    }
+
+    /// The same search with results so near to 0 or 1.
+    #[must_use]
+    pub const fn within(self, tolerance: f64) -> Self {
+        Self { tolerance, ..self }
+    }
+
+    /// Parameters and keys: one expansion, the columns, the comparison, and with `carried` the product with what a record
+    /// carries, of absolute value 2^(1/2) at most.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for numbers out of range, [`Error::Tolerance`], and as [`Description::plan_ckks`].
+    pub fn plan(&self, carried: bool, security: Security) -> Result<Plan> {
+        let beyond = self.beyond()?;
+        let precision = Some((-self.tolerance.log2()).ceil().max(1.0) as u32);
+        let description = Description { precision, swap: true, security, ..Description::new(SchemeName::Ckks, 1) };
+        let bound = f64::sqrt(2.0) * (1.0 + LENGTH_SLACK);
+        description.plan_ckks(&[self.query_bound(), bound, bound], |evaluator, x| {
+            let query = self.expanded(evaluator, &x[0])?;
+            let halves = self.compared(evaluator, &query, &beyond, |_| x[1].duplicate(evaluator.context()))?;
+            if carried {
+                halves.iter().map(|half| evaluator.mul(half, &x[2])).collect()
+            } else {
+                Ok(vec![Self::joined(evaluator, &halves)?])
+            }
+        })
+    }
+
+    /// What is above the threshold, of twice an inner product less twice the threshold.
+    fn beyond(&self) -> Result<Approximation> {
+        let Self { dimension, threshold, gap, tolerance } = *self;
+        if dimension == 0 || !(-1.0..=1.0).contains(&threshold) || !(gap > 0.0 && gap < 1.0) || !(tolerance > 0.0) {
+            return Err(Error::argument(format!(
+                "a search takes at least one coordinate, a threshold from -1 to 1, a gap between 0 and 1 and a tolerance \
+                 above 0, not {dimension}, {threshold}, {gap} and {tolerance}"
+            )));
+        }
+        let (low, high) = ((-1.0 - LENGTH_SLACK - threshold) * 2.0, (1.0 + LENGTH_SLACK - threshold) * 2.0);
+        let step = Function::new(FunctionName::Step, (low, high), 0.5 * tolerance).with_gap(2.0 * gap);
+        step.approximate()
+    }
+
+    /// Largest slot of a query as it is encrypted: a unit vector's coordinates, each divided by what expansion brings.
+    fn query_bound(&self) -> f64 {
+        (1.0 + LENGTH_SLACK) * (self.dimension as f64).sqrt() / self.dimension.next_power_of_two() as f64
+    }
+
+    /// A query, a unit vector, as a message.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a vector of another length, and as [`Context::encode_coefficients`].
+    pub fn encode_query<B: Backend>(&self, context: &Context<B>, query: &[f64]) -> Result<Plaintext<B>> {
+        self.require_unit("the query", query)?;
+        let share = 1.0 / self.dimension.next_power_of_two() as f64;
+        let coefficients: Vec<f64> = query.iter().map(|q| q * share).collect();
+        context.encode_coefficients(&coefficients, self.query_bound())
+    }
+
+    /// Records of a block: twice as many as there are slots.
+    #[must_use]
+    pub fn block<B: Backend>(context: &Context<B>) -> usize {
+        2 * context.params().slots()
+    }
+
+    /// A number of each record of a block, two to a slot: that of record s in the real part of slot s, that of record
+    /// N/2 + s in its imaginary part, conjugated where X^(N/2) is -i.
+    #[must_use]
+    pub fn paired<B: Backend>(context: &Context<B>, numbers: &[f64]) -> Vec<Complex64> {
+        let slots = context.params().slots();
+        let (re, im) = numbers.split_at(slots.min(numbers.len()));
+        let sign = |s: usize| if s % 2 == 0 { 1.0 } else { -1.0 };
+        re.iter().enumerate().map(|(s, &x)| Complex64::new(x, sign(s) * im.get(s).copied().unwrap_or(0.0))).collect()
+    }
+
+    /// Coordinate `column` of the records of a block, unit vectors one after another, as a message.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a record that is no unit vector, named by its number in the block, or for too many.
+    pub fn encode_column<B: Backend>(
+        &self,
+        context: &Context<B>,
+        records: &[f32],
+        column: usize,
+    ) -> Result<Plaintext<B>> {
+        let numbers: Vec<f64> = records.chunks(self.dimension).map(|record| f64::from(record[column])).collect();
+        context.encode_complex(&Self::paired(context, &numbers), f64::sqrt(2.0) * (1.0 + LENGTH_SLACK))
+    }
+
+    /// Refuses records that are no unit vectors, before anything is encrypted.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] with the first one's number and length.
+    pub fn check_records(&self, records: &[f32]) -> Result<()> {
+        if !records.len().is_multiple_of(self.dimension) {
+            let (count, dimension) = (records.len(), self.dimension);
+            return Err(Error::argument(format!(
+                "records have {dimension} coordinates each, of which {count} are no multiple"
+            )));
+        }
+        let as_wide = |record: &[f32]| record.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+        let mut all = records.chunks(self.dimension).map(as_wide).enumerate();
+        all.try_for_each(|(i, record)| self.require_unit(&format!("record {i}"), &record))
+    }
+
+    fn require_unit(&self, what: &str, vector: &[f64]) -> Result<()> {
+        let length = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
+        if vector.len() != self.dimension || !((length - 1.0).abs() <= LENGTH_SLACK) {
+            let (count, dimension) = (vector.len(), self.dimension);
+            return Err(Error::argument(format!(
+                "{what} must be a vector of {dimension} coordinates and of length 1, and has {count} and {length}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The query's coordinates, each in all slots of a ciphertext of its own.
+    ///
+    /// # Errors
+    /// As [`Evaluator::expand`].
+    pub fn expanded<B: Backend>(&self, evaluator: &Evaluator<B>, query: &Ciphertext<B>) -> Result<Vec<Ciphertext<B>>> {
+        let made = evaluator.expand(query, self.dimension)?;
+        made.into_iter().map(|x| evaluator.declare_bound(x, 1.0 + LENGTH_SLACK)).collect()
+    }
+
+    /// For the records of a block, in two halves, 1 where one is found and 0 where it is not, within the tolerance.
+    ///
+    /// `column` gives the encrypted columns; it is asked for each once, from several threads.
+    ///
+    /// # Errors
+    /// What `column` fails with, and as products.
+    pub fn found<B: Backend>(
+        &self,
+        evaluator: &Evaluator<B>,
+        query: &[Ciphertext<B>],
+        column: impl Fn(usize) -> Result<Ciphertext<B>> + Sync,
+    ) -> Result<[Ciphertext<B>; 2]> {
+        self.compared(evaluator, query, &self.beyond()?, column)
+    }
+
+    fn compared<B: Backend>(
+        &self,
+        evaluator: &Evaluator<B>,
+        query: &[Ciphertext<B>],
+        beyond: &Approximation,
+        column: impl Fn(usize) -> Result<Ciphertext<B>> + Sync,
+    ) -> Result<[Ciphertext<B>; 2]> {
+        let threads = evaluator.context().rlwe().backend().threads();
+        let starts: Vec<usize> = (0..query.len()).step_by(AT_ONCE).collect();
+        let part = |start: usize| {
+            let own = &query[start..query.len().min(start + AT_ONCE)];
+            let columns = (start..start + own.len()).map(&column).collect::<Result<Vec<_>>>()?;
+            inner_product(evaluator, &own.iter().collect::<Vec<_>>(), &columns.iter().collect::<Vec<_>>())
+        };
+        let mut parts = threads.try_map(starts, part)?.into_iter();
+        let first = parts.next().ok_or_else(|| Error::argument("a query of no coordinates"))?;
+        let sum = parts.try_fold(first, |sum, part| evaluator.add(&sum, &part))?;
+        // Two unit vectors have an inner product of 1 at most, and there are two records in a slot.
+        let sum = evaluator.declare_bound(sum, f64::sqrt(2.0) * (1.0 + LENGTH_SLACK).powi(2))?;
+        let conjugate = evaluator.conjugate(&sum)?;
+        let half_turn = (evaluator.context().params().n() / 2) as i64;
+        let im = evaluator.mul_monomial(&evaluator.sub(&conjugate, &sum)?, half_turn)?;
+        let halves = vec![evaluator.add(&sum, &conjugate)?, im];
+        let (low, high) = beyond.function().interval;
+        let above = |twice: Ciphertext<B>| {
+            let excess = evaluator.add_scalar(&twice, -2.0 * self.threshold)?;
+            let excess = evaluator.declare_bound(excess, low.abs().max(high.abs()))?;
+            beyond.evaluate(evaluator, &[&excess])
+        };
+        let made = threads.try_map(halves, above)?;
+        <[Ciphertext<B>; 2]>::try_from(made).map_err(|_| Error::argument("two halves are two"))
+    }
+
+    /// Both halves in one ciphertext, as numbers are [`paired`](Self::paired).
+    ///
+    /// # Errors
+    /// As sums.
+    pub fn joined<B: Backend>(evaluator: &Evaluator<B>, halves: &[Ciphertext<B>; 2]) -> Result<Ciphertext<B>> {
+        let half_turn = (evaluator.context().params().n() / 2) as i64;
+        evaluator.add(&halves[0], &evaluator.mul_monomial(&halves[1], half_turn)?)
+    }
+
+    /// Of a decrypted message as numbers are [`paired`](Self::paired) those of the records of a block in order.
+    #[must_use]
+    pub fn parted(slots: &[Complex64]) -> Vec<f64> {
+        let im = slots.iter().enumerate().map(|(s, z)| if s % 2 == 0 { z.im } else { -z.im });
+        slots.iter().map(|z| z.re).chain(im).collect()
+    }
+}
