@@ -114,7 +114,7 @@ for (const [scheme, { wanted, numbers, array, near }] of Object.entries(schemes)
 test("a plan can be made, and a weak one is refused", () => {
     const made = plan(JSON.stringify({ scheme: "bfv", depth: 0, t: "257" }));
     assert.equal(new Context(made).scheme, "bfv");
-    assert.equal(fault(() => new Context("{}")).kind, "params");
+    assert.equal(fault(() => new Context("{}")).kind, "format");
     assert.equal(fault(() => plan("{")).kind, "params");
     const weak = plan(JSON.stringify({ scheme: "bfv", depth: 2, t: "257", security: "insecure" }));
     assert.equal(fault(() => new Context(weak)).kind, "insecure");

@@ -19,7 +19,6 @@ mod params;
 mod plaintext;
 mod publish;
 mod scale;
-pub mod search;
 mod wire;
 
 pub use crate::embedding::{self, Complex64};

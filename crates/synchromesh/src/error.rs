@@ -12,7 +12,7 @@ use crate::plain_modulus::PlainModulusError;
 pub use limit::{Limit, Nearest};
 
 /// Result of a scheme's operation.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Errors of this crate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -17,6 +17,7 @@ pub mod plan;
 pub mod rotations;
 pub mod scheme;
 mod scheme_name;
+pub mod search;
 pub mod session;
 
 pub use error::{Error, Result};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use synchromesh::ckks::search::Search;
 use synchromesh::ckks::{Ciphertext, Ckks, Complex64, Context, Evaluator};
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::{Randomness, SecretKey, Security};
+use synchromesh::search::Search;
 
 const DIMENSION: usize = 12;
 
@@ -113,7 +113,7 @@ fn records_are_found_as_in_the_clear_outside_the_gap() {
 
 #[test]
 fn what_found_records_carry_comes_back() {
-    let search = Search::new(DIMENSION, 0.8, 0.05).within(2f64.powi(-11));
+    let search = Search::new(DIMENSION, 0.8, 0.05);
     let mut f = Fixture::new(search, true);
     let count = Search::block(&f.context);
     let (records, query) = data(count);

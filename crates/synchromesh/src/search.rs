@@ -8,14 +8,18 @@
 //! carries is multiplied by that.
 //!
 //! Columns come one after another: no more than [`AT_ONCE`] are in memory for each thread.
+//!
+//! Certificates are of the worst case, comparisons are steep, and sums of errors grow with the dimension: 64 coordinates
+//! with a gap of 0.05, or 128 with one of 0.1, take N = 2^16 at 128 bits of security. For finer gaps among so many no plan
+//! is found.
 
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::Security;
 use synchromesh_rlwe::ring::Backend;
 
-use super::{Ciphertext, Context, Evaluator, Plaintext};
 use crate::circuits::functions::{Approximation, Function, FunctionName};
 use crate::circuits::inner_product;
+use crate::ckks::{Ciphertext, Context, Evaluator, Plaintext};
 use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 use crate::plan::{Description, Plan, SchemeName};
@@ -41,10 +45,12 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search for what is found or not, by rounding.
+    /// A search whose results are within 2^-11, so that numbers below 2^9 that records carry are told apart.
+    ///
+    /// Much coarser ones are no cheaper: comparisons need precision themselves.
     #[must_use]
     pub const fn new(dimension: usize, threshold: f64, gap: f64) -> Self {
-        Self { dimension, threshold, gap, tolerance: 1.0 / 16.0 }
+        Self { dimension, threshold, gap, tolerance: 1.0 / 2048.0 }
     }
 
     /// The same search with results so near to 0 or 1.
@@ -77,10 +83,13 @@ impl Search {
     /// What is above the threshold, of twice an inner product less twice the threshold.
     fn beyond(&self) -> Result<Approximation> {
         let Self { dimension, threshold, gap, tolerance } = *self;
-        if dimension == 0 || !(-1.0..=1.0).contains(&threshold) || !(gap > 0.0 && gap < 1.0) || !(tolerance > 0.0) {
+        let within = |range: std::ops::RangeInclusive<f64>, x: f64| range.contains(&x);
+        let sound = within(-1.0..=1.0, threshold)
+            && within(f64::MIN_POSITIVE..=1.0, gap)
+            && within(f64::MIN_POSITIVE..=1.0, tolerance);
+        if dimension == 0 || !sound {
             return Err(Error::argument(format!(
-                "a search takes at least one coordinate, a threshold from -1 to 1, a gap between 0 and 1 and a tolerance \
-                 above 0, not {dimension}, {threshold}, {gap} and {tolerance}"
+                "a search takes at least one coordinate, a threshold from -1 to 1, a gap and a tolerance between 0 and 1, not {dimension}, {threshold}, {gap} and {tolerance}"
             )));
         }
         let (low, high) = ((-1.0 - LENGTH_SLACK - threshold) * 2.0, (1.0 + LENGTH_SLACK - threshold) * 2.0);
@@ -116,7 +125,7 @@ impl Search {
     pub fn paired<B: Backend>(context: &Context<B>, numbers: &[f64]) -> Vec<Complex64> {
         let slots = context.params().slots();
         let (re, im) = numbers.split_at(slots.min(numbers.len()));
-        let sign = |s: usize| if s % 2 == 0 { 1.0 } else { -1.0 };
+        let sign = |s: usize| if s.is_multiple_of(2) { 1.0 } else { -1.0 };
         re.iter().enumerate().map(|(s, &x)| Complex64::new(x, sign(s) * im.get(s).copied().unwrap_or(0.0))).collect()
     }
 
@@ -152,7 +161,7 @@ impl Search {
 
     fn require_unit(&self, what: &str, vector: &[f64]) -> Result<()> {
         let length = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
-        if vector.len() != self.dimension || !((length - 1.0).abs() <= LENGTH_SLACK) {
+        if vector.len() != self.dimension || length.is_nan() || (length - 1.0).abs() > LENGTH_SLACK {
             let (count, dimension) = (vector.len(), self.dimension);
             return Err(Error::argument(format!(
                 "{what} must be a vector of {dimension} coordinates and of length 1, and has {count} and {length}"
@@ -176,28 +185,29 @@ impl Search {
     ///
     /// # Errors
     /// What `column` fails with, and as products.
-    pub fn found<B: Backend>(
+    pub fn found<B: Backend, E: From<Error> + Send>(
         &self,
         evaluator: &Evaluator<B>,
         query: &[Ciphertext<B>],
-        column: impl Fn(usize) -> Result<Ciphertext<B>> + Sync,
-    ) -> Result<[Ciphertext<B>; 2]> {
+        column: impl Fn(usize) -> Result<Ciphertext<B>, E> + Sync,
+    ) -> Result<[Ciphertext<B>; 2], E> {
         self.compared(evaluator, query, &self.beyond()?, column)
     }
 
-    fn compared<B: Backend>(
+    fn compared<B: Backend, E: From<Error> + Send>(
         &self,
         evaluator: &Evaluator<B>,
         query: &[Ciphertext<B>],
         beyond: &Approximation,
-        column: impl Fn(usize) -> Result<Ciphertext<B>> + Sync,
-    ) -> Result<[Ciphertext<B>; 2]> {
+        column: impl Fn(usize) -> Result<Ciphertext<B>, E> + Sync,
+    ) -> Result<[Ciphertext<B>; 2], E> {
         let threads = evaluator.context().rlwe().backend().threads();
         let starts: Vec<usize> = (0..query.len()).step_by(AT_ONCE).collect();
         let part = |start: usize| {
             let own = &query[start..query.len().min(start + AT_ONCE)];
-            let columns = (start..start + own.len()).map(&column).collect::<Result<Vec<_>>>()?;
-            inner_product(evaluator, &own.iter().collect::<Vec<_>>(), &columns.iter().collect::<Vec<_>>())
+            let columns = (start..start + own.len()).map(&column).collect::<Result<Vec<_>, E>>()?;
+            let [own, columns] = [own, &columns].map(|all| all.iter().collect::<Vec<_>>());
+            Ok::<_, E>(inner_product(evaluator, &own, &columns)?)
         };
         let mut parts = threads.try_map(starts, part)?.into_iter();
         let first = parts.next().ok_or_else(|| Error::argument("a query of no coordinates"))?;
@@ -215,7 +225,7 @@ impl Search {
             beyond.evaluate(evaluator, &[&excess])
         };
         let made = threads.try_map(halves, above)?;
-        <[Ciphertext<B>; 2]>::try_from(made).map_err(|_| Error::argument("two halves are two"))
+        <[Ciphertext<B>; 2]>::try_from(made).map_err(|_| Error::argument("two halves are two").into())
     }
 
     /// Both halves in one ciphertext, as numbers are [`paired`](Self::paired).
@@ -230,7 +240,7 @@ impl Search {
     /// Of a decrypted message as numbers are [`paired`](Self::paired) those of the records of a block in order.
     #[must_use]
     pub fn parted(slots: &[Complex64]) -> Vec<f64> {
-        let im = slots.iter().enumerate().map(|(s, z)| if s % 2 == 0 { z.im } else { -z.im });
+        let im = slots.iter().enumerate().map(|(s, z)| if s.is_multiple_of(2) { z.im } else { -z.im });
         slots.iter().map(|z| z.re).chain(im).collect()
     }
 }
