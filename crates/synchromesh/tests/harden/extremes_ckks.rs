@@ -11,6 +11,7 @@ use synchromesh::circuits::{
 use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain};
 use synchromesh::ckks::{Ciphertext, Complex64, Evaluator, ParamsLiteral, Release, Rotations};
 use synchromesh::rlwe::{PublicKey, SecretKey, Security};
+use synchromesh::search::Search;
 
 const SHAPE: SlotShape = SlotShape { row: 512, rows: 1 };
 
@@ -75,6 +76,30 @@ const OPERATIONS: &[Operation] = &[
         let pt = f.context.encode(&[v; 512])?;
         Ok((f.context.encrypt_with_secret(&f.secret, &pt, 0, &mut f.randomness)?.0, all(v)))
     }),
+    ("encode coefficients", |f, _, _, v| {
+        let pt = f.context.encode_coefficients(&[v], v.abs())?;
+        Ok((f.context.encrypt(&f.public, &pt, &mut f.randomness)?, all(v)))
+    }),
+    ("encode a query", |f, _, _, v| {
+        let pt = Search::new(1, 0.5, 0.1).encode_query(&f.context, &[v])?;
+        Ok((f.context.encrypt(&f.public, &pt, &mut f.randomness)?, all(v)))
+    }),
+    ("encode a column of records", |f, _, _, v| {
+        let pt = Search::new(1, 0.5, 0.1).encode_column(&f.context, &[v as f32; 512], 0)?;
+        Ok((f.context.encrypt(&f.public, &pt, &mut f.randomness)?, all(f64::from(v as f32))))
+    }),
+    ("a power of X", |f, x, slots, v| {
+        // Slot s holds the root to the power of 3^s.
+        let (turns, mut power) = ((v as i64).rem_euclid(2048), 1);
+        let mut roots = Vec::new();
+        for _ in 0..512 {
+            let turn = std::f64::consts::PI * ((power * turns) % 2048) as f64 / 1024.0;
+            roots.push(Complex64::new(turn.cos(), turn.sin()));
+            power = power * 3 % 2048;
+        }
+        Ok((f.evaluator.mul_monomial(x, v as i64)?, zip(slots, &roots, times)))
+    }),
+    ("expand", |f, x, slots, v| Ok((f.evaluator.expand(x, v as usize)?.remove(0), slots.clone()))),
     ("encode ones within v", |f, _, _, v| {
         let pt = f.context.encode_bounded(&[1.0; 512], v)?;
         Ok((f.context.encrypt_at(&f.public, &pt, 1, &mut f.randomness)?, all(1.0)))
