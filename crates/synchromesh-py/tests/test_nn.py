@@ -228,6 +228,14 @@ def test_windows_and_matrices_are_the_same_function():
         assert np.abs(keys.secret.decrypt(found) - clear).max() <= found.error_bound <= 2**-10
 
 
+def test_weights_may_be_zeros():
+    for kernel in (np.zeros((2, 1, 2, 2)), np.array([[[[0.0, 0.5], [0.0, 0.0]]], [[[0.0, 0.0], [0.0, 0.0]]]])):
+        network = nn.from_state_dict([nn.Conv2d()], {"0.weight": kernel, "0.bias": np.array([0.25, -0.5])}, (1, 6, 6))
+        samples = RNG.uniform(-1, 1, (3, 1, 6, 6))
+        found, bound = encrypted(network, samples, 10)
+        assert np.abs(found - network(samples)).max() <= bound <= 2**-10
+
+
 def test_windows_slide_where_that_is_cheaper():
     # A rotation for each place of a window, where the matrix has diagonals of all distances.
     state = {"0.weight": some(4, 1, 3, 3), "2.weight": some(4, 10)}

@@ -137,6 +137,8 @@ class Affine:
         return (y + constant if constant.any() else y).reshape(x.shape[0], *self.shape)
 
     def _slides(self, x: Tensor, window: Window) -> bool:
+        if not window.kernel.any():
+            return False
         if int(np.prod(self.source)) * int(np.prod(self.shape)) > _layout.MAX_ENTRIES:
             return True
         return window.price(x) < _products.price(x.reshape(x.shape[0], -1), self.matrix[0])
