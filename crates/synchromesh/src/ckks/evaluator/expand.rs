@@ -80,9 +80,8 @@ impl<B: Backend> Evaluator<B> {
             let (even, odd): (Vec<_>, Vec<_>) = halves.into_iter().map(Into::into).unzip();
             made = even;
             made.extend(odd);
-            // Those that nobody asked for are not halved again.
-            made.truncate(if i + 1 == rotations.len() { count } else { usize::MAX });
         }
+        made.truncate(count);
         Ok(made)
     }
 }
