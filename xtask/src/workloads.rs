@@ -34,8 +34,8 @@ struct Workload {
     measure: fn(&Run<'_>) -> Measured,
 }
 
-/// Seconds of the stages, and how many results are right.
-type Measured = Result<(Vec<f64>, String)>;
+/// Seconds of the stages, of those that the workload has, and how many results are right.
+type Measured = Result<([Option<f64>; STAGES.len()], String)>;
 
 const WORKLOADS: [Workload; 2] = [
     Workload {
@@ -160,10 +160,9 @@ fn column(root: &Path, work: &Path, workload: &Workload, size: &Size) -> Result<
         fs::create_dir_all(&folder)?;
     }
     let (times, right) = (workload.measure)(&run)?;
-    let shown = |(&stage, &time): (&&'static str, &f64)| {
+    let shown = |(&stage, &time): (&&'static str, &Option<f64>)| {
         let bold = if stage.starts_with("**") { "**" } else { "" };
-        // A stage that a workload does not have took no time.
-        (time > 0.0).then(|| (stage, format!("{bold}{time:.3}{bold}")))
+        time.map(|time| (stage, format!("{bold}{time:.3}{bold}")))
     };
     let mut rows: Vec<_> = STAGES.iter().zip(&times).filter_map(shown).collect();
     for (row, folder) in
@@ -172,7 +171,7 @@ fn column(root: &Path, work: &Path, workload: &Workload, size: &Size) -> Result<
         rows.push((row, format!("{:.3} MB", folder_bytes(&run.io().join(folder))? as f64 / 1e6)));
     }
     for (row, published) in ["of the reference, 96 cores", "of the best published"].into_iter().zip(size.published) {
-        rows.push((row, published.map_or_else(|| "-".to_owned(), |p| ratio(times[4] / p))));
+        rows.push((row, published.map_or_else(|| "-".to_owned(), |p| ratio(times[4].unwrap_or(f64::NAN) / p))));
     }
     rows.push((workload.checked, right));
     fs::remove_dir_all(run.io())?;
@@ -195,14 +194,14 @@ fn zn(run: &Run<'_>) -> Measured {
         fs::write(run.data().join(file), lines)?;
     }
     let program = |stage: &str| programs.join(stage);
-    let times = vec![
-        run.stage(&program("client_key_generation"), &[name])?,
-        0.0,
-        run.stage(&program("client_preprocess_input"), &[name])?,
-        run.stage(&program("client_encode_encrypt_input"), &[name])?,
-        run.compared(&program("server_encrypted_compute"), &[name, &count])?,
-        run.stage(&program("client_decrypt_decode"), &[name, &count])?,
-        run.stage(&program("client_postprocess"), &[name, &count])?,
+    let times = [
+        Some(run.stage(&program("client_key_generation"), &[name])?),
+        None,
+        Some(run.stage(&program("client_preprocess_input"), &[name])?),
+        Some(run.stage(&program("client_encode_encrypt_input"), &[name])?),
+        Some(run.compared(&program("server_encrypted_compute"), &[name, &count])?),
+        Some(run.stage(&program("client_decrypt_decode"), &[name, &count])?),
+        Some(run.stage(&program("client_postprocess"), &[name, &count])?),
     ];
     let found = fs::read_to_string(run.io().join("cleartext_output/out.txt"))?;
     let products: String = pairs.iter().map(|[a, b]| format!("{}\n", a.wrapping_mul(*b))).collect();
@@ -234,7 +233,7 @@ fn ml(run: &Run<'_>) -> Measured {
     let timed = |name: &str| run.stage(&python, &[&stage(name), &number]);
     // The network is trained here, once for all sizes, and not timed.
     run.stage(&python, &[&stage("server_preprocess_model")])?;
-    let times = vec![
+    let times = [
         timed("client_key_generation")?,
         timed("server_preprocess_model")?,
         timed("client_preprocess_input")?,
@@ -243,6 +242,7 @@ fn ml(run: &Run<'_>) -> Measured {
         timed("client_decrypt_decode")?,
         timed("client_postprocess")?,
     ];
+    let times = times.map(Some);
     let found = fs::read_to_string(run.io().join("encrypted_model_predictions.txt"))?;
     let labels = fs::read_to_string(run.data().join("intermediate/test_labels.txt"))?;
     let (count, right) = (labels.lines().count(), found.lines().zip(labels.lines()).filter(|(a, b)| a == b).count());

@@ -16,6 +16,7 @@
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::Security;
 use synchromesh_rlwe::ring::Backend;
+use zeroize::Zeroizing;
 
 use crate::circuits::functions::{Approximation, Function, FunctionName};
 use crate::circuits::inner_product;
@@ -29,6 +30,12 @@ pub const AT_ONCE: usize = 16;
 
 /// How far the length of a record, or of a query, may be from 1: single precision's rounding.
 const LENGTH_SLACK: f64 = 1.0 / 1024.0;
+
+/// No inner product of a record and a query is larger.
+const MOST: f64 = (1.0 + LENGTH_SLACK) * (1.0 + LENGTH_SLACK);
+
+/// Coordinates that the largest ring has room for.
+const MOST_COORDINATES: usize = 1 << 15;
 
 /// A search by its numbers; the same at client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -82,19 +89,27 @@ impl Search {
 
     /// What is above the threshold, of twice an inner product less twice the threshold.
     fn beyond(&self) -> Result<Approximation> {
-        let Self { dimension, threshold, gap, tolerance } = *self;
+        let Self { threshold, gap, tolerance, .. } = *self;
         let within = |range: std::ops::RangeInclusive<f64>, x: f64| range.contains(&x);
         let sound = within(-1.0..=1.0, threshold)
             && within(f64::MIN_POSITIVE..=1.0, gap)
             && within(f64::MIN_POSITIVE..=1.0, tolerance);
-        if dimension == 0 || !sound {
+        self.require_dimension()?;
+        if !sound {
             return Err(Error::argument(format!(
-                "a search takes at least one coordinate, a threshold from -1 to 1, a gap and a tolerance between 0 and 1, not {dimension}, {threshold}, {gap} and {tolerance}"
+                "a search takes a threshold from -1 to 1, a gap and a tolerance between 0 and 1, not {threshold}, {gap} and {tolerance}"
             )));
         }
-        let (low, high) = ((-1.0 - LENGTH_SLACK - threshold) * 2.0, (1.0 + LENGTH_SLACK - threshold) * 2.0);
+        let (low, high) = ((-MOST - threshold) * 2.0, (MOST - threshold) * 2.0);
         let step = Function::new(FunctionName::Step, (low, high), 0.5 * tolerance).with_gap(2.0 * gap);
         step.approximate()
+    }
+
+    fn require_dimension(&self) -> Result<()> {
+        if (1..=MOST_COORDINATES).contains(&self.dimension) {
+            return Ok(());
+        }
+        Err(Error::argument(format!("records have 1 to {MOST_COORDINATES} coordinates, not {}", self.dimension)))
     }
 
     /// Largest slot of a query as it is encrypted: a unit vector's coordinates, each divided by what expansion brings.
@@ -107,9 +122,10 @@ impl Search {
     /// # Errors
     /// [`Error::Argument`] for a vector of another length, and as [`Context::encode_coefficients`].
     pub fn encode_query<B: Backend>(&self, context: &Context<B>, query: &[f64]) -> Result<Plaintext<B>> {
+        self.require_dimension()?;
         self.require_unit("the query", query)?;
         let share = 1.0 / self.dimension.next_power_of_two() as f64;
-        let coefficients: Vec<f64> = query.iter().map(|q| q * share).collect();
+        let coefficients = Zeroizing::new(query.iter().map(|q| q * share).collect::<Vec<f64>>());
         context.encode_coefficients(&coefficients, self.query_bound())
     }
 
@@ -132,15 +148,25 @@ impl Search {
     /// Coordinate `column` of the records of a block, unit vectors one after another, as a message.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a record that is no unit vector, named by its number in the block, or for too many.
+    /// [`Error::Argument`] for a column that there is not, for more records than a block has, or a record that is not whole;
+    /// of their lengths see [`Self::check_records`].
     pub fn encode_column<B: Backend>(
         &self,
         context: &Context<B>,
         records: &[f32],
         column: usize,
     ) -> Result<Plaintext<B>> {
-        let numbers: Vec<f64> = records.chunks(self.dimension).map(|record| f64::from(record[column])).collect();
-        context.encode_complex(&Self::paired(context, &numbers), f64::sqrt(2.0) * (1.0 + LENGTH_SLACK))
+        self.require_whole(records)?;
+        let (dimension, count, most) = (self.dimension, records.len() / self.dimension, Self::block(context));
+        if column >= dimension || count > most {
+            return Err(Error::argument(format!(
+                "column {column} of {count} records, where there are {dimension} columns and blocks of {most}"
+            )));
+        }
+        let own = records.iter().skip(column).step_by(dimension).map(|&x| f64::from(x));
+        let numbers = Zeroizing::new(own.collect::<Vec<f64>>());
+        let slots = Zeroizing::new(Self::paired(context, &numbers));
+        context.encode_complex(&slots, f64::sqrt(2.0) * (1.0 + LENGTH_SLACK))
     }
 
     /// Refuses records that are no unit vectors, before anything is encrypted.
@@ -148,15 +174,19 @@ impl Search {
     /// # Errors
     /// [`Error::Argument`] with the first one's number and length.
     pub fn check_records(&self, records: &[f32]) -> Result<()> {
-        if !records.len().is_multiple_of(self.dimension) {
-            let (count, dimension) = (records.len(), self.dimension);
-            return Err(Error::argument(format!(
-                "records have {dimension} coordinates each, of which {count} are no multiple"
-            )));
-        }
+        self.require_whole(records)?;
         let as_wide = |record: &[f32]| record.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
         let mut all = records.chunks(self.dimension).map(as_wide).enumerate();
         all.try_for_each(|(i, record)| self.require_unit(&format!("record {i}"), &record))
+    }
+
+    fn require_whole(&self, records: &[f32]) -> Result<()> {
+        self.require_dimension()?;
+        let (count, dimension) = (records.len(), self.dimension);
+        if count.is_multiple_of(dimension) {
+            return Ok(());
+        }
+        Err(Error::argument(format!("records have {dimension} coordinates each, of which {count} are no multiple")))
     }
 
     fn require_unit(&self, what: &str, vector: &[f64]) -> Result<()> {
@@ -213,7 +243,7 @@ impl Search {
         let first = parts.next().ok_or_else(|| Error::argument("a query of no coordinates"))?;
         let sum = parts.try_fold(first, |sum, part| evaluator.add(&sum, &part))?;
         // Two unit vectors have an inner product of 1 at most, and there are two records in a slot.
-        let sum = evaluator.declare_bound(sum, f64::sqrt(2.0) * (1.0 + LENGTH_SLACK).powi(2))?;
+        let sum = evaluator.declare_bound(sum, f64::sqrt(2.0) * MOST)?;
         let conjugate = evaluator.conjugate(&sum)?;
         let half_turn = (evaluator.context().params().n() / 2) as i64;
         let im = evaluator.mul_monomial(&evaluator.sub(&conjugate, &sum)?, half_turn)?;

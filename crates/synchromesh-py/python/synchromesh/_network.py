@@ -91,7 +91,7 @@ class Window:
         return concatenate([one.reshape(one.shape[0], 1, *one.shape[1:]) for one in made], axis=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Affine:
     """An affine function of samples (m, *source), all at once."""
 
@@ -204,11 +204,11 @@ class Signal:
 
     def _whole(self) -> int:
         """The stage that has the result itself."""
-        made = self.graph._made.get(id(self.affine))
+        made = self.graph._made.get(self.affine)
         if made is None:
             affine = self.affine
             made = self.graph._stage([self.stage], lambda values: affine(values[0]), self.shape).stage
-            self.graph._made[id(affine)] = made
+            self.graph._made[affine] = made
         return made
 
 
@@ -219,9 +219,8 @@ class Graph:
         self.shape = shape
         """Of a sample."""
         self._stages: list[tuple[list[int], Callable[[Sequence[Any]], Any]]] = []
-        # Stages that have the result of an affine function already; the functions are kept, so that no name comes twice.
-        self._made: dict[int, int] = {}
-        self._kept: list[Affine] = []
+        # Stages that have the result of an affine function already.
+        self._made: dict[Affine, int] = {}
         self._last = 0
 
     @property
@@ -231,8 +230,7 @@ class Graph:
 
     def _signal(self, stage: int, shape: Shape) -> Signal:
         identity = Affine.identity(shape)
-        self._kept.append(identity)
-        self._made[id(identity)] = stage
+        self._made[identity] = stage
         return Signal(self, stage, identity)
 
     def _stage(self, of: list[int], function: Callable[[Sequence[Any]], Any], shape: Shape) -> Signal:

@@ -163,10 +163,8 @@ impl<B: Backend> Context<B> {
     /// # Errors
     /// As [`Self::encode_complex`].
     pub fn encode_coefficients(&self, coefficients: &[f64], bound: f64) -> Result<Plaintext<B>> {
-        let mut all = Zeroizing::new(coefficients.to_vec());
-        if all.len() < self.params.n() {
-            all.resize(self.params.n(), 0.0);
-        }
+        let mut all = Zeroizing::new(vec![0.0; self.params.n().max(coefficients.len())]);
+        all[..coefficients.len()].copy_from_slice(coefficients);
         self.plaintext(Zeroizing::new(self.embedding.decode(&all)?), bound)
     }
 

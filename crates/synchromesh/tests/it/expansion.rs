@@ -79,6 +79,7 @@ fn expansions_are_refused_with_what_they_lack() {
     for count in [0, 129] {
         assert_eq!(f.evaluator.expand(&x, count).err().map(|e| e.kind()), Some("argument"));
     }
+    assert_eq!(f.context.expansion_rotations(usize::MAX), f.context.expansion_rotations(N / 8));
     assert_eq!(f.evaluator.expand(&x, 4).err().map(|e| e.kind()), Some("missing_key"));
     assert_eq!(Evaluator::new(&f.context, None).expand(&x, 4).err().map(|e| e.kind()), Some("no_keys"));
     let other = fixture(literal(10, 40, &[50, 40], &[50]), 10);

@@ -145,6 +145,7 @@ fn what_cannot_be_searched_is_refused() {
         assert_eq!(none(wrong), Some("argument"));
     }
     assert_eq!(none(Search::new(4, 0.8, 0.0)), Some("argument"));
+    assert_eq!(none(Search::new(usize::MAX, 0.8, 0.1)), Some("argument"));
     assert_eq!(none(Search::new(4, 0.8, 0.1).within(0.0)), Some("argument"));
     let search = Search::new(DIMENSION, 0.8, 0.1);
     for (records, words) in [
@@ -159,6 +160,16 @@ fn what_cannot_be_searched_is_refused() {
         let refused = search.encode_query(&f.context, &query).err().unwrap();
         assert!(refused.to_string().contains("the query must be"), "{refused}");
     }
+    let column =
+        |search: &Search, records: &[f32], j| search.encode_column(&f.context, records, j).err().map(|e| e.kind());
+    let most = Search::block(&f.context);
+    assert_eq!(column(&search, &vec![0.5; most * DIMENSION], DIMENSION - 1), None);
+    assert_eq!(column(&search, &vec![0.5; (most + 1) * DIMENSION], 0), Some("argument"));
+    assert_eq!(column(&search, &[0.5; DIMENSION], DIMENSION), Some("argument"));
+    assert_eq!(column(&search, &[0.5; DIMENSION + 1], 0), Some("argument"));
+    let none = Search::new(0, 0.8, 0.1);
+    assert_eq!(column(&none, &[], 0), Some("argument"));
+    assert!(none.check_records(&[]).is_err() && none.encode_query(&f.context, &[]).is_err());
     let nothing = f.context.encode(&[0.0]).unwrap();
     let mut randomness = Randomness::insecure_from_number(1);
     let (query, _) = f.context.encrypt_with_secret(&f.secret, &nothing, 1, &mut randomness).unwrap();

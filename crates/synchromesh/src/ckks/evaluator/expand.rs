@@ -14,7 +14,7 @@ use crate::ckks::context::Context;
 use crate::error::{Error, Result};
 
 impl<B: Backend> Context<B> {
-    /// The rotations that [`Evaluator::expand`] to `count` ciphertexts makes.
+    /// The rotations that [`Evaluator::expand`] to `count` ciphertexts makes, N / 8 at the most.
     #[must_use]
     pub fn expansion_rotations(&self, count: usize) -> Vec<i64> {
         let n = self.params().n();
@@ -23,7 +23,7 @@ impl<B: Backend> Context<B> {
             let unit = (n >> (i + 2)).max(1) as i64;
             (0..=1i64 << i).map(|k| (2 * k + 1) * unit).find(|&k| self.galois_element(k) == (n >> i) + 1)
         };
-        (0..steps(count)).filter_map(step).collect()
+        (0..steps(count.min(n / 8))).filter_map(step).collect()
     }
 }
 
@@ -54,7 +54,7 @@ impl<B: Backend> Evaluator<B> {
     }
 
     /// Of a message that is c_0 + c_1 X + .. with `count` coefficients at most ([`Context::encode_coefficients`]), for each
-    /// a ciphertext with c_j times the next power of two above `count` in every slot.
+    /// a ciphertext with c_j times the first power of two from `count` on in every slot.
     ///
     /// Bounds double with each of log2 `count` steps; of what is known to be smaller declare it. One key switch for each
     /// ciphertext but one.
