@@ -111,6 +111,13 @@ pub trait Arithmetic {
         Err(Error::NotOfScheme { operation: "approximations", scheme: "an exact scheme" })
     }
 
+    /// The same ciphertext as one of the message that it decrypts to, from which nothing is off, and how far that is from
+    /// its own message at most.
+    fn exactly(&self, x: &Self::Ciphertext) -> Result<(Self::Ciphertext, f64)> {
+        let _ = x;
+        Err(Error::NotOfScheme { operation: "approximations", scheme: "an exact scheme" })
+    }
+
     /// The lowest level that results may have: below it nothing is computed.
     fn lowest_level(&self) -> usize {
         0

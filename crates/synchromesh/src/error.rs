@@ -111,6 +111,16 @@ pub enum Error {
         /// Its upper end.
         high: f64,
     },
+    /// A function of an argument that is off by more than its polynomials are certified for.
+    #[error("the argument of {function} may be off by {off:.3e}, and it is certified for no more than {most:.3e}")]
+    Rough {
+        /// The function.
+        function: &'static str,
+        /// By what the argument of one of its polynomials may be off, relative to half its interval.
+        off: f64,
+        /// How much is certified.
+        most: f64,
+    },
     /// A function with a singularity on the interval.
     #[error("{function} has no polynomial near it on {low} to {high}: it is singular at {at}")]
     Singular {
@@ -334,6 +344,7 @@ impl Error {
             Self::MessageBound { .. } => "message_bound",
             Self::Interval { .. } => "interval",
             Self::Tolerance { .. } => "tolerance",
+            Self::Rough { .. } => "rough",
             Self::Singular { .. } => "singular",
             Self::Params { .. } => "params",
             Self::Request { .. } => "request",
@@ -386,6 +397,12 @@ impl Error {
             }
             Self::Tolerance { nearest, .. } => {
                 format!("ask for {nearest:.3e}, or approximate on a narrower interval, further from singularities")
+            }
+            Self::Rough { off, most, .. } => {
+                let bits = (off / most).log2().ceil();
+                format!(
+                    "let its argument have {bits} bits more, by a larger scale or by smaller tolerances of what it is computed from"
+                )
             }
             Self::Singular { at, .. } => {
                 format!(

@@ -107,6 +107,10 @@ pub struct Description {
     /// CKKS: bits by which level 0 is wider than messages of absolute value 1 need, for results that are larger.
     #[serde(default)]
     pub headroom: u32,
+    /// CKKS: bits by which scales are larger than the precision takes where squares follow one another, for circuits in which
+    /// errors grow more.
+    #[serde(default)]
+    pub finer: u32,
     /// CKKS: ciphertexts are refreshed where levels run out, of messages that this bounds: the depth is then that between two
     /// refreshes (0: as many levels as security leaves), the precision what a refresh keeps. None: no refreshes.
     #[serde(default)]
@@ -137,6 +141,7 @@ impl Description {
             rotation_level: None,
             expected_rotations: 0,
             headroom: 0,
+            finer: 0,
             bootstrap: None,
         }
     }

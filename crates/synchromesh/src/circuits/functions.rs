@@ -8,9 +8,11 @@
 //!
 //! An argument is refused whose declared bound exceeds the interval. That its slots are real, and not below the lower end,
 //! is the caller's word. Functions that jump (sign, step, compare) are undecided within a declared distance of the jump:
-//! there the result is between the two values, up to the tolerance, and the certificate is that of what was computed.
+//! there the result is, but for what is rounded, between the two values up to the tolerance, and nothing else is certified.
+//! What an argument is off by counts as much as what stands in the function's place is steep.
 
 mod analytic;
+mod chain;
 mod composite;
 mod interval;
 mod newton;
@@ -19,13 +21,13 @@ mod series;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arithmetic, Coefficient, Combination, Number, Polynomial};
+use super::{Arithmetic, Coefficient, Combination, Number};
 use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 use analytic::Analytic;
+use chain::Chain;
 use composite::Composite;
 use newton::Newton;
-use series::Series;
 
 /// Largest degree of one polynomial for 1 / x and 1 / sqrt x; wider intervals take steps.
 const MOST_DIRECT: usize = 63;
@@ -118,7 +120,7 @@ pub struct Approximation {
 #[derive(Debug, Clone, PartialEq)]
 enum Circuit {
     /// One polynomial.
-    Direct { series: Series, polynomial: Polynomial<Complex64> },
+    Direct(Chain),
     /// A start and steps; times the argument for the square root.
     Steps { newton: Newton, times: bool },
     /// factor sign(d) + constant; times the argument for all that bend and do not jump.
@@ -129,8 +131,9 @@ enum Circuit {
 #[derive(Debug, Clone, PartialEq)]
 struct Signs {
     reach: f64,
-    series: Vec<Series>,
-    polynomials: Vec<Polynomial<Complex64>>,
+    chain: Chain,
+    /// The gap, relative to the reach.
+    gap: f64,
     /// No value of the last polynomial is larger.
     most: f64,
 }
@@ -303,8 +306,7 @@ impl Function {
         if !reached {
             return Err(self.unreached(self.nearest(analytic, fit.error)));
         }
-        let polynomial = Polynomial::chebyshev(fit.series.0.iter().copied(), self.interval)?;
-        Ok((Circuit::Direct { series: fit.series, polynomial }, fit.error))
+        Ok((Circuit::Direct(Chain::new(vec![fit.series], self.interval, 0.0)?), fit.error))
     }
 
     /// A tolerance that is reached, for one that is not.
@@ -354,13 +356,9 @@ impl Function {
             last.0.iter_mut().for_each(|c| *c *= factor);
             last.0[0] += constant;
         }
-        let polynomials = series.iter().enumerate().map(|(i, s)| {
-            let interval = if i == 0 { (-reach, reach) } else { (-1.0, 1.0) };
-            Polynomial::chebyshev(s.0.iter().copied(), interval)
-        });
-        let polynomials = polynomials.collect::<Result<_>>()?;
         let most = (factor.abs() * composite.most + constant) * (1.0 + 1e-9);
-        Ok((Circuit::Signs(Signs { reach, series, polynomials, most }), error))
+        let chain = Chain::new(series, (-reach, reach), gap * (1.0 - 1e-9))?;
+        Ok((Circuit::Signs(Signs { reach, chain, gap, most }), error))
     }
 
     fn unreached(&self, nearest: f64) -> Error {
@@ -371,22 +369,20 @@ impl Function {
 
 impl Signs {
     fn value(&self, x: f64) -> f64 {
-        self.series.iter().fold((x / self.reach).clamp(-1.0, 1.0), |u, series| series.value(u))
+        self.chain.series.iter().fold((x / self.reach).clamp(-1.0, 1.0), |u, series| series.value(u))
     }
 
-    fn plan<A: Arithmetic<Scalar = Complex64>>(&self) -> [usize; 3] {
-        let plans: Vec<_> = self.polynomials.iter().map(Polynomial::plan::<A>).collect();
-        let sum = |of: fn(&super::PolynomialPlan) -> usize| plans.iter().map(of).sum();
-        [sum(|p| p.depth), sum(|p| p.products), sum(|p| p.key_switches)]
-    }
-
-    fn evaluate<A: Arithmetic<Scalar = Complex64>>(&self, a: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
-        let mut value = None;
-        for (i, polynomial) in self.polynomials.iter().enumerate() {
-            let most = if i + 1 < self.polynomials.len() { 1.0 } else { self.most };
-            value = Some(a.bounded(polynomial.evaluate(a, value.as_ref().unwrap_or(x))?, most)?);
-        }
-        value.map_or_else(|| a.duplicate(x), Ok)
+    /// The polynomials' values, as far as certified outside the gap; inside it they may be complex, and further from real
+    /// ones by what is given beside.
+    fn evaluate<A: Arithmetic<Scalar = Complex64>>(
+        &self,
+        a: &A,
+        name: FunctionName,
+        x: &A::Ciphertext,
+    ) -> Result<(A::Ciphertext, f64)> {
+        let made = self.chain.evaluate(a, name.name(), x, self.most)?;
+        let value = if made.outside > 0.0 { a.deviated(made.value, made.outside)? } else { made.value };
+        Ok((value, made.anywhere))
     }
 }
 
@@ -415,9 +411,9 @@ impl Approximation {
     #[must_use]
     pub fn degrees(&self) -> Vec<usize> {
         match &self.circuit {
-            Circuit::Direct { series, .. } => vec![series.degree()],
+            Circuit::Direct(chain) => chain.degrees(),
             Circuit::Steps { newton, .. } => newton.degrees(),
-            Circuit::Signs(signs) => signs.series.iter().map(Series::degree).collect(),
+            Circuit::Signs(signs) => signs.chain.degrees(),
         }
     }
 
@@ -425,13 +421,10 @@ impl Approximation {
     #[must_use]
     pub fn plan<A: Arithmetic<Scalar = Complex64>>(&self) -> FunctionPlan {
         let [depth, products, key_switches] = match &self.circuit {
-            Circuit::Direct { polynomial, .. } => {
-                let plan = polynomial.plan::<A>();
-                [plan.depth, plan.products, plan.key_switches]
-            }
+            Circuit::Direct(chain) => chain.plan::<A>(),
             Circuit::Steps { newton, times } => newton.plan::<A>().map(|n| n + usize::from(*times)),
             Circuit::Signs(signs) => {
-                let [depth, products, switches] = signs.plan::<A>();
+                let [depth, products, switches] = signs.chain.plan::<A>();
                 match self.function.name {
                     FunctionName::Clip { .. } => [depth + 1, 2 * products + 2, 2 * switches + 1],
                     name => [depth, products, switches].map(|n| n + usize::from(!name.jumps())),
@@ -446,9 +439,9 @@ impl Approximation {
     pub fn value(&self, x: &[f64]) -> f64 {
         let [x, y] = [0, 1].map(|i| x.get(i).copied().unwrap_or(0.0));
         match (&self.circuit, self.function.name) {
-            (Circuit::Direct { series, .. }, _) => {
+            (Circuit::Direct(chain), _) => {
                 let (low, high) = self.function.interval;
-                series.value(((2.0 * x - low - high) / (high - low)).clamp(-1.0, 1.0))
+                chain.series[0].value(((2.0 * x - low - high) / (high - low)).clamp(-1.0, 1.0))
             }
             (Circuit::Steps { newton, times }, _) => newton.value(x) * if *times { x } else { 1.0 },
             (Circuit::Signs(signs), FunctionName::Abs | FunctionName::Relu) => x * signs.value(x),
@@ -467,7 +460,7 @@ impl Approximation {
     ///
     /// # Errors
     /// [`Error::Shape`] for another number of ciphertexts than the function has arguments, [`Error::Interval`] when the
-    /// declared bound of one exceeds the interval, [`synchromesh_rlwe::Error::Level`] when fewer levels are left than
+    /// declared bound of one exceeds the interval, [`Error::Rough`] when one may be off by too much, [`synchromesh_rlwe::Error::Level`] when fewer levels are left than
     /// [`FunctionPlan::depth`], or as [`Arithmetic::combine`].
     pub fn evaluate<A: Arithmetic<Scalar = Complex64>>(&self, a: &A, x: &[&A::Ciphertext]) -> Result<A::Ciphertext> {
         let (name, count) = (self.function.name, self.function.name.arguments());
@@ -479,14 +472,16 @@ impl Approximation {
         if have > low.abs().max(high.abs()) * (1.0 + 1e-9) {
             return Err(Error::Interval { function: name.name(), have, low, high });
         }
-        let value = match &self.circuit {
-            Circuit::Direct { polynomial, .. } => polynomial.evaluate(a, x[0])?,
-            Circuit::Steps { newton, times: false } => newton.evaluate(a, x[0])?,
-            Circuit::Steps { newton, times: true } => a.mul(x[0], &newton.evaluate(a, x[0])?)?,
+        let (value, off, beyond) = match &self.circuit {
+            Circuit::Direct(chain) => {
+                let made = chain.evaluate(a, name.name(), x[0], self.largest())?;
+                (made.value, made.outside, 0.0)
+            }
+            Circuit::Steps { newton, times: false } => (newton.evaluate(a, x[0])?, 0.0, 0.0),
+            Circuit::Steps { newton, times: true } => (a.mul(x[0], &newton.evaluate(a, x[0])?)?, 0.0, 0.0),
             Circuit::Signs(signs) => self.by_signs(a, signs, x)?,
         };
-        let value = a.bounded(value, self.largest())?;
-        a.deviated(value, self.error)
+        a.bounded(a.deviated(value, self.error + off)?, self.largest() + beyond)
     }
 
     /// No value that is computed is larger.
@@ -506,23 +501,35 @@ impl Approximation {
         (most + self.error) * (1.0 + 1e-9)
     }
 
+    /// The result, how far it may be off inside the gap, and beyond its values there.
     fn by_signs<A: Arithmetic<Scalar = Complex64>>(
         &self,
         a: &A,
         signs: &Signs,
         x: &[&A::Ciphertext],
-    ) -> Result<A::Ciphertext> {
+    ) -> Result<(A::Ciphertext, f64, f64)> {
         let half = Coefficient::All(Complex64::new(0.5, 0.0));
         let one = Coefficient::All(Complex64::integer(1));
         let within = |d: A::Ciphertext| a.bounded(d, signs.reach);
+        // Times an argument inside the gap.
+        let small = |beyond: f64| beyond * signs.gap * signs.reach * (1.0 + 1e-6);
+        let sign_of = |x: &A::Ciphertext| signs.evaluate(a, self.function.name, x);
         match self.function.name {
-            FunctionName::Abs | FunctionName::Relu => a.mul(x[0], &signs.evaluate(a, x[0])?),
-            FunctionName::Compare => signs.evaluate(a, &within(a.sub(x[0], x[1])?)?),
+            FunctionName::Abs | FunctionName::Relu => {
+                let (sign, beyond) = sign_of(x[0])?;
+                Ok((a.mul(x[0], &sign)?, small(beyond), 0.0))
+            }
+            FunctionName::Compare => {
+                let (sign, beyond) = sign_of(&within(a.sub(x[0], x[1])?)?)?;
+                Ok((sign, 0.0, beyond))
+            }
             FunctionName::Max | FunctionName::Min => {
                 let difference = within(a.sub(x[0], x[1])?)?;
-                let sign = signs.evaluate(a, &difference)?;
+                let (sign, beyond) = sign_of(&difference)?;
                 let weights = vec![(x[0], &half), (x[1], &half)];
-                a.combine(&Combination { products: vec![[&difference, &sign]], weights, constant: None })
+                let value =
+                    a.combine(&Combination { products: vec![[&difference, &sign]], weights, constant: None })?;
+                Ok((value, small(beyond), 0.0))
             }
             FunctionName::Clip { low, high } => {
                 let shifted = |by: f64| {
@@ -534,13 +541,17 @@ impl Approximation {
                     })?)
                 };
                 let (first, second) = (shifted(-low)?, shifted(-high)?);
-                let (left, right) = (signs.evaluate(a, &first)?, signs.evaluate(a, &second)?);
+                let ((left, beyond), (right, also)) = (sign_of(&first)?, sign_of(&second)?);
                 let middle = Coefficient::All(Complex64::new(0.5 * (low + high), 0.0));
                 let right = a.neg(&right)?;
                 let products = vec![[&first, &left], [&second, &right]];
-                a.combine(&Combination { products, weights: Vec::new(), constant: Some(&middle) })
+                let value = a.combine(&Combination { products, weights: Vec::new(), constant: Some(&middle) })?;
+                Ok((value, small(beyond) + small(also), 0.0))
             }
-            _ => signs.evaluate(a, x[0]),
+            _ => {
+                let (sign, beyond) = sign_of(x[0])?;
+                Ok((sign, 0.0, beyond))
+            }
         }
     }
 }

@@ -98,29 +98,52 @@ impl<T: Number> Polynomial<T> {
     /// [`Error::Argument`] when the declared bound of `x` exceeds the interval, [`synchromesh_rlwe::Error::Level`] when
     /// fewer levels are left than [`PolynomialPlan::depth`] in CKKS, or as [`Arithmetic::combine`].
     pub fn evaluate<A: Arithmetic<Scalar = T>>(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
+        self.evaluate_near(arithmetic, x, 0.0)
+    }
+
+    /// As [`Self::evaluate`], of slots that are complex, and further from the interval by `width` at most, relative to half
+    /// of its own.
+    ///
+    /// There T_n is at most r^n, r = 1 + d + (2 d + d^2)^(1/2), d the width: it is on the ellipse whose half axes sum to r,
+    /// which holds all points whose distances from -1 and 1 sum to 2 + 2 d (Bernstein).
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`].
+    pub(super) fn evaluate_near<A: Arithmetic<Scalar = T>>(
+        &self,
+        arithmetic: &A,
+        x: &A::Ciphertext,
+        width: f64,
+    ) -> Result<A::Ciphertext> {
         let (plan, shape) = self.shaped(A::COST);
         let x = arithmetic.renewed(x, arithmetic.lowest_level() + plan.depth)?;
         let sum = shape.sum(&self.coefficients, self.basis);
-        let mut run = Run { arithmetic, basis: self.basis, powers: Powers::new(), tops: BTreeMap::new() };
-        run.keep(1, self.mapped(arithmetic, x)?);
+        let growth = (width + (2.0 * width + width * width).sqrt()).ln_1p() * (1.0 + 1e-12);
+        let mut run = Run { arithmetic, basis: self.basis, growth, powers: Powers::new(), tops: BTreeMap::new() };
+        run.keep(1, self.mapped(arithmetic, x, width)?);
         for (n, (a, b)) in shape.powers() {
             run.raise(n, a, b)?;
         }
         run.sum(&sum)
     }
 
-    /// The argument mapped to \[-1, 1\] for Chebyshev's basis.
-    fn mapped<A: Arithmetic<Scalar = T>>(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
+    /// The argument mapped to \[-1, 1\], or as near as it was to the interval, for Chebyshev's basis.
+    fn mapped<A: Arithmetic<Scalar = T>>(
+        &self,
+        arithmetic: &A,
+        x: &A::Ciphertext,
+        width: f64,
+    ) -> Result<A::Ciphertext> {
         let Some(Interval { ends: (a, b), map }) = &self.interval else { return arithmetic.duplicate(x) };
         let (most, have) = (a.abs().max(b.abs()), arithmetic.bound(x));
-        if have > most * (1.0 + 1e-9) {
+        if have > most * (1.0 + 1e-9) + 0.5 * width * (b - a) {
             return Err(Error::argument(format!(
                 "the argument may reach {have}, and the interval is {a} to {b}: widen it, or declare a smaller bound"
             )));
         }
         let Some([scale, shift]) = map else { return arithmetic.duplicate(x) };
         let combination = Combination { products: Vec::new(), weights: vec![(x, scale)], constant: Some(shift) };
-        arithmetic.bounded(arithmetic.combine(&combination)?, 1.0)
+        arithmetic.bounded(arithmetic.combine(&combination)?, 1.0 + width)
     }
 }
 
@@ -169,6 +192,8 @@ pub fn chebyshev_coefficients(f: impl Fn(f64) -> f64, (a, b): (f64, f64), degree
 struct Run<'a, A: Arithmetic> {
     arithmetic: &'a A,
     basis: Basis,
+    /// log r, where T_n is at most r^n.
+    growth: f64,
     powers: Powers<A::Ciphertext>,
     /// The level at which each power was made.
     tops: BTreeMap<usize, usize>,
@@ -193,7 +218,9 @@ impl<A: Arithmetic> Run<'_, A> {
             return Ok(());
         }
         let x = self.at(a, usize::MAX)?;
-        let double = arithmetic.bounded(arithmetic.add(x, x)?, 2.0)?;
+        let growth = self.growth;
+        let most = |n: usize| (growth * n as f64).exp();
+        let double = arithmetic.bounded(arithmetic.add(x, x)?, 2.0 * most(a))?;
         let minus = Coefficient::All(A::Scalar::integer(-1));
         let level = arithmetic.level(&double).min(self.tops.get(&b).copied().unwrap_or(0));
         let other = if a == b { None } else { Some(self.lower(a - b, level)?) };
@@ -203,7 +230,7 @@ impl<A: Arithmetic> Run<'_, A> {
             weights: other.map(|z| (z, &minus)).into_iter().collect(),
             constant: (a == b).then_some(&minus),
         };
-        let power = arithmetic.bounded(arithmetic.combine(&combination)?, 1.0)?;
+        let power = arithmetic.bounded(arithmetic.combine(&combination)?, most(n))?;
         self.keep(n, power);
         Ok(())
     }

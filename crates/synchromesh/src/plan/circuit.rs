@@ -27,6 +27,9 @@ const MOST_IN_VAIN: u32 = 8;
 /// Most bits that level 0 is widened by for large messages of CKKS, and the least at a time.
 const HEADROOM: std::ops::RangeInclusive<u32> = 4..=200;
 
+/// Most bits that scales grow by for what a circuit makes of errors.
+const MOST_FINER: u32 = 80;
+
 /// What one run without data found.
 enum Outcome {
     Runs(Traced),
@@ -39,6 +42,8 @@ enum Outcome {
     Wider(u32),
     /// More bits of precision, for results of this bound.
     Finer(u32, f64),
+    /// More bits for the argument of a function, after so many operations, or this error.
+    Rough(u32, usize, Error),
 }
 
 impl Description {
@@ -130,6 +135,10 @@ impl Description {
                 {
                     return Ok(Outcome::Wider((noise_bits - room_bits).ceil() as u32));
                 }
+                Err(error @ Error::Rough { off, most, .. }) => {
+                    let bits = (off / most).log2().clamp(1.0, f64::from(MOST_FINER));
+                    return Ok(Outcome::Rough(bits.ceil() as u32, trace.take().nodes.len(), error));
+                }
                 Err(error) => return Outcome::of(error),
             };
             let traced = trace.take();
@@ -151,6 +160,8 @@ impl Description {
         let mut plan = description.plan()?;
         // How many bits were lacking, and by how many bits scales grew without making them fewer.
         let (mut lacked, mut in_vain) = (u32::MAX, 0);
+        // Operations before the argument of a function that lacked them.
+        let mut before = 0;
         let mut degree = plan.log_n;
         // Levels that are added at once: in CKKS twice as many each time, and those that are not used go again.
         let (mut more, mut doubling) = (1, self.scheme == SchemeName::Ckks);
@@ -202,14 +213,22 @@ impl Description {
                     description.depth += 1;
                     plan = description.plan()?;
                 }
+                Outcome::Rough(bits, done, error) => {
+                    // Where more was done than before, other bits are lacking.
+                    in_vain = if done == before && bits >= lacked { in_vain + lacked } else { 0 };
+                    (lacked, before) = (bits, done);
+                    if in_vain >= MOST_IN_VAIN || !description.refine(bits) {
+                        return Err(error);
+                    }
+                    plan = description.plan()?;
+                }
                 Outcome::Finer(bits, bound) => {
-                    in_vain = if bits >= lacked { in_vain + lacked } else { 0 };
-                    lacked = bits;
+                    in_vain = if before == usize::MAX && bits >= lacked { in_vain + lacked } else { 0 };
+                    (lacked, before) = (bits, usize::MAX);
                     if in_vain >= MOST_IN_VAIN {
                         return Err(self.too_coarse(bits));
                     }
-                    let finer = description.precision.unwrap_or(PRECISION).saturating_add(bits);
-                    if finer > MOST_PRECISION {
+                    if !description.refine(bits) {
                         let wanted = self.precision.unwrap_or(PRECISION);
                         return Err(too_large(format!(
                             "results may reach 2^{:.0} by the bounds of the inputs, which leaves too little of any scale for \
@@ -217,7 +236,6 @@ impl Description {
                             bound.log2()
                         )));
                     }
-                    description.precision = Some(finer);
                     plan = description.plan()?;
                 }
             }
@@ -227,6 +245,18 @@ impl Description {
 }
 
 impl Description {
+    /// So many bits more for scales; false where that is too many.
+    fn refine(&mut self, bits: u32) -> bool {
+        if self.bootstrap.is_some() {
+            // What a refresh keeps goes by the precision.
+            let finer = self.precision.unwrap_or(PRECISION).saturating_add(bits);
+            self.precision = Some(finer.min(MOST_PRECISION));
+            return finer <= MOST_PRECISION;
+        }
+        self.finer = self.finer.saturating_add(bits);
+        self.finer <= MOST_FINER
+    }
+
     /// Results that lack so many bits at any scale, since what stands in a function's place is declared to be off.
     fn too_coarse(&self, lacking: u32) -> Error {
         let wanted = self.precision.unwrap_or(PRECISION);

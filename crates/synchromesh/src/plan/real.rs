@@ -118,9 +118,12 @@ impl Family for Real<'_> {
         let growth = (description.additions as f64 + 1.0).log2() * 2f64.powi(description.depth.min(20) as i32 + 1);
         let roomy = 12 + growth.ceil().min(60.0) as u32;
         let least = (precision + 8).max(log_n + 9).max(25);
-        let Some(log_scale) = smallest(least, MOST_SCALE, |s| fits(s, roomy))? else {
-            return Ok(Err(format!("at N = 2^{log_n} no scale up to 2^{MOST_SCALE} keeps {precision} bits")));
-        };
+        let refused = || Ok(Err(format!("at N = 2^{log_n} no scale up to 2^{MOST_SCALE} keeps {precision} bits")));
+        let Some(log_scale) = smallest(least, MOST_SCALE, |s| fits(s, roomy))? else { return refused() };
+        let log_scale = log_scale + description.finer;
+        if log_scale > MOST_SCALE {
+            return refused();
+        }
         let above = smallest(2, roomy, |m| fits(log_scale, m))?.unwrap_or(roomy);
         let mut chain = self.sized(log_scale, above);
         let less = log_scale.checked_sub(1).filter(|&s| s >= least);
@@ -133,6 +136,11 @@ impl Family for Real<'_> {
             "scale 2^{log_scale}: each level takes {log_scale} bits, level 0 has {}{runner_up}",
             chain.shape.level(0).iter().sum::<u32>(),
         ));
+        if description.finer > 0 {
+            chain
+                .explain
+                .push(format!("{} bits of the scale are for errors that the circuit makes larger", description.finer));
+        }
         if description.headroom > 0 {
             chain.explain.push(format!(
                 "{} bits of level 0 are for results above 1 by the bounds of the inputs; declare_bound where they are smaller",

@@ -41,6 +41,18 @@ impl Series {
         self.0.iter().map(|c| c.abs()).sum()
     }
 
+    /// The derivative: of T_k it is 2 k (T_(k-1) + T_(k-3) + ..), with half of T_0.
+    pub(super) fn derivative(&self) -> Self {
+        let mut made = vec![0.0; self.degree().max(1)];
+        let (mut next, mut after) = (0.0, 0.0);
+        for k in (0..self.degree()).rev() {
+            (next, after) = (after + 2.0 * (k as f64 + 1.0) * self.0[k + 1], next);
+            made[k] = next;
+        }
+        made[0] *= 0.5;
+        Self(made)
+    }
+
     /// How far [`Self::value`] may be from the exact value: what is rounded at b_k = c_k + 2 u b_(k+1) - b_(k+2), four
     /// roundings of at most 2 |b| each, comes back times U_k(u), at most k + 1.
     pub(super) fn rounding(&self) -> f64 {
@@ -141,6 +153,21 @@ mod tests {
                 assert!(range.high - range.low < 1.02 * (most - least) + 1e-9, "degree {degree}: {range:?}");
             }
         }
+    }
+
+    #[test]
+    fn derivatives_are_slopes() {
+        let series = Series(vec![0.5, -1.0, 0.25, 0.75, 3.0, -0.125]);
+        let slope = series.derivative();
+        assert_eq!(slope.degree(), 4);
+        for i in -9..=9 {
+            let (u, h) = (f64::from(i) / 10.0, 1e-6);
+            let near = (series.value(u + h) - series.value(u - h)) / (2.0 * h);
+            assert!((slope.value(u) - near).abs() < 1e-7, "{u}: {} and {near}", slope.value(u));
+        }
+        // T_k has the slope k^2 at 1.
+        assert!((Series(vec![0.0, 0.0, 0.0, 1.0]).derivative().value(1.0) - 9.0).abs() < 1e-12);
+        assert_eq!(Series(vec![2.0]).derivative(), Series(vec![0.0]));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use num_bigint::BigInt;
 use synchromesh_rlwe as rlwe;
+use synchromesh_rlwe::noise::LOG2_FAILURE_INSIDE;
 use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly, Threads};
 use synchromesh_rlwe::{Noise, Operation};
 
@@ -232,6 +233,14 @@ impl<B: Backend> Arithmetic for Evaluator<B> {
     }
     fn deviated(&self, x: Ciphertext<B>, error: f64) -> Result<Ciphertext<B>> {
         self.declare_error(x, error)
+    }
+    fn exactly(&self, x: &Ciphertext<B>) -> Result<(Ciphertext<B>, f64)> {
+        let error = noise::canonical_at(x.inner().noise(), self.log_n(), LOG2_FAILURE_INSIDE) - x.log2_scale();
+        let error = error.exp2() * (1.0 + 1e-9);
+        let (inner, header) = x.duplicate(&self.context)?.into_parts();
+        let noise = Noise { certificate: Noise::ZERO.certificate, estimates: inner.noise().estimates };
+        let bound = (header.bound + error) * (1.0 + 1e-12);
+        Ok((self.finish(Operation::Copy, inner, noise, header.scale, bound)?, error))
     }
     fn lowest_level(&self) -> usize {
         self.lowest()
