@@ -228,15 +228,19 @@ impl Description {
                     if in_vain >= MOST_IN_VAIN {
                         return Err(self.too_coarse(bits));
                     }
-                    if !description.refine(bits) {
-                        let wanted = self.precision.unwrap_or(PRECISION);
-                        return Err(too_large(format!(
-                            "results may reach 2^{:.0} by the bounds of the inputs, which leaves too little of any scale for \
-                             {wanted} bits after the point",
-                            bound.log2()
-                        )));
-                    }
-                    plan = description.plan()?;
+                    let finer = description.refine(bits).then(|| description.plan());
+                    plan = match finer {
+                        Some(Ok(plan)) => plan,
+                        Some(Err(refusal)) if bound <= 2.0 => return Err(refusal),
+                        _ => {
+                            let wanted = self.precision.unwrap_or(PRECISION);
+                            return Err(too_large(format!(
+                                "results may reach 2^{:.0} by the bounds of the inputs, which leaves too little of any scale \
+                                 for {wanted} bits after the point",
+                                bound.log2()
+                            )));
+                        }
+                    };
                 }
             }
         }
