@@ -9,9 +9,8 @@
 //!
 //! Columns come one after another: no more than [`AT_ONCE`] are in memory for each thread.
 //!
-//! Certificates are of the worst case, comparisons are steep, and sums of errors grow with the dimension: 64 coordinates
-//! with a gap of 0.05, or 128 with one of 0.1, take N = 2^16 at 128 bits of security. For finer gaps among so many no plan
-//! is found.
+//! Certificates are of the worst case, and sums of errors grow with the dimension: 128 coordinates take N = 2^15 at 128 bits
+//! of security with a gap of 0.05, N = 2^16 with one of 0.01.
 
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::Security;
