@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{hint, io, thread};
 
@@ -77,8 +77,9 @@ impl ThreadsError {
 /// Bytes of addresses that a thread takes to begin: 2 MiB of stack, and what the system's libraries allocate for it.
 const THREAD_BYTES: usize = 3 << 20;
 
-/// Starts a thread, if there is room for one: a thread that has its stack and nothing else is the end of the whole
-/// process, as the C library knows no other way out, so that the room is looked for beforehand.
+/// Starts a thread, if there is room for one, and returns when it runs: a thread that has its stack and nothing else is
+/// the end of the whole process, as the C library knows no other way out, so that the room is looked for beforehand and
+/// not taken for anything else meanwhile.
 ///
 /// # Errors
 /// Of kind `OutOfMemory` where there is no room; else what the system says.
@@ -87,7 +88,16 @@ pub fn spawn<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<thread::JoinHandle<T>> {
     Vec::<u8>::new().try_reserve_exact(THREAD_BYTES).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    thread::Builder::new().name(name.to_owned()).spawn(work)
+    let begun = Arc::new(Barrier::new(2));
+    let begins = Arc::clone(&begun);
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+        // The first allocation of a thread is also that of the allocator's arena for it.
+        drop(hint::black_box(Box::new(0_u64)));
+        begins.wait();
+        work()
+    })?;
+    begun.wait();
+    Ok(thread)
 }
 
 /// A number of threads, the caller's among them. Clones share the pool.
