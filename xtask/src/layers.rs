@@ -33,6 +33,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "synchromesh-js", may_use: LIBRARIES },
     Layer { name: "synchromesh-testing", may_use: &["synchromesh-ring", "synchromesh-rlwe", "synchromesh"] },
     Layer { name: "synchromesh-harden", may_use: EVERYTHING },
+    Layer { name: "fetch-by-similarity", may_use: &["synchromesh"] },
     Layer { name: "zn-multiplication", may_use: &["synchromesh"] },
     Layer { name: "xtask", may_use: &[] },
 ];

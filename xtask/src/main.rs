@@ -47,7 +47,8 @@ usage: cargo xtask COMMAND
                    the compiler
   workloads NAME [SIZE ..]
                    a workload that others defined, stage by stage at the sizes of its harness, checked; NAME is
-                   zn-multiplication or ml-inference, SIZE single, small, medium or large
+                   zn-multiplication or ml-inference, SIZE single, small, medium or large; or
+                   fetch-by-similarity or count-by-similarity, SIZE toy, small or medium
   package          pack what goes to a registry, build it from what was packed, and check the oldest Rust
   layers           check that crates use only the layers below them
   machines [PART]  the library on other machines: aarch64 emulated, wasm in Node, check where it is only compiled,

@@ -1,7 +1,7 @@
 //! `cargo xtask workloads NAME [SIZE..]`: a workload's stages at the sizes of its harness, each stage its own process.
 //!
 //! The folders are those of the harness, the data are drawn and results checked as it does. Times are those of whole
-//! processes, files included; of the stage that is compared with published figures the median of three.
+//! processes, files included; of the stage that is compared with published figures the median of three, or of the queries.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,10 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::steps::Invocation;
 use crate::{machine, python, workspace};
 
-/// A size by name: how many pairs or images, and published seconds of the encrypted computation: those of the reference on
-/// 96 cores, and of the best.
+mod similarity;
+
+/// A size by name: how many pairs, images or records, and published seconds of the encrypted computation: those of the
+/// reference on 96 cores, and of the best.
 struct Size {
     name: &'static str,
     count: usize,
@@ -25,58 +27,89 @@ const fn size(name: &'static str, count: usize, published: [Option<f64>; 2]) -> 
     Size { name, count, published }
 }
 
-/// A workload by name: its sizes, what its results are called, and how its data are drawn, run and checked.
+/// A workload by name: its sizes and how many of them fit most machines, its folders of `io` as rows of the table, what its
+/// results are called, and how its data are drawn, run and checked.
 struct Workload {
     name: &'static str,
-    sizes: [Size; 4],
+    sizes: &'static [Size],
+    fit: usize,
+    folders: &'static [(&'static str, &'static str)],
     checked: &'static str,
     prepare: fn(&Path, &Path) -> Result<()>,
     measure: fn(&Run<'_>) -> Measured,
 }
 
-/// Seconds of the stages, of those that the workload has, and how many results are right.
-type Measured = Result<([Option<f64>; STAGES.len()], String)>;
+/// Seconds of the stages by name, as the harness reports them, and how many results are right. The compared stage is
+/// [`COMPARED`].
+type Measured = Result<(Vec<(&'static str, f64)>, String)>;
 
-const WORKLOADS: [Workload; 2] = [
+/// The stage that is compared with published figures.
+const COMPARED: &str = "encrypted computation";
+
+const FOLDERS: &[(&str, &str)] =
+    &[("public keys", "public_keys"), ("upload", "ciphertexts_upload"), ("download", "ciphertexts_download")];
+
+const SEARCH_FOLDERS: &[(&str, &str)] = &[("keys", "keys"), ("upload", "encrypted"), ("download", "results")];
+
+const WORKLOADS: [Workload; 4] = [
     Workload {
         name: "zn-multiplication",
-        sizes: [
+        sizes: &[
             size("single", 1, [Some(1.40), None]),
             size("small", 1000, [Some(1077.0), Some(0.030)]),
             size("medium", 100_000, [None, Some(0.099)]),
             size("large", 10_000_000, [None, Some(4.32)]),
         ],
+        fit: 3,
+        folders: FOLDERS,
         checked: "products right",
         prepare: build_zn,
         measure: zn,
     },
     Workload {
         name: "ml-inference",
-        sizes: [
+        sizes: &[
             size("single", 1, [Some(7.6), Some(0.44)]),
             size("small", 100, [Some(648.0), None]),
             size("medium", 1000, [None, None]),
             size("large", 10_000, [None, None]),
         ],
+        fit: 3,
+        folders: FOLDERS,
         checked: "labels right",
         prepare: build_ml,
         measure: ml,
+    },
+    Workload {
+        name: "fetch-by-similarity",
+        sizes: &[
+            size("toy", 1000, [None, None]),
+            size("small", 50_000, [Some(76.1), Some(0.04)]),
+            size("medium", 1_000_000, [Some(1246.0), Some(0.30)]),
+        ],
+        fit: 2,
+        folders: SEARCH_FOLDERS,
+        checked: "queries right",
+        prepare: similarity::build,
+        measure: similarity::fetch,
+    },
+    Workload {
+        name: "count-by-similarity",
+        sizes: &[
+            size("toy", 1000, [None, None]),
+            size("small", 50_000, [Some(50.4), None]),
+            size("medium", 1_000_000, [Some(842.0), None]),
+        ],
+        fit: 2,
+        folders: SEARCH_FOLDERS,
+        checked: "queries right",
+        prepare: similarity::build,
+        measure: similarity::count,
     },
 ];
 
 /// Runs of the compared stage.
 const RUNS: usize = 3;
-
-/// The stages whose times the harness reports, in order; the compared one is the fifth.
-const STAGES: [&str; 7] = [
-    "key generation",
-    "preprocess model",
-    "preprocess input",
-    "encode and encrypt",
-    "**encrypted computation**",
-    "decrypt and decode",
-    "postprocess",
-];
 
 /// Runs a workload and prints the table.
 ///
@@ -88,14 +121,15 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     });
     let Some((workload, sizes)) = named else {
         let names: Vec<_> = WORKLOADS.iter().map(|workload| workload.name).collect();
-        bail!("which workload? There are {}, of the sizes single, small, medium and large", names.join(" and "));
+        bail!("which workload? There are {}", names.join(", "));
     };
     let of = |name: &String| {
         let size = workload.sizes.iter().find(|size| size.name == name);
-        size.with_context(|| format!("there is no size {name}: single, small, medium, large"))
+        let names: Vec<_> = workload.sizes.iter().map(|size| size.name).collect();
+        size.with_context(|| format!("there is no size {name} of {}: {}", workload.name, names.join(", ")))
     };
     let sizes: Vec<&Size> = match sizes {
-        [] => workload.sizes.iter().take(3).collect(),
+        [] => workload.sizes.iter().take(workload.fit).collect(),
         names => names.iter().map(of).collect::<Result<_>>()?,
     };
     let root = workspace::root()?;
@@ -123,6 +157,8 @@ struct Run<'a> {
     /// The folder that stands for the checkout of the harness.
     work: &'a Path,
     size: &'a Size,
+    /// The size's number.
+    number: String,
 }
 
 impl Run<'_> {
@@ -146,32 +182,39 @@ impl Run<'_> {
 
     /// Runs the compared stage, and gives the median.
     fn compared(&self, program: &Path, arguments: &[&str]) -> Result<f64> {
-        let mut times = (0..RUNS).map(|_| self.stage(program, arguments)).collect::<Result<Vec<_>>>()?;
-        times.sort_by(f64::total_cmp);
-        Ok(times[RUNS / 2])
+        Ok(median((0..RUNS).map(|_| self.stage(program, arguments)).collect::<Result<_>>()?))
     }
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
 }
 
 /// Rows of the table for one size.
 fn column(root: &Path, work: &Path, workload: &Workload, size: &Size) -> Result<Vec<(&'static str, String)>> {
-    let run = Run { root, work, size };
+    let number = workload.sizes.iter().position(|own| own.name == size.name).unwrap_or_default();
+    let run = Run { root, work, size, number: number.to_string() };
     for folder in [run.data(), run.io()] {
         fs::remove_dir_all(&folder).ok();
         fs::create_dir_all(&folder)?;
     }
     let (times, right) = (workload.measure)(&run)?;
-    let shown = |(&stage, &time): (&&'static str, &Option<f64>)| {
-        let bold = if stage.starts_with("**") { "**" } else { "" };
-        time.map(|time| (stage, format!("{bold}{time:.3}{bold}")))
-    };
-    let mut rows: Vec<_> = STAGES.iter().zip(&times).filter_map(shown).collect();
-    for (row, folder) in
-        [("public keys", "public_keys"), ("upload", "ciphertexts_upload"), ("download", "ciphertexts_download")]
-    {
+    let mut rows: Vec<(&'static str, String)> = Vec::new();
+    let mut compared = f64::NAN;
+    for (stage, time) in times {
+        if stage == COMPARED {
+            compared = time;
+            rows.push(("**encrypted computation**", format!("**{time:.3}**")));
+        } else {
+            rows.push((stage, format!("{time:.3}")));
+        }
+    }
+    for &(row, folder) in workload.folders {
         rows.push((row, format!("{:.3} MB", folder_bytes(&run.io().join(folder))? as f64 / 1e6)));
     }
     for (row, published) in ["of the reference, 96 cores", "of the best published"].into_iter().zip(size.published) {
-        rows.push((row, published.map_or_else(|| "-".to_owned(), |p| ratio(times[4].unwrap_or(f64::NAN) / p))));
+        rows.push((row, published.map_or_else(|| "-".to_owned(), |p| ratio(compared / p))));
     }
     rows.push((workload.checked, right));
     fs::remove_dir_all(run.io())?;
@@ -194,14 +237,13 @@ fn zn(run: &Run<'_>) -> Measured {
         fs::write(run.data().join(file), lines)?;
     }
     let program = |stage: &str| programs.join(stage);
-    let times = [
-        Some(run.stage(&program("client_key_generation"), &[name])?),
-        None,
-        Some(run.stage(&program("client_preprocess_input"), &[name])?),
-        Some(run.stage(&program("client_encode_encrypt_input"), &[name])?),
-        Some(run.compared(&program("server_encrypted_compute"), &[name, &count])?),
-        Some(run.stage(&program("client_decrypt_decode"), &[name, &count])?),
-        Some(run.stage(&program("client_postprocess"), &[name, &count])?),
+    let times = vec![
+        ("key generation", run.stage(&program("client_key_generation"), &[name])?),
+        ("preprocess input", run.stage(&program("client_preprocess_input"), &[name])?),
+        ("encode and encrypt", run.stage(&program("client_encode_encrypt_input"), &[name])?),
+        (COMPARED, run.compared(&program("server_encrypted_compute"), &[name, &count])?),
+        ("decrypt and decode", run.stage(&program("client_decrypt_decode"), &[name, &count])?),
+        ("postprocess", run.stage(&program("client_postprocess"), &[name, &count])?),
     ];
     let found = fs::read_to_string(run.io().join("cleartext_output/out.txt"))?;
     let products: String = pairs.iter().map(|[a, b]| format!("{}\n", a.wrapping_mul(*b))).collect();
@@ -225,24 +267,21 @@ fn build_ml(root: &Path, work: &Path) -> Result<()> {
 }
 
 fn ml(run: &Run<'_>) -> Measured {
-    let number = WORKLOADS[1].sizes.iter().position(|size| size.name == run.size.name).map(|at| at.to_string());
-    let number = number.context("a size has a number")?;
     let python = PathBuf::from(python::tool(run.root, "python"));
     run.stage(&python, &["draw.py", run.size.name, &run.size.count.to_string()])?;
     let stage = |name: &str| format!("submission/{name}.py");
-    let timed = |name: &str| run.stage(&python, &[&stage(name), &number]);
+    let timed = |name: &str| run.stage(&python, &[&stage(name), &run.number]);
     // The network is trained here, once for all sizes, and not timed.
     run.stage(&python, &[&stage("server_preprocess_model")])?;
-    let times = [
-        timed("client_key_generation")?,
-        timed("server_preprocess_model")?,
-        timed("client_preprocess_input")?,
-        timed("client_encode_encrypt_input")?,
-        run.compared(&python, &[&stage("server_encrypted_compute"), &number])?,
-        timed("client_decrypt_decode")?,
-        timed("client_postprocess")?,
+    let times = vec![
+        ("key generation", timed("client_key_generation")?),
+        ("preprocess model", timed("server_preprocess_model")?),
+        ("preprocess input", timed("client_preprocess_input")?),
+        ("encode and encrypt", timed("client_encode_encrypt_input")?),
+        (COMPARED, run.compared(&python, &[&stage("server_encrypted_compute"), &run.number])?),
+        ("decrypt and decode", timed("client_decrypt_decode")?),
+        ("postprocess", timed("client_postprocess")?),
     ];
-    let times = times.map(Some);
     let found = fs::read_to_string(run.io().join("encrypted_model_predictions.txt"))?;
     let labels = fs::read_to_string(run.data().join("intermediate/test_labels.txt"))?;
     let (count, right) = (labels.lines().count(), found.lines().zip(labels.lines()).filter(|(a, b)| a == b).count());
@@ -257,15 +296,24 @@ fn ratio(ratio: f64) -> String {
 
 /// Pairs that are uniform in \[0, 2^64), the same each time.
 fn pairs(count: usize) -> Vec<[u64; 2]> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    // SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-    let mut word = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mut words = Words::new();
+    (0..count).map(|_| [words.next(), words.next()]).collect()
+}
+
+/// Words that are the same each time: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+struct Words(u64);
+
+impl Words {
+    const fn new() -> Self {
+        Self(0x9e37_79b9_7f4a_7c15)
+    }
+
+    const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
-    };
-    (0..count).map(|_| [word(), word()]).collect()
+    }
 }
 
 fn folder_bytes(folder: &Path) -> Result<u64> {

@@ -121,11 +121,19 @@ impl Search {
     /// # Errors
     /// [`Error::Argument`] for a vector of another length, and as [`Context::encode_coefficients`].
     pub fn encode_query<B: Backend>(&self, context: &Context<B>, query: &[f64]) -> Result<Plaintext<B>> {
-        self.require_dimension()?;
-        self.require_unit("the query", query)?;
+        self.check_query(query)?;
         let share = 1.0 / self.dimension.next_power_of_two() as f64;
         let coefficients = Zeroizing::new(query.iter().map(|q| q * share).collect::<Vec<f64>>());
         context.encode_coefficients(&coefficients, self.query_bound())
+    }
+
+    /// Refuses a query that is no unit vector.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] with its length.
+    pub fn check_query(&self, query: &[f64]) -> Result<()> {
+        self.require_dimension()?;
+        self.require_unit("the query", query)
     }
 
     /// Records of a block: twice as many as there are slots.

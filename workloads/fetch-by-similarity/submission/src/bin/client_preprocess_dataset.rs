@@ -1,0 +1,16 @@
+//! Refuses a data set that could not be searched, before anything is encrypted.
+
+use anyhow::Result;
+use fetch_by_similarity::Stage;
+
+/// Records that are looked at together.
+const AT_ONCE: usize = 1 << 14;
+
+fn main() -> Result<()> {
+    let stage = Stage::from_args()?;
+    for (_, from, to) in stage.parts(AT_ONCE) {
+        stage.vectors(from, to)?;
+        stage.payloads(from, to)?;
+    }
+    Ok(())
+}

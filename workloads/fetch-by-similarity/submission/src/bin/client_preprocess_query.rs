@@ -1,0 +1,9 @@
+//! Refuses a query that is no unit vector.
+
+use anyhow::Result;
+use fetch_by_similarity::Stage;
+
+fn main() -> Result<()> {
+    Stage::from_args()?.query()?;
+    Ok(())
+}
