@@ -378,7 +378,7 @@ mod tests {
     #[test]
     fn items_run_on_several_threads_and_operations_inside_them_on_one() {
         let threads = Threads::new(2).unwrap().with_grain(0);
-        let barrier = std::sync::Barrier::new(2);
+        let barrier = Barrier::new(2);
         let inner = |_: usize| {
             let ids = Mutex::new(HashSet::new());
             let note = |_: usize| {
