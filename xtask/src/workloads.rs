@@ -222,28 +222,33 @@ fn column(root: &Path, work: &Path, workload: &Workload, size: &Size) -> Result<
     Ok(rows)
 }
 
-fn build_zn(root: &Path, _: &Path) -> Result<()> {
-    let build = Invocation::cargo("build --quiet --release --package zn-multiplication");
+/// A submission that is a program, the stage its first argument.
+fn build(root: &Path, package: &str) -> Result<()> {
+    let build = Invocation::cargo(&format!("build --quiet --release --package {package}"));
     ensure!(build.command(root).status()?.success(), "`{build}` failed");
     Ok(())
 }
 
+fn build_zn(root: &Path, _: &Path) -> Result<()> {
+    build(root, "zn-multiplication")
+}
+
 fn zn(run: &Run<'_>) -> Measured {
-    let programs = workspace::target(run.root).join("release");
+    let program = workspace::target(run.root).join("release/zn-multiplication");
     let (name, count) = (run.size.name, run.size.count.to_string());
     let pairs = pairs(run.size.count);
     for (side, file) in ["lhs.txt", "rhs.txt"].iter().enumerate() {
         let lines: String = pairs.iter().map(|pair| format!("{}\n", pair[side])).collect();
         fs::write(run.data().join(file), lines)?;
     }
-    let program = |stage: &str| programs.join(stage);
+    let timed = |stage: &str, more: &[&str]| run.stage(&program, &[&[stage, name], more].concat());
     let times = vec![
-        ("key generation", run.stage(&program("client_key_generation"), &[name])?),
-        ("preprocess input", run.stage(&program("client_preprocess_input"), &[name])?),
-        ("encode and encrypt", run.stage(&program("client_encode_encrypt_input"), &[name])?),
-        (COMPARED, run.compared(&program("server_encrypted_compute"), &[name, &count])?),
-        ("decrypt and decode", run.stage(&program("client_decrypt_decode"), &[name, &count])?),
-        ("postprocess", run.stage(&program("client_postprocess"), &[name, &count])?),
+        ("key generation", timed("client_key_generation", &[])?),
+        ("preprocess input", timed("client_preprocess_input", &[])?),
+        ("encode and encrypt", timed("client_encode_encrypt_input", &[])?),
+        (COMPARED, run.compared(&program, &["server_encrypted_compute", name, &count])?),
+        ("decrypt and decode", timed("client_decrypt_decode", &[&count])?),
+        ("postprocess", timed("client_postprocess", &[&count])?),
     ];
     let found = fs::read_to_string(run.io().join("cleartext_output/out.txt"))?;
     let products: String = pairs.iter().map(|[a, b]| format!("{}\n", a.wrapping_mul(*b))).collect();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the stages; where this folder is not in the library's repository, SYNCHROMESH_ROOT says where that is.
+# Builds the program, and a script for each stage. Outside the library's repository, SYNCHROMESH_ROOT says where that is.
 set -euo pipefail
 cd "$(dirname "$0")/../submission"
 library=../../../crates/synchromesh
@@ -13,4 +13,8 @@ fi
 }
 cargo build --release --target-dir target
 mkdir -p build
-find target/release -maxdepth 1 -type f -perm -u+x \( -name "client_*" -o -name "server_*" \) -exec cp {} build/ \;
+for stage in src/stages/*.rs; do
+    name="$(basename "$stage" .rs)"
+    printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$PWD/target/release/fetch-by-similarity" "$name" > "build/$name"
+    chmod +x "build/$name"
+done

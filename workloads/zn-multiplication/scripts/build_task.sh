@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the stages; where this folder is not in the library's repository, SYNCHROMESH_ROOT says where that is.
+# Builds the program, and a script for each stage. Outside the library's repository, SYNCHROMESH_ROOT says where that is.
 set -euo pipefail
 cd "$(dirname "$0")/../submission"
 library=../../../crates/synchromesh
@@ -12,3 +12,8 @@ fi
     exit 2
 }
 cargo build --release --target-dir target
+for stage in src/stages/*.rs; do
+    name="$(basename "$stage" .rs)"
+    printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$PWD/target/release/zn-multiplication" "$name" > "target/release/$name"
+    chmod +x "target/release/$name"
+done

@@ -8,7 +8,6 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use super::{COMPARED, Measured, Run, Words, median};
-use crate::steps::Invocation;
 use crate::workspace;
 
 /// Queries of a run, half of them near a centre of records.
@@ -22,9 +21,7 @@ const GAP: f64 = 0.01;
 type Payload = [i16; 7];
 
 pub(super) fn build(root: &Path, _: &Path) -> Result<()> {
-    let build = Invocation::cargo("build --quiet --release --package fetch-by-similarity");
-    ensure!(build.command(root).status()?.success(), "`{build}` failed");
-    Ok(())
+    super::build(root, "fetch-by-similarity")
 }
 
 pub(super) fn fetch(run: &Run<'_>) -> Measured {
@@ -56,9 +53,8 @@ fn answer(run: &Run<'_>, more: &[&str], right: impl Fn(&[u8], &[Payload], &[Payl
     let flat: Vec<u8> = payloads.iter().flatten().flat_map(|number| number.to_le_bytes()).collect();
     fs::write(run.data().join("payloads.bin"), flat)?;
 
-    let programs = workspace::target(run.root).join("release");
-    let arguments: Vec<&str> = [run.number.as_str(), "--seed", "1"].into_iter().chain(more.iter().copied()).collect();
-    let timed = |stage: &str| run.stage(&programs.join(stage), &arguments);
+    let program = workspace::target(run.root).join("release/fetch-by-similarity");
+    let timed = |stage| run.stage(&program, &[&[stage, run.number.as_str(), "--seed", "1"], more].concat());
     let mut times = vec![
         ("preprocess records", timed("client_preprocess_dataset")?),
         ("key generation", timed("client_key_generation")?),

@@ -63,10 +63,10 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// That of the arguments: SIZE [--seed S] [--count_only].
+    /// That of the arguments: STAGE SIZE [--seed S] [--count_only].
     pub fn from_args() -> Result<Self> {
-        let arguments: Vec<String> = std::env::args().skip(1).collect();
-        let wrong = "the first argument is the size's number: 0 toy, 1 small, 2 medium, 3 large";
+        let arguments: Vec<String> = std::env::args().skip(2).collect();
+        let wrong = "the stage is followed by the size's number: 0 toy, 1 small, 2 medium, 3 large";
         let number: usize = arguments.first().and_then(|size| size.parse().ok()).context(wrong)?;
         let &(name, records, dimension) = SIZES.get(number).context(wrong)?;
         let count_only = arguments.iter().any(|argument| argument == "--count_only");

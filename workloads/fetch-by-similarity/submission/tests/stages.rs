@@ -7,8 +7,13 @@ const RECORDS: usize = 60;
 const DIMENSION: usize = 5;
 
 /// One stage, run from the root of the checkout; what it said if it failed.
-fn stage(root: &Path, program: &str, more: &[&str]) -> Result<(), String> {
-    let output = Command::new(program).args(["4", "--seed", "7"]).args(more).current_dir(root).output().unwrap();
+fn stage(root: &Path, name: &str, more: &[&str]) -> Result<(), String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_fetch-by-similarity"))
+        .args([name, "4", "--seed", "7"])
+        .args(more)
+        .current_dir(root)
+        .output()
+        .unwrap();
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
@@ -53,20 +58,20 @@ fn checkout(name: &str) -> PathBuf {
 
 /// From the data to what is found; the server's stages run without the secret key.
 fn answer(root: &Path, more: &[&str]) -> Vec<u8> {
-    let run = |program: &str| stage(root, program, more).unwrap();
+    let run = |name: &str| stage(root, name, more).unwrap();
     let io = root.join("io/tiny");
     std::fs::remove_dir_all(&io).ok();
-    run(env!("CARGO_BIN_EXE_client_preprocess_dataset"));
-    run(env!("CARGO_BIN_EXE_client_key_generation"));
-    run(env!("CARGO_BIN_EXE_client_encode_encrypt_db"));
-    run(env!("CARGO_BIN_EXE_client_preprocess_query"));
-    run(env!("CARGO_BIN_EXE_client_encode_encrypt_query"));
+    run("client_preprocess_dataset");
+    run("client_key_generation");
+    run("client_encode_encrypt_db");
+    run("client_preprocess_query");
+    run("client_encode_encrypt_query");
     std::fs::rename(io.join("keys/secret.key"), root.join("away")).unwrap();
-    run(env!("CARGO_BIN_EXE_server_preprocess_dataset"));
-    run(env!("CARGO_BIN_EXE_server_encrypted_compute"));
+    run("server_preprocess_dataset");
+    run("server_encrypted_compute");
     std::fs::rename(root.join("away"), io.join("keys/secret.key")).unwrap();
-    run(env!("CARGO_BIN_EXE_client_decrypt_decode"));
-    run(env!("CARGO_BIN_EXE_client_postprocess"));
+    run("client_decrypt_decode");
+    run("client_postprocess");
     std::fs::read(io.join("results.bin")).unwrap()
 }
 
@@ -91,7 +96,7 @@ fn payloads_of_records_above_the_threshold_are_exact_and_so_is_their_number() {
 
     // What is not whole is refused before the server begins.
     std::fs::remove_file(root.join("io/tiny/encrypted/column_0_3")).unwrap();
-    let said = stage(&root, env!("CARGO_BIN_EXE_server_preprocess_dataset"), &[]).unwrap_err();
+    let said = stage(&root, "server_preprocess_dataset", &[]).unwrap_err();
     assert!(said.contains("column_0_3"), "{said}");
 
     let count = answer(&root, &["--count_only"]);
@@ -105,17 +110,13 @@ fn data_that_cannot_be_searched_is_refused_by_the_record() {
     let root = checkout("wrong");
     data(&root);
     let folder = root.join("datasets/tiny");
-    let preprocess = || stage(&root, env!("CARGO_BIN_EXE_client_preprocess_dataset"), &[]);
+    let preprocess = || stage(&root, "client_preprocess_dataset", &[]);
     let alter = |file: &str, at: usize, bytes: &[u8]| {
         let whole = std::fs::read(folder.join(file)).unwrap();
         let mut altered = whole.clone();
         altered[at..at + bytes.len()].copy_from_slice(bytes);
         std::fs::write(folder.join(file), altered).unwrap();
-        let said = if file == "query.bin" {
-            stage(&root, env!("CARGO_BIN_EXE_client_preprocess_query"), &[])
-        } else {
-            preprocess()
-        };
+        let said = if file == "query.bin" { stage(&root, "client_preprocess_query", &[]) } else { preprocess() };
         std::fs::write(folder.join(file), whole).unwrap();
         said.unwrap_err()
     };

@@ -24,10 +24,11 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Those of the size that the first argument names.
+    /// Those of the size that follows the stage.
     pub fn from_args() -> Result<Self> {
-        let name =
-            std::env::args().nth(1).context("the first argument is the size's name: single, small, medium, large")?;
+        let name = std::env::args()
+            .nth(2)
+            .context("the stage is followed by the size's name: single, small, medium, large")?;
         Ok(Self { datasets: Path::new("datasets").join(&name), io: Path::new("io").join(name) })
     }
 
@@ -44,9 +45,9 @@ impl Folders {
     }
 }
 
-/// The number of pairs, the second argument.
+/// The number of pairs, which follows the size.
 pub fn count_from_args() -> Result<usize> {
-    let count = std::env::args().nth(2).context("the second argument is the number of pairs")?;
+    let count = std::env::args().nth(3).context("the size is followed by the number of pairs")?;
     count.parse().with_context(|| format!("{count} is no number of pairs"))
 }
 

@@ -6,9 +6,14 @@ use std::process::Command;
 const NAME: &str = "toy";
 
 /// One stage, run from the root of the checkout.
-fn stage(root: &Path, program: &str, arguments: &[&str]) {
-    let output = Command::new(program).arg(NAME).args(arguments).current_dir(root).output().unwrap();
-    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+fn stage(root: &Path, name: &str, arguments: &[&str]) {
+    let output = Command::new(env!("CARGO_BIN_EXE_zn-multiplication"))
+        .args([name, NAME])
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
@@ -30,16 +35,16 @@ fn products_of_all_sizes_of_numbers_are_exact_and_the_server_has_no_secret() {
         std::fs::write(data.join(name), lines).unwrap();
     }
     let count = count.to_string();
-    stage(&root, env!("CARGO_BIN_EXE_client_key_generation"), &[]);
-    stage(&root, env!("CARGO_BIN_EXE_client_preprocess_input"), &[]);
-    stage(&root, env!("CARGO_BIN_EXE_client_encode_encrypt_input"), &[]);
+    stage(&root, "client_key_generation", &[]);
+    stage(&root, "client_preprocess_input", &[]);
+    stage(&root, "client_encode_encrypt_input", &[]);
     let io = root.join("io").join(NAME);
     std::fs::rename(io.join("secret_key"), root.join("away")).unwrap();
-    stage(&root, env!("CARGO_BIN_EXE_server_encrypted_compute"), &[&count]);
+    stage(&root, "server_encrypted_compute", &[&count]);
     std::fs::remove_dir_all(io.join("secret_key")).ok();
     std::fs::rename(root.join("away"), io.join("secret_key")).unwrap();
-    stage(&root, env!("CARGO_BIN_EXE_client_decrypt_decode"), &[&count]);
-    stage(&root, env!("CARGO_BIN_EXE_client_postprocess"), &[&count]);
+    stage(&root, "client_decrypt_decode", &[&count]);
+    stage(&root, "client_postprocess", &[&count]);
     let found = std::fs::read_to_string(io.join("cleartext_output/out.txt")).unwrap();
     let expected: String = pairs.iter().map(|[a, b]| format!("{}\n", a.wrapping_mul(*b))).collect();
     assert!(found == expected, "products differ");

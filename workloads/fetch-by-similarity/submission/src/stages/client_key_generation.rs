@@ -5,7 +5,7 @@ use fetch_by_similarity::Stage;
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::Randomness;
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let stage = Stage::from_args()?;
     let plan: Plan = stage.planned()?;
     std::fs::write(stage.io("keys", "plan.json")?, plan.bare().to_json()?)?;

@@ -6,7 +6,7 @@ use fetch_by_similarity::Stage;
 /// Records that are looked at together.
 const AT_ONCE: usize = 1 << 14;
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let stage = Stage::from_args()?;
     for (_, from, to) in stage.parts(AT_ONCE) {
         stage.vectors(from, to)?;

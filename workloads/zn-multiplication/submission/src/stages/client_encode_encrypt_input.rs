@@ -5,7 +5,7 @@ use synchromesh::rlwe::Randomness;
 use synchromesh::rlwe::ring::Backend;
 use zn_multiplication::{Folders, context, read_numbers, secret_key};
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let folders = Folders::from_args()?;
     let context = context(&folders)?;
     let secret = secret_key(&folders, &context)?;

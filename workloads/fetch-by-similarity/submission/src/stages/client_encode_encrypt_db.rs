@@ -9,7 +9,7 @@ use synchromesh::rlwe::ring::Backend;
 use synchromesh::rlwe::{Randomness, SecretKey};
 use synchromesh::search::Search;
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let stage = Stage::from_args()?;
     let session = stage.session()?;
     let (context, secret) = (session.context(), stage.secret(&session)?);

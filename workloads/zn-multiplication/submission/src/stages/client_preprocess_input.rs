@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use zn_multiplication::{Folders, write_numbers};
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let folders = Folders::from_args()?;
     for side in ["lhs", "rhs"] {
         let path = folders.dataset(side);

@@ -5,7 +5,7 @@ use fetch_by_similarity::{PAIRS, Stage, pair_file, payload};
 use synchromesh::ckks::Complex64;
 use synchromesh::search::Search;
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let stage = Stage::from_args()?;
     let session = stage.session()?;
     let (context, secret) = (session.context(), stage.secret(&session)?);

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use fetch_by_similarity::Stage;
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     Stage::from_args()?.query()?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use zn_multiplication::{Folders, read_numbers};
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let folders = Folders::from_args()?;
     let mut text = String::new();
     for product in read_numbers(&folders.io("intermediate", "products")?)? {

@@ -4,7 +4,7 @@ use anyhow::Result;
 use fetch_by_similarity::{Stage, encrypt_to};
 use synchromesh::rlwe::Randomness;
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let stage = Stage::from_args()?;
     let session = stage.session()?;
     let (context, secret) = (session.context(), stage.secret(&session)?);

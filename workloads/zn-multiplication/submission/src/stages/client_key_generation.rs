@@ -6,7 +6,7 @@ use synchromesh::rlwe::file::{Access, Existing, write};
 use synchromesh::rlwe::{Randomness, SecretKey};
 use zn_multiplication::{Folders, planned};
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let folders = Folders::from_args()?;
     let literal = planned()?;
     let context = Context::new(Params::new(literal)?)?;

@@ -6,7 +6,7 @@ use synchromesh::rlwe::EvaluationKeys;
 use synchromesh::rlwe::ring::Backend;
 use synchromesh::search::Search;
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let stage = Stage::from_args()?;
     let session = stage.session()?;
     let (context, threads) = (session.context(), session.rlwe().backend().threads());

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use fetch_by_similarity::{Stage, payloads};
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let stage = Stage::from_args()?;
     let found = std::fs::read(stage.io("intermediate", "found.bin")?)?;
     let result: Vec<u8> = if stage.count_only {

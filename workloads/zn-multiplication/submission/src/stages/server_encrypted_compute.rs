@@ -6,7 +6,7 @@ use synchromesh::rlwe::codec::Trust;
 use synchromesh::rlwe::ring::Backend;
 use zn_multiplication::{Folders, context, count_from_args};
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let (folders, count) = (Folders::from_args()?, count_from_args()?);
     let context = context(&folders)?;
     let evaluator = Evaluator::new(&context, None);

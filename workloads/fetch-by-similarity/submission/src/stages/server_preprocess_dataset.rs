@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use fetch_by_similarity::{PAIRS, Stage, column_file, pair_file};
 use synchromesh::search::Search;
 
-fn main() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let stage = Stage::from_args()?;
     let session = stage.session()?;
     let context = session.context();
