@@ -15,6 +15,7 @@ mod package;
 mod programs;
 mod python;
 mod races;
+mod semver;
 mod steps;
 mod tidy;
 mod verify;
@@ -50,6 +51,7 @@ usage: cargo xtask COMMAND
                    zn-multiplication or ml-inference, SIZE single, small, medium or large; or
                    fetch-by-similarity or count-by-similarity, SIZE toy, small or medium
   package          pack what goes to a registry, build it from what was packed, and check the oldest Rust
+  semver [COMMIT]  what callers of the published libraries would notice since COMMIT; none: since the baseline in Cargo.toml
   layers           check that crates use only the layers below them
   machines [PART]  the library on other machines: aarch64 emulated, wasm in Node, check where it is only compiled,
                    js for the npm package; none: all of which the tools are here
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         "gpu-check" => gpu_check::run(rest),
         "workloads" => workloads::run(rest),
         "package" => package::run(rest),
+        "semver" => semver::run(rest),
         "kernels" => kernels::run(rest),
         "layers" => workspace::root().and_then(|root| print_check(layers::check(&root))),
         "machines" => machines::run(rest),

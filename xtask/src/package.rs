@@ -33,7 +33,7 @@ pub(crate) fn test_steps(metadata: &Value) -> [Step; 2] {
     [Step::run("packages", pack(metadata).args(&["--quiet", "--no-verify"].map(str::to_owned))), oldest_step()]
 }
 
-fn published(metadata: &Value) -> impl Iterator<Item = &Value> {
+pub(crate) fn published(metadata: &Value) -> impl Iterator<Item = &Value> {
     workspace::packages(metadata).iter().filter(|package| is_published(package))
 }
 
@@ -86,7 +86,7 @@ fn rustup(words: &str) -> Invocation {
     own.into_iter().fold(Invocation::new("rustup", words), |invocation, name| invocation.env_remove(name))
 }
 
-fn is_silent_success(root: &Path, invocation: &Invocation) -> bool {
+pub(crate) fn is_silent_success(root: &Path, invocation: &Invocation) -> bool {
     let status = invocation.command(root).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }

@@ -14,6 +14,9 @@ const CRATE: &str = "crates/synchromesh-py";
 /// What the tests need, pinned.
 const REQUIREMENTS: &str = "crates/synchromesh-py/requirements-test.txt";
 
+/// What a wheel for tests has besides.
+const TEST_FEATURES: &[&str] = &["--features", "emulated"];
+
 /// The virtual environment of the tests.
 const VENV: &str = "venv";
 
@@ -89,7 +92,7 @@ pub(crate) fn test_steps(root: &Path) -> Vec<Step> {
     vec![
         Step::check(
             "python wheel",
-            |root| wheel_of(root, &[]).and_then(|wheel| install(root, &wheel)),
+            |root| wheel_of(root, TEST_FEATURES).and_then(|wheel| install(root, &wheel)),
             "cargo xtask test",
         ),
         Step::run("python tests", tests.env("SYNCHROMESH_CLI", &program.display().to_string())),

@@ -142,6 +142,10 @@ impl<D: Device> Cuda<D> {
 
 impl<D: First> Open for Cuda<D> {
     fn open(ring: &Arc<Ring>) -> Result<Self, BackendError> {
-        Self::new(Arc::clone(ring), D::first()?, None)
+        let device = Self::new(Arc::clone(ring), D::first()?, None)?;
+        if D::TESTED {
+            device.self_test()?;
+        }
+        Ok(device)
     }
 }

@@ -198,6 +198,9 @@ pub trait First: Device + Sized {
     /// # Errors
     /// What the machine lacks.
     fn first() -> Result<Self, DeviceError>;
+
+    /// Whether what it computes is compared with the CPU before it is used: a card's driver compiles the kernels once more.
+    const TESTED: bool;
 }
 
 /// A device: one queue of work, in order.

@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{result, sys};
+use synchromesh_ring::prime::ntt_primes;
 use synchromesh_ring::{BackendError, Ring};
 
 use crate::cuda::{Cuda, ONE_BLOCK_LOG_N};
@@ -27,6 +28,10 @@ const PTX_CUDA: (i32, i32) = (12, 0);
 const CAPABILITY: (i32, i32) = (8, 0);
 /// The least one that the kernels in clusters are for.
 const CLUSTER_CAPABILITY: (i32, i32) = (9, 0);
+/// Widths of the primes that a card is tried with, in bits.
+const USABLE_BITS: [u32; 4] = [30, 47, 50, 60];
+/// log2 of the degree: two passes, or a cluster.
+const USABLE_LOG_N: u32 = 14;
 /// Dynamic shared memory that a kernel has without asking.
 const SHARED_UNASKED: u32 = 48 << 10;
 
@@ -422,6 +427,8 @@ impl Drop for Mark {
 }
 
 impl First for Driver {
+    const TESTED: bool = true;
+
     fn first() -> Result<Self, DeviceError> {
         Self::first()
     }
@@ -548,11 +555,30 @@ impl Device for Driver {
 }
 
 impl Cuda<Driver> {
-    /// Opens device `ordinal` for `ring`, with the budget of [`Cuda::new`].
+    /// Opens device `ordinal` for `ring`, with the budget of [`Cuda::new`], if it passes its self-test.
     ///
     /// # Errors
-    /// Those of [`Driver::open`] and [`Cuda::new`].
+    /// Those of [`Driver::open`], [`Cuda::new`] and [`Cuda::self_test`].
     pub fn open(ring: Arc<Ring>, ordinal: usize) -> Result<Self, BackendError> {
-        Self::new(ring, Driver::open(ordinal)?, None)
+        let device = Self::new(ring, Driver::open(ordinal)?, None)?;
+        device.self_test()?;
+        Ok(device)
+    }
+
+    /// Whether the first card is there and passes its self-test on a ring of a middle degree with primes of all kinds.
+    ///
+    /// # Errors
+    /// As [`Self::open`], with the reason.
+    pub fn usable() -> Result<(), BackendError> {
+        let failed = |error: &dyn std::fmt::Display| BackendError::Unavailable {
+            device: "cuda".to_owned(),
+            reason: error.to_string(),
+        };
+        let mut primes = Vec::new();
+        for bits in USABLE_BITS {
+            primes.extend(ntt_primes(bits, USABLE_LOG_N, 1).map_err(|error| failed(&error))?);
+        }
+        let ring = Ring::new(USABLE_LOG_N, &primes).map_err(|error| failed(&error))?;
+        Self::open(Arc::new(ring), 0).map(drop)
     }
 }

@@ -276,6 +276,8 @@ const fn fault(number: c_int) -> &'static str {
 }
 
 impl First for Emulated {
+    const TESTED: bool = false;
+
     fn first() -> Result<Self, DeviceError> {
         Ok(Self::new(Order::default()))
     }

@@ -13,6 +13,8 @@
 //!
 //! **Architecture Invariant:** host and device memory meet in `upload`, `download` and `reduce_signed` only.
 
+#[cfg(any(feature = "driver", feature = "emulated"))]
+mod any;
 mod arguments;
 mod backend;
 mod convert;
@@ -30,9 +32,12 @@ mod memory;
 #[cfg(feature = "emulated")]
 pub mod model;
 mod recording;
+mod self_test;
 mod tables;
 mod work;
 
+#[cfg(any(feature = "driver", feature = "emulated"))]
+pub use any::{AnyBuffer, AnyConversion, AnyDevice, DeviceChoice};
 pub use convert::DeviceConversion;
 #[cfg(feature = "emulated")]
 pub use counts::Counts;

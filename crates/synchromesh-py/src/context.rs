@@ -1,4 +1,4 @@
-//! Contexts: what Python holds of parameters on the CPU.
+//! Contexts: what Python holds of parameters on a device.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,6 +15,8 @@ use synchromesh::rlwe::{KeyId, Randomness};
 use synchromesh::rotations::Rotations;
 use synchromesh::scheme::{Binary, Encryptor, Operation};
 use synchromesh::session::{AnySession, Engine, Erased};
+use synchromesh_cuda::{AnyDevice, DeviceChoice};
+use synchromesh_ring::BackendError;
 use zeroize::Zeroizing;
 
 use crate::ciphertext::{Ciphertext, slots};
@@ -25,13 +27,14 @@ use crate::matrices::{self, MatrixProduct};
 use crate::run::{detached, interruptible};
 use crate::values::{bytes_of, from_array};
 
-/// Parameters on a device: of a plan on the CPU, or of a dry run, which holds no data and has no keys.
+/// Parameters on a device: of a plan, or of a dry run, which holds no data and has no keys.
 #[derive(Clone)]
 #[pyclass(frozen, module = "synchromesh._native")]
 pub(crate) struct Context {
     pub(crate) engine: Arc<dyn Engine>,
-    keyed: Option<Arc<dyn AnySession>>,
+    keyed: Option<Arc<dyn AnySession<AnyDevice>>>,
     plan: Arc<str>,
+    device: DeviceChoice,
     /// The plan as ciphertexts take it along.
     bare: Arc<str>,
     pub(crate) envelopes: Arc<Envelopes>,
@@ -58,18 +61,19 @@ impl Envelopes {
 impl Context {
     /// The context of a dry run.
     pub(crate) fn of_dry_run(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, keyed: None, plan: "".into(), bare: "".into(), envelopes: Arc::default() }
+        let (plan, bare) = ("".into(), "".into());
+        Self { engine, keyed: None, plan, device: DeviceChoice::Cpu, bare, envelopes: Arc::default() }
     }
 
-    /// The context of a plan on this machine.
-    pub(crate) fn of_plan(plan: &Plan, text: &str) -> Result<Self, Fault> {
-        let keyed = plan.open_any()?;
+    /// The context of a plan on a device of this machine.
+    pub(crate) fn of_plan(plan: &Plan, text: &str, device: DeviceChoice) -> Result<Self, Fault> {
+        let keyed = plan.open_any_on(|ring| AnyDevice::open(ring, device).map_err(of_device))?;
         let engine: Arc<dyn Engine> = Arc::clone(&keyed) as Arc<dyn Engine>;
         let bare = plan.bare().to_json()?.into();
-        Ok(Self { engine, keyed: Some(keyed), plan: text.into(), bare, envelopes: Arc::default() })
+        Ok(Self { engine, keyed: Some(keyed), plan: text.into(), device, bare, envelopes: Arc::default() })
     }
 
-    pub(crate) fn keyed(&self) -> Result<&Arc<dyn AnySession>, Fault> {
+    pub(crate) fn keyed(&self) -> Result<&Arc<dyn AnySession<AnyDevice>>, Fault> {
         let remedy = "make a Context of the plan that the dry run returns";
         self.keyed.as_ref().ok_or_else(|| Fault::own("dry_run", "a dry run has no keys and no data", remedy))
     }
@@ -90,16 +94,34 @@ impl Context {
     }
 }
 
+/// The device of this name, or of the environment.
+pub(crate) fn device(name: Option<&str>) -> Result<DeviceChoice, Fault> {
+    let choice = name.map_or_else(DeviceChoice::of_environment, str::parse);
+    choice.map_err(|error| of_device(error).into())
+}
+
+/// A device's error in the library's words.
+fn of_device(error: BackendError) -> synchromesh_rlwe::Error {
+    synchromesh_ring::Error::from(error).into()
+}
+
 #[pymethods]
 impl Context {
     #[new]
-    fn new(py: Python<'_>, plan: String) -> PyResult<Self> {
-        interruptible(py, move || Self::of_plan(&Plan::from_json(&plan)?, &plan))
+    #[pyo3(signature = (plan, device=None))]
+    fn new(py: Python<'_>, plan: String, device: Option<&str>) -> PyResult<Self> {
+        let device = self::device(device)?;
+        interruptible(py, move || Self::of_plan(&Plan::from_json(&plan)?, &plan, device))
     }
 
     #[getter]
     fn plan(&self) -> &str {
         &self.plan
+    }
+
+    #[getter]
+    fn device(&self) -> String {
+        self.device.to_string()
     }
 
     #[getter]
@@ -167,6 +189,17 @@ impl Context {
         Ok(())
     }
 
+    /// Ciphertexts of a context of the same parameters, on this one's device.
+    fn bring(&self, py: Python<'_>, context: &Self, parts: Vec<Bound<'_, Ciphertext>>) -> PyResult<Vec<Ciphertext>> {
+        self.require_own(context, "ciphertexts")?;
+        let (keyed, from) = (Arc::clone(self.keyed()?), Arc::clone(context.keyed()?));
+        let parts: Vec<_> = parts.iter().map(|part| Arc::clone(&part.get().cipher)).collect();
+        let moved = interruptible(py, move || {
+            parts.iter().map(|part| Ok(keyed.bring(&*from, part)?)).collect::<Result<Vec<_>, Fault>>()
+        })?;
+        Ok(moved.into_iter().map(|cipher| Ciphertext::new(&self.engine, cipher)).collect())
+    }
+
     /// Encrypts several vectors with a public or secret key, on all threads where there are as many.
     fn encrypt(
         &self,
@@ -177,7 +210,7 @@ impl Context {
         level: usize,
     ) -> PyResult<Vec<Ciphertext>> {
         let (keyed, values) = (self.keyed()?, values.iter().map(from_array).collect::<PyResult<Vec<_>>>()?);
-        let encrypt = |by: Encryptor<'_>| {
+        let encrypt = |by: Encryptor<'_, AnyDevice>| {
             let one = |values| Ok(keyed.encrypt(&by, &values, bound, level, &mut Randomness::from_os())?);
             detached(py, || keyed.threads().try_map(values, one))
         };

@@ -87,6 +87,9 @@ impl Fault {
             Self::Library(synchromesh::Error::Batch(BatchError::NoSlots { log_n, .. })) => {
                 format!("leave t to the plan, or take synchromesh.plain_modulus(bound, {log_n})")
             }
+            Self::Library(error) if error.kind() == "other_device" => {
+                "bring them to one device: tensor.to(context), keys.to(context)".into()
+            }
             Self::Library(error) => error.remedy(),
             Self::Bundle(error) => error.remedy(),
             Self::Unproven(error) => error.remedy().to_owned(),

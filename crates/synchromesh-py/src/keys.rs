@@ -9,15 +9,19 @@ use pyo3::types::PyBytes;
 use synchromesh::bundle::{Bundle, KEY, Kind, MAX_FILE_BYTES, NewKeys};
 use synchromesh::rlwe::wire;
 use synchromesh::rlwe::{self, KeyId};
+use synchromesh_cuda::AnyDevice;
 use synchromesh_rlwe::file::{self, Access, Existing};
 use zeroize::Zeroizing;
 
 use crate::ciphertext::Ciphertext;
-use crate::context::Context;
+use crate::context::{Context, device};
 use crate::fault::Fault;
 use crate::run::{detached, interruptible};
 use crate::values::bytes_of;
 use crate::values::into_array;
+
+/// Where keys live.
+type Layer = rlwe::Context<AnyDevice>;
 
 /// A key as a file holds it.
 trait Filed: Sized + Send + Sync + 'static {
@@ -25,55 +29,69 @@ trait Filed: Sized + Send + Sync + 'static {
     const KIND: Kind;
     /// The secret key it belongs to.
     fn id(&self) -> KeyId;
-    fn write(&self, context: &rlwe::Context) -> Result<Zeroizing<Vec<u8>>, rlwe::Error>;
-    fn read(context: &rlwe::Context, bytes: &[u8]) -> Result<Self, rlwe::Error>;
+    fn write(&self, context: &Layer) -> Result<Zeroizing<Vec<u8>>, rlwe::Error>;
+    fn read(context: &Layer, bytes: &[u8]) -> Result<Self, rlwe::Error>;
+    /// The same key on the device of `to`.
+    fn on(self: &Arc<Self>, from: &Layer, to: &Layer) -> Result<Arc<Self>, rlwe::Error>;
 }
 
-impl Filed for rlwe::SecretKey {
+impl Filed for rlwe::SecretKey<AnyDevice> {
     const KIND: Kind = Kind::SecretKey;
 
     fn id(&self) -> KeyId {
         self.id()
     }
 
-    fn write(&self, context: &rlwe::Context) -> Result<Zeroizing<Vec<u8>>, rlwe::Error> {
+    fn write(&self, context: &Layer) -> Result<Zeroizing<Vec<u8>>, rlwe::Error> {
         self.to_bytes(context, None)
     }
 
-    fn read(context: &rlwe::Context, bytes: &[u8]) -> Result<Self, rlwe::Error> {
+    fn read(context: &Layer, bytes: &[u8]) -> Result<Self, rlwe::Error> {
         Self::from_bytes(context, bytes, None)
+    }
+
+    fn on(self: &Arc<Self>, _: &Layer, to: &Layer) -> Result<Arc<Self>, rlwe::Error> {
+        self.transfer(to).map(Arc::new)
     }
 }
 
-impl Filed for rlwe::PublicKey {
+impl Filed for rlwe::PublicKey<AnyDevice> {
     const KIND: Kind = Kind::PublicKey;
 
     fn id(&self) -> KeyId {
         self.id()
     }
 
-    fn write(&self, context: &rlwe::Context) -> Result<Zeroizing<Vec<u8>>, rlwe::Error> {
+    fn write(&self, context: &Layer) -> Result<Zeroizing<Vec<u8>>, rlwe::Error> {
         self.to_bytes(context, None).map(Zeroizing::new)
     }
 
-    fn read(context: &rlwe::Context, bytes: &[u8]) -> Result<Self, rlwe::Error> {
+    fn read(context: &Layer, bytes: &[u8]) -> Result<Self, rlwe::Error> {
         Self::from_bytes(context, bytes, None, None)
+    }
+
+    fn on(self: &Arc<Self>, from: &Layer, to: &Layer) -> Result<Arc<Self>, rlwe::Error> {
+        self.transfer(from, to).map(Arc::new)
     }
 }
 
-impl Filed for rlwe::EvaluationKeys {
+impl Filed for rlwe::EvaluationKeys<AnyDevice> {
     const KIND: Kind = Kind::EvaluationKeys;
 
     fn id(&self) -> KeyId {
         self.target()
     }
 
-    fn write(&self, context: &rlwe::Context) -> Result<Zeroizing<Vec<u8>>, rlwe::Error> {
+    fn write(&self, context: &Layer) -> Result<Zeroizing<Vec<u8>>, rlwe::Error> {
         self.to_bytes(context, None).map(Zeroizing::new)
     }
 
-    fn read(context: &rlwe::Context, bytes: &[u8]) -> Result<Self, rlwe::Error> {
+    fn read(context: &Layer, bytes: &[u8]) -> Result<Self, rlwe::Error> {
         Self::from_bytes(context, bytes, None, None)
+    }
+
+    fn on(self: &Arc<Self>, from: &Layer, to: &Layer) -> Result<Arc<Self>, rlwe::Error> {
+        self.transfer(from, to).map(Arc::new)
     }
 }
 
@@ -90,13 +108,17 @@ impl Filed for Envelope {
         self.id
     }
 
-    fn write(&self, context: &rlwe::Context) -> Result<Zeroizing<Vec<u8>>, rlwe::Error> {
+    fn write(&self, context: &Layer) -> Result<Zeroizing<Vec<u8>>, rlwe::Error> {
         self.key.to_container(context.params(), self.id)
     }
 
-    fn read(context: &rlwe::Context, bytes: &[u8]) -> Result<Self, rlwe::Error> {
+    fn read(context: &Layer, bytes: &[u8]) -> Result<Self, rlwe::Error> {
         let (key, id) = wire::EnvelopeKey::from_container(context.params(), bytes)?;
         Ok(Self { key, id })
+    }
+
+    fn on(self: &Arc<Self>, _: &Layer, _: &Layer) -> Result<Arc<Self>, rlwe::Error> {
+        Ok(Arc::clone(self))
     }
 }
 
@@ -118,7 +140,7 @@ fn of_file<K: Filed>(
             Some(context) => context,
             None => {
                 let plan = bundle.plan()?;
-                Context::of_plan(&plan, &plan.to_json()?)?
+                Context::of_plan(&plan, &plan.to_json()?, device(None)?)?
             }
         };
         let key = K::read(context.keyed()?.rlwe(), bundle.one(KEY)?)?;
@@ -149,6 +171,17 @@ macro_rules! key_class {
             #[getter]
             fn key_id(&self) -> String {
                 Filed::id(&*self.key).to_string()
+            }
+
+            /// The same key for a context of the same parameters, on its device.
+            fn to(&self, py: Python<'_>, context: &Bound<'_, Context>) -> PyResult<Self> {
+                let (to, from, key) = (context.get().clone(), self.context.clone(), Arc::clone(&self.key));
+                to.require_own(&from, "keys")?;
+                let (context, key) = interruptible(py, move || {
+                    let key = key.on(from.keyed()?.rlwe(), to.keyed()?.rlwe())?;
+                    Ok((to, key))
+                })?;
+                Ok(Self { context, key })
             }
 
             $($own)*
@@ -209,7 +242,7 @@ macro_rules! kept_key_class {
 
 kept_key_class! {
     /// A secret key.
-    SecretKey(rlwe::SecretKey), {
+    SecretKey(rlwe::SecretKey<AnyDevice>), {
         fn decrypt<'py>(
             &self,
             py: Python<'py>,
@@ -231,12 +264,12 @@ kept_key_class! {
 
 shared_key_class! {
     /// A key to encrypt with.
-    PublicKey(rlwe::PublicKey), {}
+    PublicKey(rlwe::PublicKey<AnyDevice>), {}
 }
 
 shared_key_class! {
     /// Keys to multiply and rotate with.
-    EvaluationKeys(rlwe::EvaluationKeys), {
+    EvaluationKeys(rlwe::EvaluationKeys<AnyDevice>), {
         #[getter]
         fn count(&self) -> usize {
             self.key.iter().len()

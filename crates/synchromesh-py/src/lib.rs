@@ -20,6 +20,7 @@ mod values;
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
     use pyo3::prelude::*;
+    use synchromesh_cuda::DeviceChoice;
     use synchromesh_ring::Threads;
     use synchromesh_ring::isa::Isa;
 
@@ -58,10 +59,12 @@ mod _native {
         Ok(())
     }
 
-    /// Version, instruction set in use, instruction sets available.
+    /// Version, instruction set in use, instruction sets available, devices available.
     #[pyfunction]
-    fn info() -> (&'static str, String, Vec<&'static str>) {
+    fn info() -> (&'static str, String, Vec<&'static str>, Vec<String>) {
         let isa = Isa::detect().map_or_else(|e| e.to_string(), |isa| isa.name().to_owned());
-        (env!("CARGO_PKG_VERSION"), isa, Isa::available().into_iter().map(Isa::name).collect())
+        let isas = Isa::available().into_iter().map(Isa::name).collect();
+        let devices = DeviceChoice::available().iter().map(ToString::to_string).collect();
+        (env!("CARGO_PKG_VERSION"), isa, isas, devices)
     }
 }

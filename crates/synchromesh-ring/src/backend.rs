@@ -8,12 +8,14 @@
 //! outputs and temporaries alike cost no allocation in steady state and every method takes `&self`.
 //! The contents of a new buffer are unspecified.
 
+mod around;
 mod stage;
 
 use std::sync::Arc;
 
 use zeroize::Zeroize;
 
+pub use self::around::Around;
 pub use self::stage::{DigitLimb, GadgetDigits, SlotSum, Stage, TensorMode};
 pub use crate::error::BackendError;
 pub use crate::kernels::RadixDigit;

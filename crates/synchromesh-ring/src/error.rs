@@ -76,7 +76,7 @@ impl BackendError {
             Self::Memory { .. } => "use smaller parameters, fewer keys, or drop prepared keys",
             Self::Unavailable { .. } => "use the CPU backend, or lower SYNCHROMESH_ISA to one this machine has",
             Self::Lost { .. } => "start the program again, which gives back the card, or compute on the CPU",
-            Self::OtherDevice { .. } => "bring the operands to one device: write them there and read them here",
+            Self::OtherDevice { .. } => "bring the operands to one device: `transfer` on keys and ciphertexts",
             Self::Threads(error) => error.remedy(),
             Self::Unsupported { .. } => "use primes of 20 to 61 bits that are 1 mod 2N",
         }

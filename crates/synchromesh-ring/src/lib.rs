@@ -34,6 +34,7 @@ pub mod scale;
 pub mod secrecy;
 mod slot_order;
 pub mod threads;
+pub mod transcript;
 
 pub use backend::{Backend, BackendError, ConvertMode, View, ViewMut};
 pub use counting::{Counting, Counts};

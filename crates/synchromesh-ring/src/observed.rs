@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use zeroize::Zeroize;
 
-use crate::backend::{Backend, BackendError, ConvertMode, GadgetDigits, RadixDigit, SlotSum, Stage, View, ViewMut};
+use crate::backend::{Around, Backend, BackendError, ConvertMode, RadixDigit, Stage, View, ViewMut};
 use crate::ring::{IndexSet, Ring};
 use crate::rns::{ConvertSpec, Count};
 use crate::sampler::{Purpose, Seed};
@@ -152,49 +152,17 @@ impl<B: Backend, O: Observer> Observed<B, O> {
     }
 }
 
-/// Operands as those of the inner backend.
-fn view<'a, B: Backend, O: Observer>(view: View<'a, Observed<B, O>>) -> View<'a, B> {
-    View { buffer: &view.buffer.inner, batch: view.batch, batch_stride: view.batch_stride, rows: view.rows }
-}
+impl<B: Backend, O: Observer> Around<B> for Observed<B, O> {
+    fn buffer(outer: &Self::Buffer) -> Result<&B::Buffer, BackendError> {
+        Ok(&outer.inner)
+    }
 
-fn view_mut<'a, B: Backend, O: Observer>(view: ViewMut<'a, Observed<B, O>>) -> ViewMut<'a, B> {
-    ViewMut { buffer: &mut view.buffer.inner, batch: view.batch, batch_stride: view.batch_stride, rows: view.rows }
-}
+    fn buffer_mut(outer: &mut Self::Buffer) -> Result<&mut B::Buffer, BackendError> {
+        Ok(&mut outer.inner)
+    }
 
-fn gadget<'a, B: Backend, O: Observer>(gadget: GadgetDigits<'a, Observed<B, O>>) -> GadgetDigits<'a, B> {
-    let GadgetDigits { digits, limbs, input } = gadget;
-    GadgetDigits { digits: view_mut(digits), limbs, input: input.map(|buffer| &buffer.inner) }
-}
-
-fn sum<'a, B: Backend, O: Observer>(SlotSum { x, ys, out }: SlotSum<'a, Observed<B, O>>) -> SlotSum<'a, B> {
-    SlotSum { x: view_mut(x), ys: ys.into_iter().map(view).collect(), out: out.map(view_mut) }
-}
-
-fn inner<'a, B: Backend, O: Observer>(stage: Stage<'a, Observed<B, O>>) -> Stage<'a, B> {
-    match stage {
-        Stage::TransformDigits(digits) => Stage::TransformDigits(gadget(digits)),
-        Stage::GadgetProduct { gadget: digits, keys, out, accumulate } => {
-            let (gadget, keys) = (gadget(digits), keys.map(view));
-            Stage::GadgetProduct { gadget, keys, out: view_mut(out), accumulate }
-        }
-        Stage::GadgetProductCoeff { gadget: digits, keys, out } => {
-            Stage::GadgetProductCoeff { gadget: gadget(digits), keys: keys.map(view), out: view_mut(out) }
-        }
-        Stage::GadgetProductOnto { gadget: digits, keys, x } => {
-            Stage::GadgetProductOnto { gadget: gadget(digits), keys: keys.map(view), x: x.map(view_mut) }
-        }
-        Stage::GadgetSums { gadget: digits, keys, sums, g } => {
-            let (gadget, keys) = (gadget(digits), keys.map(view));
-            Stage::GadgetSums { gadget, keys, sums: sums.into_iter().map(sum).collect(), g }
-        }
-        Stage::SlotSums { sums, g } => Stage::SlotSums { sums: sums.into_iter().map(sum).collect(), g },
-        Stage::SumInto { xs, scalars, g, out } => {
-            Stage::SumInto { xs: xs.into_iter().map(view).collect(), scalars, g, out: view_mut(out) }
-        }
-        Stage::NttInverseInto { src, dst } => Stage::NttInverseInto { src: view(src), dst: view_mut(dst) },
-        Stage::Tensor { a, b, out, mode } => {
-            Stage::Tensor { a: a.map(view), b: b.map(view), out: out.map(view_mut), mode }
-        }
+    fn prepared(outer: &Self::Conversion) -> Result<&B::Conversion, BackendError> {
+        Ok(&outer.inner)
     }
 }
 
@@ -227,65 +195,69 @@ impl<B: Backend, O: Observer> Backend for Observed<B, O> {
 
     fn copy(&self, src: View<'_, Self>, dst: ViewMut<'_, Self>) -> Done {
         let call = Call { primitive: Primitive::Copy, limbs: src.rows.len(), primes: None, batch: src.batch };
-        self.call(&call, |b| b.copy(view(src), view_mut(dst)))
+        self.call(&call, |b| b.copy(src.inside()?, dst.inside()?))
     }
 
     fn reduce_signed(&self, primes: &[usize], values: &[i64], dst: ViewMut<'_, Self>) -> Done {
-        self.tell(Primitive::ReduceSigned, primes, dst.batch, |b| b.reduce_signed(primes, values, view_mut(dst)))
+        self.tell(Primitive::ReduceSigned, primes, dst.batch, |b| b.reduce_signed(primes, values, dst.inside()?))
     }
 
     fn uniform(&self, primes: &[usize], seed: &Seed, purpose: Purpose, digit: u32, dst: ViewMut<'_, Self>) -> Done {
-        self.tell(Primitive::Uniform, primes, dst.batch, |b| b.uniform(primes, seed, purpose, digit, view_mut(dst)))
+        self.tell(Primitive::Uniform, primes, dst.batch, |b| b.uniform(primes, seed, purpose, digit, dst.inside()?))
     }
 
     fn ntt_forward(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Done {
-        self.tell(Primitive::NttForward, primes, x.batch, |b| b.ntt_forward(primes, view_mut(x)))
+        self.tell(Primitive::NttForward, primes, x.batch, |b| b.ntt_forward(primes, x.inside()?))
     }
 
     fn ntt_inverse(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Done {
-        self.tell(Primitive::NttInverse, primes, x.batch, |b| b.ntt_inverse(primes, view_mut(x)))
+        self.tell(Primitive::NttInverse, primes, x.batch, |b| b.ntt_inverse(primes, x.inside()?))
     }
 
     fn add_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, y: View<'_, Self>) -> Done {
-        self.tell(Primitive::AddAssign, primes, x.batch, |b| b.add_assign(primes, view_mut(x), view(y)))
+        self.tell(Primitive::AddAssign, primes, x.batch, |b| b.add_assign(primes, x.inside()?, y.inside()?))
     }
 
     fn sub_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, y: View<'_, Self>) -> Done {
-        self.tell(Primitive::SubAssign, primes, x.batch, |b| b.sub_assign(primes, view_mut(x), view(y)))
+        self.tell(Primitive::SubAssign, primes, x.batch, |b| b.sub_assign(primes, x.inside()?, y.inside()?))
     }
 
     fn neg_assign(&self, primes: &[usize], x: ViewMut<'_, Self>) -> Done {
-        self.tell(Primitive::NegAssign, primes, x.batch, |b| b.neg_assign(primes, view_mut(x)))
+        self.tell(Primitive::NegAssign, primes, x.batch, |b| b.neg_assign(primes, x.inside()?))
     }
 
     fn mul_into(&self, primes: &[usize], a: View<'_, Self>, b: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
         let batch = out.batch;
-        self.tell(Primitive::MulInto, primes, batch, |inner| inner.mul_into(primes, view(a), view(b), view_mut(out)))
+        self.tell(Primitive::MulInto, primes, batch, |inner| {
+            inner.mul_into(primes, a.inside()?, b.inside()?, out.inside()?)
+        })
     }
 
     fn mul_acc(&self, primes: &[usize], a: View<'_, Self>, b: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
         let batch = out.batch;
-        self.tell(Primitive::MulAcc, primes, batch, |inner| inner.mul_acc(primes, view(a), view(b), view_mut(out)))
+        self.tell(Primitive::MulAcc, primes, batch, |inner| {
+            inner.mul_acc(primes, a.inside()?, b.inside()?, out.inside()?)
+        })
     }
 
     fn mul_scalar_assign(&self, primes: &[usize], x: ViewMut<'_, Self>, scalars: &[u64]) -> Done {
         let batch = x.batch;
-        self.tell(Primitive::MulScalarAssign, primes, batch, |b| b.mul_scalar_assign(primes, view_mut(x), scalars))
+        self.tell(Primitive::MulScalarAssign, primes, batch, |b| b.mul_scalar_assign(primes, x.inside()?, scalars))
     }
 
     fn mul_scalar_acc(&self, primes: &[usize], x: View<'_, Self>, scalars: &[u64], out: ViewMut<'_, Self>) -> Done {
-        let run = |b: &B| b.mul_scalar_acc(primes, view(x), scalars, view_mut(out));
+        let run = |b: &B| b.mul_scalar_acc(primes, x.inside()?, scalars, out.inside()?);
         self.tell(Primitive::MulScalarAcc, primes, x.batch, run)
     }
 
     fn automorphism_coeff(&self, primes: &[usize], g: usize, x: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
-        let run = |b: &B| b.automorphism_coeff(primes, g, view(x), view_mut(out));
+        let run = |b: &B| b.automorphism_coeff(primes, g, x.inside()?, out.inside()?);
         self.tell(Primitive::AutomorphismCoeff, primes, x.batch, run)
     }
 
     fn automorphism_ntt(&self, g: usize, x: View<'_, Self>, out: ViewMut<'_, Self>) -> Done {
         let call = Call { primitive: Primitive::AutomorphismNtt, limbs: x.rows.len(), primes: None, batch: x.batch };
-        self.call(&call, |b| b.automorphism_ntt(g, view(x), view_mut(out)))
+        self.call(&call, |b| b.automorphism_ntt(g, x.inside()?, out.inside()?))
     }
 
     fn conversion(&self, src: &IndexSet, dst: &IndexSet, spec: &ConvertSpec) -> Result<Self::Conversion, BackendError> {
@@ -303,7 +275,7 @@ impl<B: Backend, O: Observer> Backend for Observed<B, O> {
     ) -> Done {
         let primitive = Primitive::Convert(&conversion.shape, mode);
         let call = Call { primitive, limbs: dst.rows.len(), primes: None, batch: src.batch };
-        self.call(&call, |b| b.convert(&conversion.inner, view(src), view_mut(dst), mode))
+        self.call(&call, |b| b.convert(&conversion.inner, src.inside()?, dst.inside()?, mode))
     }
 
     fn radix_digit(
@@ -314,7 +286,7 @@ impl<B: Backend, O: Observer> Backend for Observed<B, O> {
         src: View<'_, Self>,
         dst: ViewMut<'_, Self>,
     ) -> Done {
-        let run = |b: &B| b.radix_digit(primes, from, digit, view(src), view_mut(dst));
+        let run = |b: &B| b.radix_digit(primes, from, digit, src.inside()?, dst.inside()?);
         self.tell(Primitive::RadixDigit, primes, src.batch, run)
     }
 
@@ -322,17 +294,18 @@ impl<B: Backend, O: Observer> Backend for Observed<B, O> {
         &self,
         primes: &[usize],
         digits: View<'_, Self>,
-        keys: [View<'_, Self>; 2],
+        [k0, k1]: [View<'_, Self>; 2],
         out: ViewMut<'_, Self>,
         accumulate: bool,
     ) -> Done {
-        let run = |b: &B| b.inner_product(primes, view(digits), keys.map(view), view_mut(out), accumulate);
+        let run =
+            |b: &B| b.inner_product(primes, digits.inside()?, [k0.inside()?, k1.inside()?], out.inside()?, accumulate);
         self.tell(Primitive::InnerProduct { terms: digits.batch, accumulate }, primes, 1, run)
     }
 
     fn stage(&self, primes: &[usize], stage: Stage<'_, Self>) -> Done {
         match self.observer.stage(self.ring(), primes, &stage) {
-            Handling::Whole(note) => self.timed(note, |b| b.stage(primes, inner(stage))),
+            Handling::Whole(note) => self.timed(note, |b| b.stage(primes, stage.inside()?)),
             Handling::Apart => stage.apart(self, primes),
         }
     }

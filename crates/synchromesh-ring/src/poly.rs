@@ -108,6 +108,17 @@ impl<B: Backend, D: Domain> Poly<B, D> {
         self.restrict(backend, &self.primes)
     }
 
+    /// The same on another device for the same ring.
+    ///
+    /// # Errors
+    /// When a device fails or has no memory left.
+    pub fn transfer<To: Backend>(&self, from: &B, to: &To) -> Result<Poly<To, D>, Error> {
+        let mut words = self.to_words(from)?;
+        let made = Poly::from_words(to, &self.primes, &words);
+        words.zeroize();
+        made
+    }
+
     /// The same integers modulo fewer primes.
     ///
     /// # Errors

@@ -37,6 +37,7 @@ pub mod security;
 pub mod spectrum;
 pub mod switch_key;
 pub mod switch_plan;
+mod transfer;
 pub mod wire;
 
 pub use ciphertext::Ciphertext;

@@ -3,8 +3,6 @@
 //! A backend's test opens it on the ring of each toy set and calls [`all`]; it also calls [`same_bits`] against the
 //! scalar CPU, which pins what the laws leave open, such as the order of slots.
 
-mod stages;
-
 use std::sync::Arc;
 
 use num_bigint::{BigInt, BigUint};
@@ -13,6 +11,7 @@ use synchromesh_ring::backend::RadixDigit;
 use synchromesh_ring::rns::{ConvertSpec, Overflow};
 use synchromesh_ring::sampler::{Purpose, Seed};
 use synchromesh_ring::scale::{Scale, ScaleSpec};
+use synchromesh_ring::transcript::{self, Transcript};
 use synchromesh_ring::{Backend, Coeff, ConvertMode, IndexSet, Poly, Ring, View, ViewMut};
 
 use crate::integer;
@@ -237,7 +236,8 @@ pub fn radix_digits_are_short_and_recompose<B: Backend>(backend: &B, seed: u64) 
 /// # Panics
 /// When they differ, or compute in different rings.
 pub fn same_bits<A: Backend, B: Backend>(a: &A, b: &B, seed: u64) -> usize {
-    agree(a, b, transcript(a, seed), transcript(b, seed)) + same_stages(a, b)
+    let primitives = agree(a, b, primitives(a), primitives(b));
+    agree(a, b, choices(a, seed), choices(b, seed)) + primitives + same_stages(a, b)
 }
 
 /// Both backends give the same bits in every fused stage; how many results were compared.
@@ -245,7 +245,7 @@ pub fn same_bits<A: Backend, B: Backend>(a: &A, b: &B, seed: u64) -> usize {
 /// # Panics
 /// When they differ, or compute in different rings.
 pub fn same_stages<A: Backend, B: Backend>(a: &A, b: &B) -> usize {
-    agree(a, b, stages::transcript(a), stages::transcript(b))
+    agree(a, b, stages(a), stages(b))
 }
 
 /// Every stage, and what the laws leave a choice in, without a judge: how many results there are. For tools that watch how
@@ -254,11 +254,22 @@ pub fn same_stages<A: Backend, B: Backend>(a: &A, b: &B) -> usize {
 /// # Panics
 /// When the backend fails.
 pub fn perform<B: Backend>(backend: &B, seed: u64) -> usize {
-    transcript(backend, seed).len() + stages::transcript(backend).len()
+    choices(backend, seed).len() + stages(backend).len()
 }
 
-/// Results by name.
-type Transcript = Vec<(&'static str, Vec<u64>)>;
+/// What each primitive returns, modulo all primes.
+fn primitives<B: Backend>(backend: &B) -> Transcript {
+    transcript::primitives(backend, &rows(backend.ring().moduli().len()).into_iter().collect()).expect("primitives")
+}
+
+/// What each stage returns, modulo all primes.
+fn stages<B: Backend>(backend: &B) -> Transcript {
+    let primes = rows(backend.ring().moduli().len()).into_iter().collect();
+    let results = transcript::stages(backend, &primes).expect("stages");
+    let lacks = |name: &&&str| results.iter().all(|(run, _)| *run != **name);
+    assert_eq!(transcript::STAGES.iter().find(lacks), None, "a stage that the transcript lacks");
+    results
+}
 
 fn agree<A: Backend, B: Backend>(a: &A, b: &B, ours: Transcript, theirs: Transcript) -> usize {
     assert_eq!(a.ring(), b.ring(), "two backends in one ring");
@@ -272,7 +283,7 @@ fn agree<A: Backend, B: Backend>(a: &A, b: &B, ours: Transcript, theirs: Transcr
 }
 
 /// Named results of a fixed list of operations.
-fn transcript<B: Backend>(backend: &B, seed: u64) -> Transcript {
+fn choices<B: Backend>(backend: &B, seed: u64) -> Transcript {
     let mut bench = Bench::new(backend, seed);
     let all = bench.all();
     let rows = rows(all.len());

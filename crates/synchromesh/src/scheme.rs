@@ -280,6 +280,16 @@ pub trait Scheme: Sized + 'static {
         trust: Trust<'_>,
     ) -> Result<Self::Ciphertext<B>>;
 
+    /// The same ciphertext on the device of another context of the same parameters.
+    ///
+    /// # Errors
+    /// [`rlwe::Error::ParamsDiffer`], or when a device fails.
+    fn transfer<B: Backend, To: Backend>(
+        from: &Self::Context<B>,
+        x: &Self::Ciphertext<B>,
+        to: &Self::Context<To>,
+    ) -> Result<Self::Ciphertext<To>>;
+
     /// The secret key that a ciphertext is under.
     fn key<B: Backend>(x: &Self::Ciphertext<B>) -> KeyId;
 

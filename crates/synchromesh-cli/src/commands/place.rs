@@ -69,6 +69,19 @@ pub(super) fn cards() -> Result<Vec<Properties>, Error> {
     Ok(synchromesh_cuda::Driver::list()?)
 }
 
+/// Whether the first card is there and computes what the CPU computes.
+#[cfg(feature = "cuda")]
+fn usable() -> Result<(), String> {
+    cards().map_err(|reason| reason.to_string())?;
+    synchromesh_cuda::Cuda::<synchromesh_cuda::Driver>::usable().map_err(|reason| reason.to_string())
+}
+
+/// Whether the first card is there and computes what the CPU computes.
+#[cfg(not(feature = "cuda"))]
+fn usable() -> Result<(), String> {
+    cards().map(drop).map_err(|reason| reason.to_string())
+}
+
 /// The cards of this machine that this program can use.
 #[cfg(not(feature = "cuda"))]
 pub(super) fn cards() -> Result<Vec<Properties>, Error> {
@@ -199,9 +212,13 @@ impl Device {
             Self::Cpu => Ok(Chosen::Cpu { instead: None }),
             #[cfg(feature = "cuda")]
             Self::Cuda => cards().map(|_| Chosen::Cuda),
-            #[cfg(feature = "cuda")]
-            Self::Auto if cards().is_ok() => Ok(Chosen::Cuda),
-            Self::Auto => Ok(Chosen::Cpu { instead: cards().err().map(|reason| reason.to_string()) }),
+            Self::Auto => match usable() {
+                #[cfg(feature = "cuda")]
+                Ok(()) => Ok(Chosen::Cuda),
+                #[cfg(not(feature = "cuda"))]
+                Ok(()) => Ok(Chosen::Cpu { instead: None }),
+                Err(reason) => Ok(Chosen::Cpu { instead: Some(reason) }),
+            },
             #[cfg(feature = "emulated")]
             Self::Emulated => Ok(Chosen::Emulated),
             #[cfg(not(all(feature = "cuda", feature = "emulated")))]

@@ -28,4 +28,5 @@ mod laws;
 
 mod runs;
 mod schemes;
+mod self_test;
 mod translated;

@@ -53,6 +53,6 @@ __version__: str = _info()[0]
 
 
 def info() -> dict[str, object]:
-    """Version, the instruction set in use, those that this machine has, and the threads in use."""
-    version, isa, isas = _info()
-    return {"version": version, "isa": isa, "isas": list(isas), "threads": threads()}
+    """Version, the instruction set in use, those that this machine has, its devices, and the threads in use."""
+    version, isa, isas, devices = _info()
+    return {"version": version, "isa": isa, "isas": list(isas), "devices": list(devices), "threads": threads()}

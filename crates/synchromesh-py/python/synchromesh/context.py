@@ -18,33 +18,46 @@ from ._layout import ZERO, Slots, canonical
 from ._ranges import Bound, Held, Range, shown
 from ._text import size
 from ._progress import Meter, Progress, tracked
-from .errors import DTypeError, FileError, InputError, InsecureError, MismatchError, MissingKeyError, ParamsError
+from .errors import (
+    DeviceError,
+    DTypeError,
+    FileError,
+    InputError,
+    InsecureError,
+    MismatchError,
+    MissingKeyError,
+    ParamsError,
+)
 from .planning import Plan
 from .tensor import Tensor
 
 __all__ = ["Context", "EnvelopeKey", "EvaluationKeys", "Keys", "PublicKey", "SecretKey"]
 
 Path = Union[str, "os.PathLike[str]"]
-# By their plans, and by what is the same for plans whose keys and tensors serve one another.
-_live: weakref.WeakValueDictionary[str, Context] = weakref.WeakValueDictionary()
-_alike: weakref.WeakValueDictionary[str, Context] = weakref.WeakValueDictionary()
+# By their devices and plans, or by what is the same for plans whose keys and tensors serve one another.
+_live: weakref.WeakValueDictionary[tuple[str, str], Context] = weakref.WeakValueDictionary()
+_alike: weakref.WeakValueDictionary[tuple[str, str], Context] = weakref.WeakValueDictionary()
 
 
 class Context:
-    """A plan at work on this machine: makes keys, encrypts, and holds the evaluation keys that operations use.
+    """A plan at work on a device of this machine: makes keys, encrypts, and holds the keys that operations use.
 
-    Contexts of one plan are interchangeable, whoever made them and wherever they are. They may be shared by threads.
+    ``device`` is ``"cpu"``, ``"cuda"`` (the first NVIDIA card, ``"cuda:1"`` the second) or, in a build for tests,
+    ``"emulated"``; unless given, what the environment variable ``SYNCHROMESH_DEVICE`` names, else the CPU. Results are the
+    same bits on all of them.
+
+    Contexts of one plan on one device are interchangeable, whoever made them and wherever they are. They may be shared by
+    threads.
     """
 
-    def __init__(self, plan: Plan, *, device: str = "cpu", insecure: bool = False) -> None:
+    def __init__(self, plan: Plan, *, device: str | None = None, insecure: bool = False) -> None:
         if not isinstance(plan, Plan):
             raise DTypeError(f"{type(plan).__name__} is no Plan", kind="dtype", remedy="call synchromesh.plan first")
-        if device != "cpu":
-            raise ParamsError(f"device {device!r} is not available here", kind="unavailable", remedy="use 'cpu'")
+        if device is not None and not isinstance(device, str):
+            raise DTypeError(f"{type(device).__name__} is no device", kind="dtype", remedy="pass 'cpu' or 'cuda'")
         _require_secure(plan, insecure)
-        self._adopt(_native.Context(plan.to_json()), plan)
-        _live.setdefault(plan.to_json(), self)
-        _alike.setdefault(plan._identity, self)
+        self._adopt(_native.Context(plan.to_json(), device), plan)
+        self._enlist()
 
     def _adopt(self, native: _native.Context, plan: Plan) -> None:
         self._native = native
@@ -54,28 +67,36 @@ class Context:
         self._trace: list[tuple[str, int, float]] | None = None
         self._approximations: list[tuple[float, int]] | None = None
 
+    def _enlist(self) -> None:
+        device = self._native.device
+        _live.setdefault((device, self._native.plan), self)
+        _alike.setdefault((device, self._plan._identity), self)
+
     @classmethod
     def _of(cls, native: _native.Context) -> Context:
-        """The live context of a native one's plan, or a new one around it if the plan is secure."""
-        found = _live.get(native.plan)
+        """The live context of a native one's plan and device, or a new one around it if the plan is secure."""
+        found = _live.get((native.device, native.plan))
         if found is None:
             plan = Plan.from_json(native.plan)
             _require_secure(plan, False)
             found = cls.__new__(cls)
             found._adopt(native, plan)
-            _live[native.plan] = found
-            _alike.setdefault(plan._identity, found)
+            found._enlist()
         return found
 
     @classmethod
-    def _restore(cls, plan: str, insecure: bool = False) -> Context:
-        found = _live.get(plan)
-        if found is not None:
-            return found
+    def _restore(cls, plan: str, insecure: bool = False, device: str = "cpu") -> Context:
+        """A live context of the plan, rather on that device than on another; else a new one, there if it can be had."""
         # Tensors come with a plan that says nothing of its circuit.
+        for live, name in ((_live, plan), (_alike, Plan.from_json(plan)._identity)):
+            found = live.get((device, name)) or next((live.get(key) for key in list(live) if key[1] == name), None)
+            if found is not None:
+                return found
         read = Plan.from_json(plan)
-        found = _alike.get(read._identity)
-        return found if found is not None else cls(read, insecure=insecure)
+        try:
+            return cls(read, device=device, insecure=insecure)
+        except DeviceError:
+            return cls(read, insecure=insecure)
 
     @classmethod
     def _dry(
@@ -101,13 +122,14 @@ class Context:
             self._trace.append((what, level, budget if self.exact else precision(bound, error)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Context._restore, (self.plan.to_json(), self.plan.security_bits < 128)
+        return Context._restore, (self.plan.to_json(), self.plan.security_bits < 128, self.device)
 
     def __repr__(self) -> str:
         if self._native.dry:
             return f"Context({self.scheme}, dry run, {self.slots} slots)"
-        p = self._plan
-        return f"Context({p.scheme}, N=2^{p.log_n}, {p.slots} slots, {p.levels} levels, {p.security_bits:.0f}-bit)"
+        p, place = self._plan, "" if self.device == "cpu" else f", on {self.device}"
+        parameters = f"{p.scheme}, N=2^{p.log_n}, {p.slots} slots, {p.levels} levels, {p.security_bits:.0f}-bit"
+        return f"Context({parameters}{place})"
 
     @property
     def plan(self) -> Plan:
@@ -115,6 +137,11 @@ class Context:
         if self._native.dry:
             raise MismatchError("a dry run looks for its plan", kind="dry_run", remedy="use the plan it returns")
         return self._plan
+
+    @property
+    def device(self) -> str:
+        """Where it computes: ``"cpu"``, ``"cuda:0"``, ``"emulated"``."""
+        return self._native.device
 
     @property
     def scheme(self) -> str:
@@ -338,6 +365,12 @@ class _Key:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.context.scheme}, id {self.key_id[:8]})"
 
+    def to(self: Any, context: Context) -> Any:
+        """The same key for a context of the same parameters, on that context's device."""
+        _held(context)
+        self.context._require_own(context)
+        return type(self)(context, self._native.to(context._native))
+
 
 class _KeptKey(_Key):
     """A key that is written to files that only their owner may read, cannot be pickled, and is never shown."""
@@ -493,6 +526,12 @@ class Keys(NamedTuple):
         evaluation = EvaluationKeys(context, self.evaluation._native.both(made))
         context.add_keys(evaluation)
         return self._replace(evaluation=evaluation)
+
+    def to(self, context: Context) -> Keys:
+        """The same keys for a context of the same parameters, on its device, which is given all but the secret key."""
+        keys = Keys(*(key.to(context) for key in self))
+        context.add_keys(keys.public, keys.evaluation, keys.envelope)
+        return keys
 
     @classmethod
     def load(cls, directory: Path, context: Context | None = None) -> Keys:

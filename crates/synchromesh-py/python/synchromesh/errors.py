@@ -6,6 +6,7 @@ from typing import Any
 
 __all__ = [
     "DecodeError",
+    "DeviceError",
     "FileError",
     "InputError",
     "InsecureError",
@@ -77,6 +78,10 @@ class MissingKeyError(SynchromeshError, LookupError):
 
 class MismatchError(SynchromeshError, ValueError):
     """Objects of different contexts, keys or schemes."""
+
+
+class DeviceError(SynchromeshError, RuntimeError):
+    """A device that is not there, failed, has no memory left, or another than the one that holds the data."""
 
 
 class DecodeError(SynchromeshError, ValueError):
@@ -181,6 +186,7 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "same_party",
         "below_floor",
     ),
+    DeviceError: ("device_unavailable", "device_lost", "memory_budget", "other_device", "unsupported_modulus"),
     FileError: (
         "file_not_found",
         "file_exists",

@@ -107,6 +107,16 @@ class Tensor(Known):
             made._due = Due(_native.each(operations, [[part] for part in parts]))
         return made
 
+    def to(self, context: Context) -> Tensor:
+        """The same tensor in a context of the same parameters, on that context's device."""
+        if context is self.context:
+            return self
+        self.context._require_own(context)
+        own = context._native.bring(self.context._native, self._own)
+        made = Tensor._made(context, "", own, self._at, self.dtype, self._rest, self._held)
+        made._due = Due(own, self._due.factor)
+        return made
+
     def _elements(self) -> NDArray[np.bool_]:
         """For each slot of each ciphertext whether an element lies there."""
         own = np.zeros(len(self._own) * self.context.slots, dtype=np.bool_)

@@ -183,6 +183,15 @@ impl Scheme for Ckks {
         Ciphertext::from_bytes(context, bytes, key, trust)
     }
 
+    fn transfer<B: Backend, To: Backend>(
+        from: &Context<B>,
+        x: &Ciphertext<B>,
+        to: &Context<To>,
+    ) -> Result<Ciphertext<To>> {
+        let inner = x.inner().transfer(from.rlwe(), to.rlwe())?;
+        Ok(Ciphertext::from_parts(to, inner, x.header().clone())?.with_beside(x.beside().cloned()))
+    }
+
     fn key<B: Backend>(x: &Ciphertext<B>) -> KeyId {
         x.inner().key()
     }

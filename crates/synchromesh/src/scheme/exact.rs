@@ -245,6 +245,15 @@ impl<S: exact::Scheme> Scheme for S {
         Ciphertext::from_bytes(context, bytes, key, trust)
     }
 
+    fn transfer<B: Backend, To: Backend>(
+        from: &Context<S, B>,
+        x: &Ciphertext<S, B>,
+        to: &Context<S, To>,
+    ) -> Result<Ciphertext<S, To>> {
+        let inner = x.inner().transfer(from.rlwe(), to.rlwe())?;
+        Ciphertext::from_parts(to.params(), inner, x.header().clone())
+    }
+
     fn key<B: Backend>(x: &Ciphertext<S, B>) -> KeyId {
         x.inner().key()
     }

@@ -149,6 +149,15 @@ pub trait AnySession<B: Backend = Cpu>: Engine {
         randomness: &mut Randomness,
     ) -> Result<Erased>;
 
+    /// A ciphertext of another session of the same scheme and parameters, on this one's device.
+    ///
+    /// # Errors
+    /// As [`Scheme::transfer`], [`Error::OtherScheme`].
+    fn bring(&self, from: &dyn AnySession<B>, x: &Erased) -> Result<Erased>;
+
+    /// The scheme's own context, for [`Self::bring`].
+    fn own(&self) -> &(dyn Any + Send + Sync);
+
     /// All slots.
     ///
     /// # Errors
@@ -272,6 +281,15 @@ impl<S: Scheme, B: Backend> AnySession<B> for Session<S, B> {
         randomness: &mut Randomness,
     ) -> Result<Erased> {
         S::encrypt(self.context(), by, values, bound, level, randomness).map(Erased::new)
+    }
+
+    fn bring(&self, from: &dyn AnySession<B>, x: &Erased) -> Result<Erased> {
+        let from = from.own().downcast_ref::<Arc<S::Context<B>>>().ok_or(Error::OtherScheme)?;
+        S::transfer(from, x.get()?, self.context()).map(Erased::new)
+    }
+
+    fn own(&self) -> &(dyn Any + Send + Sync) {
+        self.context()
     }
 
     fn decrypt(&self, secret: &SecretKey<B>, x: &Erased) -> Result<Values> {
