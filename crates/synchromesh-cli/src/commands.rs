@@ -7,6 +7,7 @@ mod info;
 mod inspect;
 mod matmul;
 mod overwrite;
+mod parties;
 mod place;
 mod plan;
 #[cfg(feature = "measure")]
@@ -53,6 +54,8 @@ enum Command {
     #[command(subcommand)]
     Bench(bench::Bench),
     #[command(subcommand)]
+    Parties(parties::Parties),
+    #[command(subcommand)]
     Triples(triples::Triples),
     #[cfg(feature = "measure")]
     Tune(tune::Tune),
@@ -74,6 +77,7 @@ impl Command {
             Self::Matmul(matmul) => matmul.run(json),
             #[cfg(feature = "measure")]
             Self::Bench(bench) => bench.run(),
+            Self::Parties(parties) => parties.run(json),
             Self::Triples(triples) => triples.run(json),
             #[cfg(feature = "measure")]
             Self::Tune(tune) => tune.run(json),

@@ -19,7 +19,7 @@ use crate::targets::parties::FOLDERS;
 use crate::targets::{Outcome, named};
 
 /// Kinds of files besides those of schemes, by the names of their targets.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "params",
     "switch_keys",
     "ciphertext",
@@ -30,6 +30,7 @@ const KINDS: [&str; 10] = [
     "hosts",
     "hosts_by_hand",
     "identity",
+    "key_share",
 ];
 
 /// Targets that have no files of their own in a version, as a test wants every other to have.

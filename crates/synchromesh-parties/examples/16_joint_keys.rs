@@ -96,8 +96,8 @@ fn main() -> Result<()> {
         Ok(quorum.decrypt::<Bgv>(&context, &mut journal, &given, 0.0)?)
     };
     let decrypted = together(&[2, 0], decrypt)?;
-    for values in decrypted.iter().flatten() {
-        assert_eq!(values.words()?[..3], [4, 9, 16]);
+    for opened in decrypted.iter().flatten() {
+        assert_eq!(opened.values.words()?[..3], [4, 9, 16]);
     }
     println!("  each square is right");
 

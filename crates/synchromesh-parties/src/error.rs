@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use synchromesh::bundle::{BundleError, Unproven};
 use synchromesh::rlwe::entropy::EntropyError;
 use synchromesh::rlwe::file::FileError;
 
@@ -119,6 +120,70 @@ pub enum Error {
         /// How many hold shares.
         parties: usize,
     },
+    /// A plan for a key that one party holds.
+    #[error("the plan is for a key that one party holds")]
+    NotJoint,
+    /// A plan that has less than a party wants.
+    #[error("the plan has {has:.0} {what}, and this party takes {least:.0} or more")]
+    BelowFloor {
+        /// What it has too little of.
+        what: &'static str,
+        /// How much.
+        has: f64,
+        /// How much there must be.
+        least: f64,
+    },
+    /// A party that is not in the list of parties.
+    #[error("{}: no party has the fingerprint {fingerprint}, which is this one's", path.display())]
+    Unlisted {
+        /// The list.
+        path: PathBuf,
+        /// Of this party's certificate.
+        fingerprint: String,
+    },
+    /// A party that is not among those who are to meet.
+    #[error("this is party {number}, and {present:?} are to meet")]
+    NotAmong {
+        /// Its number.
+        number: usize,
+        /// Those who meet.
+        present: Vec<usize>,
+    },
+    /// A share of another member than the certificate is of.
+    #[error("the share is that of member {member}, and by its certificate this is party {party}")]
+    AnothersShare {
+        /// Whose share it is.
+        member: usize,
+        /// Whose certificate.
+        party: usize,
+    },
+    /// Nothing that a decryption among parties may rest on vouches for a file.
+    #[error("{}: {why}", path.display())]
+    Unproven {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        why: Unproven,
+    },
+    /// Keys that are written here, and perhaps not elsewhere.
+    #[error("{}: the keys are written, and {} did not say that it has its own", path.display(), Blame::Missing(parties.clone()))]
+    Unconfirmed {
+        /// The directory.
+        path: PathBuf,
+        /// Who did not say so.
+        parties: Vec<usize>,
+    },
+    /// A session of the holders of a joint key that was aborted.
+    #[error("{error}")]
+    Ended {
+        /// The abort.
+        error: Box<Error>,
+        /// Whether this party may have shown its share of a decryption.
+        shown: bool,
+    },
+    /// A file of keys or of a column that is none.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
     /// A key without its journal.
     #[error("{}: the journal of this key's decryptions is not there", path.display())]
     NoJournal {
@@ -168,6 +233,7 @@ impl Error {
     pub const fn blame(&self) -> Option<&Blame> {
         match self {
             Self::Abort { blame, .. } => Some(blame),
+            Self::Ended { error, .. } => error.blame(),
             _ => None,
         }
     }
@@ -187,6 +253,15 @@ impl Error {
             Self::NotAPolynomial { .. } => "not_a_polynomial",
             Self::JointKey { .. } => "joint_key",
             Self::TooFew { .. } => "too_few_parties",
+            Self::NotJoint => "not_a_joint_plan",
+            Self::BelowFloor { .. } => "below_floor",
+            Self::Unlisted { .. } => "unlisted_party",
+            Self::NotAmong { .. } => "not_among",
+            Self::AnothersShare { .. } => "anothers_share",
+            Self::Unproven { why, .. } => why.kind(),
+            Self::Unconfirmed { .. } => "unconfirmed_keys",
+            Self::Ended { error, .. } => error.kind(),
+            Self::Bundle(error) => error.kind(),
             Self::NoJournal { .. } => "record_missing",
             Self::DecryptedBefore { .. } => "decrypted_before",
             Self::KeySpent { .. } => "key_spent",
@@ -221,6 +296,61 @@ impl Error {
                     .into()
             }
             Self::TooFew { threshold, .. } => format!("wait until {threshold} of the holders are there, and begin a session with them"),
+            Self::NotJoint => {
+                "plan for a joint key: `synchromesh plan --parties N`, in Python plan(.., joint=Joint(N))".into()
+            }
+            Self::BelowFloor { what: "bits of security", .. } => {
+                "make a plan of 128 bits, or say --insecure, in Python insecure=True, if this is a test".into()
+            }
+            Self::BelowFloor { .. } => {
+                "plan with a larger --statistical-security, or say --least-statistical-security, in Python \
+                 least_statistical_security, if less is enough for you"
+                    .into()
+            }
+            Self::Unlisted { .. } => {
+                "use the certificate whose fingerprint you gave to the others, or let all list this one".into()
+            }
+            Self::NotAmong { number, .. } => {
+                format!("name {number} among those who meet, or run this at one of them")
+            }
+            Self::AnothersShare { .. } => {
+                "take share and certificate of one party, and the list in the order in which the key was made".into()
+            }
+            Self::Unproven { why: Unproven::NotAuthentic, .. } => {
+                "get the file anew; all who encrypt and compute for this key take envelope.key from its holders".into()
+            }
+            Self::Unproven { .. } => {
+                "give envelope.key to whoever encrypts and computes, if it is trusted, and let it write the file again: a \
+                 decryption among parties takes nobody's word for the noise, which says how much the shares have to hide"
+                    .into()
+            }
+            Self::Unconfirmed { .. } => {
+                "ask that party: if its directory has a key of this name, use yours; if not, remove all of them and make \
+                 the key again"
+                    .into()
+            }
+            Self::Ended { shown: true, .. } => {
+                "this party may have shown its share of the ciphertext, and never shows another: add an encrypted column of \
+                 zeros to it with `eval`, give the sum to all who decrypt, and decrypt that"
+                    .into()
+            }
+            Self::Ended { error, shown: false } => match error.blame() {
+                Some(missing @ Blame::Missing(_)) => format!(
+                    "nothing was shown or written, so run it again at all parties: see that {missing} can be reached at the \
+                     address in the list and runs the same within the timeout; where enough others decrypt, name them without it"
+                ),
+                Some(Blame::Party(_)) => {
+                    "nothing was shown or written: ask that party what it runs, and go on without it or with a version that \
+                     all share"
+                        .into()
+                }
+                _ => {
+                    "nothing was shown or written, so run it again at all parties, once all have the same plan, files, list of \
+                     those who meet, and version"
+                        .into()
+                }
+            },
+            Self::Bundle(error) => error.remedy(),
             Self::NoJournal { .. } => {
                 "bring the journal back to where it was: a key without it may show a share twice, and is not to be used"
                     .into()

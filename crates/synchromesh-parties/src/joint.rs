@@ -13,6 +13,7 @@
 //! meet know each other before they show anything, so that each multiplies its share by its Lagrange factor first and
 //! hides the product with noise after that: factors of any size cost no noise. All that follows is n of n among those who met (ePrint 2022/780).
 
+mod codec;
 mod decrypt;
 mod generate;
 mod noise;
@@ -23,6 +24,7 @@ mod refresh;
 mod rows;
 mod share;
 
+pub use decrypt::Opened;
 pub use generate::{JointKeys, generate};
 pub use plan::{Plan, Wanted};
 pub use quorum::Quorum;

@@ -5,6 +5,7 @@ pub mod error;
 pub mod hosts;
 pub mod joint;
 pub mod journal;
+pub mod party;
 pub mod polynomials;
 pub mod proofs;
 pub mod seeds;

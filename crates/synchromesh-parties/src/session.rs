@@ -1,5 +1,6 @@
 //! A run of the protocol among fixed parties: numbered rounds, bound to one session, aborted for good at the first fault.
 
+use synchromesh::plan::Joint;
 use synchromesh::rlwe::entropy;
 use zeroize::Zeroizing;
 
@@ -7,7 +8,7 @@ use crate::error::{Blame, Error, Result};
 use crate::transport::{Fault, Transport};
 
 /// Most parties of a session.
-pub const MOST_PARTIES: usize = 64;
+pub const MOST_PARTIES: usize = Joint::MOST_PARTIES;
 
 /// Bytes before the payload of a frame: session, round, sender, kind of message.
 pub const HEADER: usize = 32 + 8 + 4 + 4;
@@ -105,6 +106,12 @@ impl<T: Transport> Session<T> {
         self.transport.party()
     }
 
+    /// What the list of all parties calls one of this session's: in errors.
+    #[must_use]
+    pub fn number(&self, party: usize) -> usize {
+        self.transport.number(party)
+    }
+
     /// Parties in all.
     #[must_use]
     pub fn parties(&self) -> usize {
@@ -186,7 +193,7 @@ impl<T: Transport> Session<T> {
         let other = hashes.iter().position(|other| other[..] != hash[..]);
         self.agree()?;
         let deed = |party| format!("is about to do something else: {what} of party {party} differs");
-        other.map_or(Ok(()), |party| Err(self.abort(Blame::Somebody, &deed(party))))
+        other.map_or(Ok(()), |party| Err(self.abort(Blame::Somebody, &deed(self.number(party)))))
     }
 
     /// Sends each party a frame of its own, which no other sees and no transcript holds, and returns what each sent to this
@@ -287,7 +294,8 @@ impl<T: Transport> Session<T> {
         if self.aborted { Err(Error::Aborted) } else { Ok(self.transport) }
     }
 
-    /// Ends the session, tells the others whom this party blames, and returns the error that says why.
+    /// Ends the session, tells the others whom this party blames, and returns the error that says why, with the numbers of
+    /// the list of all parties.
     pub fn abort(&mut self, blame: Blame, deed: &str) -> Error {
         if !self.aborted {
             self.aborted = true;
@@ -298,6 +306,11 @@ impl<T: Transport> Session<T> {
             let header = self.header_of(&self.setup, Kind::Abort, self.party());
             self.transport.farewell(&[&header[..], &blamed.to_le_bytes()].concat());
         }
+        let blame = match blame {
+            Blame::Party(party) => Blame::Party(self.number(party)),
+            Blame::Missing(parties) => Blame::Missing(parties.into_iter().map(|party| self.number(party)).collect()),
+            Blame::Somebody => Blame::Somebody,
+        };
         Error::Abort { phase: self.phase.clone(), blame, deed: deed.to_owned() }
     }
 
@@ -327,7 +340,8 @@ impl<T: Transport> Session<T> {
     /// The end of the session because a peer says that it has aborted. It may be honest and right, or the cheater.
     fn told(&mut self, frame: &[u8], peer: usize) -> Error {
         let blamed = self.notice(frame, peer).filter(|&party| party < self.parties() as u64);
-        let blamed = blamed.map_or_else(|| "names nobody".to_owned(), |party| format!("blames party {party}"));
+        let named = |party| format!("blames party {}", self.number(party as usize));
+        let (blamed, peer) = (blamed.map_or_else(|| "names nobody".to_owned(), named), self.number(peer));
         self.abort(Blame::Somebody, &format!("cheated or is gone: party {peer} has aborted and {blamed}"))
     }
 
@@ -351,6 +365,7 @@ impl<T: Transport> Session<T> {
         let foreign = frame.get(..HEADER).is_some_and(|header| header != self.header(kind, peer));
         if foreign && kind == Kind::Hello {
             // Either of the two may have been given the wrong plan.
+            let peer = self.number(peer);
             let deed = format!("began another session: what party {peer} is about to do, or its version, differs");
             return Err(self.abort(Blame::Somebody, &deed));
         }

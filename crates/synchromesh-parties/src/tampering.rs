@@ -50,6 +50,10 @@ impl<T: Transport> Transport for Tampering<T> {
         self.inner.parties()
     }
 
+    fn number(&self, party: usize) -> usize {
+        self.inner.number(party)
+    }
+
     fn exchange(&mut self, peer: usize, frame: Vec<u8>, limit: usize) -> Result<Vec<u8>, Fault> {
         let number = self.count;
         self.count += 1;

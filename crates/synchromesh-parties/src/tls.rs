@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use self::channel::Channel;
 use self::meeting::{Absent, Meeting};
 use crate::error::{Blame, Error, Result};
-use crate::session::numbered;
+use crate::session::{MOST_PARTIES, numbered};
 use crate::transport::{Fault, Transport};
 
 /// The name in every certificate, which means nothing.
@@ -221,6 +221,8 @@ pub struct Tls {
     party: usize,
     timeout: Duration,
     channels: Vec<Option<Channel>>,
+    /// What the list of all parties calls them.
+    numbers: Vec<usize>,
 }
 
 impl std::fmt::Debug for Tls {
@@ -245,17 +247,54 @@ impl Tls {
         peers: &[Peer],
         timeout: Duration,
     ) -> Result<Self> {
-        let parties = peers.len();
-        numbered(party, parties)?;
+        Self::meet((0..peers.len()).collect(), party, identity, listener, peers, timeout)
+    }
+
+    /// As [`Self::connect`] among some of the parties of a list: `numbers` has theirs, in rising order, `party`'s among them.
+    /// In what follows they are numbered anew, and named in errors as the list does.
+    ///
+    /// # Errors
+    /// As [`Self::connect`], and [`Error::Parties`] for numbers that are none of the list's or not in rising order.
+    pub fn among(
+        numbers: &[usize],
+        party: usize,
+        identity: &Identity,
+        listener: &TcpListener,
+        peers: &[Peer],
+        timeout: Duration,
+    ) -> Result<Self> {
+        check_list(peers)?;
+        let present = numbers.iter().map(|&number| peers.get(number).cloned().ok_or(number));
+        let present = present.collect::<std::result::Result<Vec<Peer>, usize>>();
+        let refused = |party| Error::Parties { party, parties: peers.len(), most: MOST_PARTIES };
+        let present = present.map_err(refused)?;
+        if let Some(pair) = numbers.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Err(refused(pair[1]));
+        }
+        let own = numbers.iter().position(|&number| number == party).ok_or_else(|| refused(party))?;
+        Self::meet(numbers.to_vec(), own, identity, listener, &present, timeout)
+    }
+
+    /// Connects with these peers, which the list of all parties calls so.
+    fn meet(
+        numbers: Vec<usize>,
+        party: usize,
+        identity: &Identity,
+        listener: &TcpListener,
+        peers: &[Peer],
+        timeout: Duration,
+    ) -> Result<Self> {
+        numbered(party, peers.len())?;
         check_list(peers)?;
         let timeout = timeout.min(LONGEST);
         let own = identity.fingerprint();
         if peers[party].fingerprint != own {
             let reason = match peers.iter().position(|peer| peer.fingerprint == own) {
-                Some(other) => {
-                    format!("this certificate is listed as that of party {other}, and this is party {party}")
-                }
-                None => format!("party {party} is listed with another certificate than its own"),
+                Some(other) => format!(
+                    "this certificate is listed as that of party {}, and this is party {}",
+                    numbers[other], numbers[party]
+                ),
+                None => format!("party {} is listed with another certificate than its own", numbers[party]),
             };
             return Err(Error::Tls { reason });
         }
@@ -270,16 +309,16 @@ impl Tls {
             deadline: Instant::now() + timeout,
         };
         let met = meeting.channels().map_err(|error| refused(&error))?;
-        let channels = met.map_err(|absent| missing(absent, timeout))?;
-        Ok(Self { party, timeout, channels })
+        let channels = met.map_err(|absent| missing(absent, &numbers, timeout))?;
+        Ok(Self { party, timeout, channels, numbers })
     }
 }
 
 /// The error that names parties which did not come.
-fn missing(absent: Absent, timeout: Duration) -> Error {
-    let why: Vec<String> = absent.iter().map(|(peer, reason)| format!("party {peer}: {reason}")).collect();
+fn missing(absent: Absent, numbers: &[usize], timeout: Duration) -> Error {
+    let why: Vec<String> = absent.iter().map(|(peer, reason)| format!("party {}: {reason}", numbers[*peer])).collect();
     let deed = format!("could not be connected within {:.1} s ({})", timeout.as_secs_f64(), why.join("; "));
-    let blame = Blame::Missing(absent.into_iter().map(|(peer, _)| peer).collect());
+    let blame = Blame::Missing(absent.into_iter().map(|(peer, _)| numbers[peer]).collect());
     Error::Abort { phase: "the connection".to_owned(), blame, deed }
 }
 
@@ -316,6 +355,10 @@ impl Transport for Tls {
 
     fn parties(&self) -> usize {
         self.channels.len()
+    }
+
+    fn number(&self, party: usize) -> usize {
+        self.numbers.get(party).copied().unwrap_or(party)
     }
 
     fn exchange(&mut self, peer: usize, frame: Vec<u8>, limit: usize) -> std::result::Result<Vec<u8>, Fault> {

@@ -49,6 +49,11 @@ pub trait Transport: Send {
     /// Parties in all.
     fn parties(&self) -> usize;
 
+    /// What the list of all parties calls one of these, where only some of them have met.
+    fn number(&self, party: usize) -> usize {
+        party
+    }
+
     /// Sends a frame to a peer and returns the one it sends, of at most `limit` bytes.
     ///
     /// A session calls this for pairs of parties in one order known to all, so that an implementation without buffers may

@@ -7,7 +7,7 @@ mod keys;
 mod params;
 
 pub use ciphertext::{Attached, CiphertextHead, Received};
-pub use keys::switch_key_bytes;
+pub use keys::{given_half_bytes, switch_key_bytes};
 
 use synchromesh_ring::{Backend, Domain, IndexSet, Poly};
 
@@ -81,7 +81,8 @@ pub fn largest_container(params: &Params, object: ObjectType) -> u64 {
         | ObjectType::Plan
         | ObjectType::PartyKey
         | ObjectType::PartyIdentity
-        | ObjectType::ShareSeal => return 0,
+        | ObjectType::ShareSeal
+        | ObjectType::KeyShare => return 0,
     };
     payload.saturating_add((HEADER_BYTES + TRAILER_BYTES) as u64)
 }

@@ -87,6 +87,8 @@ object_types! {
     PartyIdentity = 33, "party_identity";
     /// What is written beside a file of shares: its digest, and where its MAC key's record is.
     ShareSeal = 34, "share_seal";
+    /// One party's share of a joint key.
+    KeyShare = 35, "key_share";
 }
 
 impl ObjectType {

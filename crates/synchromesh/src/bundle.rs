@@ -202,10 +202,13 @@ pub enum Kind {
     Column,
     /// The envelope key.
     EnvelopeKey,
+    /// One party's share of a joint key.
+    KeyShare,
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [Self::SecretKey, Self::PublicKey, Self::EvaluationKeys, Self::Column, Self::EnvelopeKey];
+    const ALL: [Self; 6] =
+        [Self::SecretKey, Self::PublicKey, Self::EvaluationKeys, Self::Column, Self::EnvelopeKey, Self::KeyShare];
 
     /// Its name in words and JSON.
     #[must_use]
@@ -216,6 +219,7 @@ impl Kind {
             Self::EvaluationKeys => "evaluation_keys",
             Self::Column => "column",
             Self::EnvelopeKey => "envelope_key",
+            Self::KeyShare => "key_share",
         }
     }
 }
@@ -375,6 +379,7 @@ impl Bundle {
             Kind::EvaluationKeys => (KEY, ObjectType::SwitchKeySet),
             Kind::Column => (CIPHERTEXT, ObjectType::Ciphertext),
             Kind::EnvelopeKey => (KEY, ObjectType::EnvelopeKey),
+            Kind::KeyShare => (KEY, ObjectType::KeyShare),
         };
         let reader = Reader::open(self.one(name)?, &Expected::any(object, MAX_FILE_BYTES))?;
         Ok(reader.header().key)

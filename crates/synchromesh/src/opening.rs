@@ -78,6 +78,8 @@ pub struct Opening<C, B: Backend> {
     pub multiple: BigUint,
     /// The error of the result.
     pub noise: Noise,
+    /// How far a slot of what everybody's noise leaves may be off, once it is opened; 0 where results are exact.
+    pub error_bound: f64,
     /// Hash of all that the phase is a function of: of the ciphertext as it was given.
     pub subject: [u8; 32],
 }

@@ -7,6 +7,7 @@ pub mod bootstrap;
 mod circuit;
 mod derived;
 mod exact;
+mod joint;
 pub(crate) mod key_bytes;
 mod limit;
 mod memory;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::ring::Dry;
 use synchromesh_rlwe::{LevelPlans, Params, PrimeSwitching, Security, SwitchPlan};
 
+pub use self::joint::Joint;
 pub use self::memory::Forecast;
 use self::search::Found;
 pub use self::switches::LevelSwitch;
@@ -115,6 +117,10 @@ pub struct Description {
     /// refreshes (0: as many levels as security leaves), the precision what a refresh keeps. None: no refreshes.
     #[serde(default)]
     pub bootstrap: Option<f64>,
+    /// The key is one that parties hold together: certificates are for such keys, and results have room for the noise of a
+    /// decryption by all of them, of CKKS with the precision. None: one party holds the key.
+    #[serde(default)]
+    pub joint: Option<Joint>,
 }
 
 impl Description {
@@ -143,6 +149,7 @@ impl Description {
             headroom: 0,
             finer: 0,
             bootstrap: None,
+            joint: None,
         }
     }
 
@@ -320,6 +327,9 @@ pub struct Plan {
     /// How ciphertexts are refreshed; none: not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap: Option<BootstrapLiteral>,
+    /// Who holds the key together; none: one party holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joint: Option<Joint>,
     /// The parameters.
     pub params: SchemeParams,
 }
@@ -355,6 +365,7 @@ impl Plan {
             nodes: traced.nodes.clone(),
             traced,
             bootstrap: None,
+            joint: description.joint,
             params,
         }
     }
@@ -380,6 +391,7 @@ impl Plan {
         match &self.params {
             SchemeParams::Bfv(literal) | SchemeParams::Bgv(literal) if self.params.scheme() == S::SCHEME => {
                 let params = crate::exact::Params::new(literal.clone())?;
+                let params = self.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties));
                 let plans = self.level_plans(params.rlwe(), params.plans())?;
                 plans.map_or_else(|| Ok(params.clone()), |plans| params.with_plans(plans))
             }
@@ -395,11 +407,18 @@ impl Plan {
         match &self.params {
             SchemeParams::Ckks(literal) => {
                 let params = ckks::Params::new(literal.clone())?;
+                let params = self.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties));
                 let plans = self.level_plans(params.rlwe(), params.plans())?;
                 plans.map_or_else(|| Ok(params.clone()), |plans| params.with_plans(plans))
             }
             _ => Err(self.other_scheme(SchemeName::Ckks)),
         }
+    }
+
+    /// The parameters for keys as this plan has them, with how keys are switched unless told otherwise.
+    fn plans(&self) -> Result<(Params, LevelPlans)> {
+        let (params, plans) = self.params.plans()?;
+        Ok((self.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties)), plans))
     }
 
     fn other_scheme(&self, wanted: SchemeName) -> Error {
@@ -444,7 +463,10 @@ impl Plan {
         }
         let mut plan: Self =
             serde_json::from_value(value).map_err(|e| Error::format(format!("the plan breaks its schema: {e}")))?;
-        let (params, plans) = plan.params.plans()?;
+        if let Some(joint) = &plan.joint {
+            joint.check()?;
+        }
+        let (params, plans) = plan.plans()?;
         plan.check_switches(&params, &plans)?;
         plan.rotation_part(&params, &plans)?;
         plan.check_derived(&params, &plans)?;

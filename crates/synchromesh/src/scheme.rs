@@ -15,8 +15,11 @@ use std::sync::Arc;
 use synchromesh_rlwe::codec::Trust;
 use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, Ntt, Poly, Ring};
 use synchromesh_rlwe::wire::EnvelopeKey;
-use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, PublicKey, Randomness, SecretKey, SwitchDomain};
+use synchromesh_rlwe::{
+    self as rlwe, EvaluationKeys, KeyId, PublicKey, Randomness, SecretKey, SwitchDomain, SwitchPlan,
+};
 
+pub(crate) use self::exact::hidden_budget;
 pub use self::operation::{Binary, Entries, Operation, Where, apply, prepare};
 pub use self::values::Values;
 use crate::circuits::functions::Approximation;
@@ -142,6 +145,9 @@ pub trait Scheme: Sized + 'static {
 
     /// The context of the layer below, where keys live.
     fn rlwe<B: Backend>(context: &Self::Context<B>) -> &Arc<rlwe::Context<B>>;
+
+    /// How keys at rest are cut.
+    fn switch_plan<B: Backend>(context: &Self::Context<B>) -> &SwitchPlan;
 
     /// The keys that relinearisation and these rotations need.
     ///

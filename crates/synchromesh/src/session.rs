@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use synchromesh_rlwe::ring::backend::Open;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ring};
-use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, KeyPart, PublicKey, Randomness, SecretKey};
+use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, KeyPart, PublicKey, Randomness, SecretKey, Source};
 
 pub use self::any::{AnySession, Engine, Erased};
 use crate::bfv::Bfv;
@@ -121,6 +121,18 @@ impl<S: Scheme, B: Backend> Session<S, B> {
         }
         let keys = S::generate_all_keys(&self.plain, secret, rotations, randomness)?;
         trim(self.rlwe(), self.trimmed.as_ref(), keys)
+    }
+
+    /// The keys that the plan's circuit takes, for parties who make them together: of each the part that there will be.
+    ///
+    /// # Errors
+    /// Rotations where there are no slots, or a shape that the parameters do not have.
+    pub fn key_parts(&self) -> Result<Vec<(Source, KeyPart)>> {
+        let whole = KeyPart::whole(self.rlwe().params(), S::switch_plan(self.context()).shape())?;
+        let trimmed = self.trimmed.as_ref().unwrap_or(&whole);
+        let rotations = S::galois_elements(self.context(), &self.rotations)?.into_iter();
+        let rotations = rotations.map(|g| (Source::Galois(g), trimmed.clone()));
+        Ok(std::iter::once((Source::Square, whole.clone())).chain(rotations).collect())
     }
 
     /// Encrypts at the highest level that computations begin at; in CKKS, numbers of absolute value at most 1.

@@ -16,7 +16,7 @@ use synchromesh::bgv::Bgv;
 use synchromesh::circuits::Arithmetic;
 use synchromesh::ckks::Ckks;
 use synchromesh::cost::{IndexMap, Profile};
-use synchromesh::plan::{Description, LevelSwitch, Plan, SchemeName};
+use synchromesh::plan::{Description, Joint, LevelSwitch, Plan, SchemeName};
 use synchromesh::rlwe::{PrimeSwitching, Security};
 use synchromesh::scheme;
 use synchromesh_ring::Backend;
@@ -113,6 +113,20 @@ pub(super) struct Planning {
     /// refresh keeps.
     #[arg(long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "1")]
     bootstrap: Option<f64>,
+    /// The key is one that so many parties make and hold together, with `parties keygen`: results have room for the noise of a
+    /// decryption by all of them.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=64))]
+    parties: Option<u32>,
+    /// As many of them as decrypt [default: all].
+    #[arg(long, value_name = "T", requires = "parties", value_parser = clap::value_parser!(u32).range(2..=64))]
+    threshold: Option<u32>,
+    /// Bits by which what parties show of their shares is hidden [default: 128; in ckks, where each bit takes half a bit of
+    /// the scale, 40].
+    #[arg(long, value_name = "S", requires = "parties", value_parser = clap::value_parser!(u32).range(30..=256))]
+    statistical_security: Option<u32>,
+    /// log2 of how many ciphertexts the parties may decrypt under one key [default: 20; in ckks 10].
+    #[arg(long, value_name = "LOG2", requires = "parties", value_parser = clap::value_parser!(u32).range(0..=40))]
+    decryptions: Option<u32>,
     /// bgv: the levels of the static rule, one size for all.
     #[arg(long = "static")]
     static_levels: bool,
@@ -240,7 +254,21 @@ impl Planning {
             rotation_level: self.rotation_level,
             static_levels: self.static_levels,
             bootstrap: self.bootstrap,
+            joint: self.joint(),
             ..Description::new(self.scheme.into(), depth as usize)
+        })
+    }
+}
+
+impl Planning {
+    /// Who holds the key together.
+    fn joint(&self) -> Option<Joint> {
+        let (security, decryptions) = if self.scheme == Scheme::Ckks { (40, 10) } else { (128, 20) };
+        self.parties.map(|parties| Joint {
+            parties: parties as usize,
+            threshold: self.threshold.unwrap_or(parties) as usize,
+            security: self.statistical_security.unwrap_or(security),
+            decryptions: 1 << self.decryptions.unwrap_or(decryptions),
         })
     }
 }

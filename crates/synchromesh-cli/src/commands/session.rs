@@ -73,7 +73,7 @@ impl Keygen {
 }
 
 /// Fails for a plan whose keys and circuit take more memory than there is.
-fn require_memory(plan: &Plan) -> Result<(), Error> {
+pub(super) fn require_memory(plan: &Plan) -> Result<(), Error> {
     match (plan.memory, synchromesh_rlwe::memory::available_bytes()) {
         (Some(memory), Some(free)) if memory.total_bytes > free => {
             Err(Error::Memory { needed: memory.total_bytes, free })

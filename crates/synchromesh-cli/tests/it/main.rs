@@ -8,6 +8,7 @@ mod files;
 mod forgery;
 mod keygen;
 mod matmul;
+mod parties;
 mod plan_fields;
 mod plan_options;
 mod profile;

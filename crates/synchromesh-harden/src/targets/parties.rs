@@ -1,18 +1,21 @@
 //! What parties read: frames of others, the list of parties, identities, keys, triples, journals, MP-SPDZ's files.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use anyhow::Result;
+use synchromesh::bgv;
 use synchromesh::rlwe::Security;
 use synchromesh_triples::field::DEFAULT_PRIME;
 use synchromesh_triples::generation::{DecryptionJournal, Floor, GenerationPlan, PartyKey, Request, Setup, deal};
 use synchromesh_triples::journal::TripleStore;
 use synchromesh_triples::mp_spdz::Preprocessing;
 use synchromesh_triples::parties::hosts;
+use synchromesh_triples::parties::joint::{self, KeyShare, Wanted, generate};
 use synchromesh_triples::parties::session::{Kind, Session};
 use synchromesh_triples::parties::tls::{Identity, Peer};
-use synchromesh_triples::parties::transport::{Fault, Transport};
+use synchromesh_triples::parties::transport::{Fault, InProcess, Transport};
 use synchromesh_triples::{Error, Field, MacKeyShare, Matrix, MatrixTriple, Shape, Shared};
 
 use super::folders::{Folder, put};
@@ -38,6 +41,11 @@ pub(super) const TARGETS: &[Target] = &[
     file!("identity", IDENTITY, "identity", Container, true),
     text::text("generation_plan", plan_seeds, plan, TABLES),
     file!("party_key", PARTY, "party-1.key", Container, true),
+    Target {
+        seal: Seal::Container,
+        checksummed: true,
+        ..text::text("key_share", || Ok(shares().1.clone()), key_share, SMALL)
+    },
     file!("decryption_journal", PARTY, "party-1.journal", Journal, false),
     file!("mac_record", PARTY, "party-1.mac", Journal, false),
     file!("triple_store", TRIPLES, "triples-2x1x2-P0.bin", Nothing, true),
@@ -182,6 +190,48 @@ fn dealt() -> &'static (Setup, Vec<PartyKey>) {
         let request = Request { security: Security::Insecure, log_n: Some(10), statistical_security: 40, ..base };
         deal(GenerationPlan::find(&request).expect("a plan")).expect("keys")
     })
+}
+
+/// The context of a joint key of two at N = 2^10, and their shares, made once.
+fn shares() -> &'static (Arc<bgv::Context>, Vec<Vec<u8>>) {
+    static SHARES: OnceLock<(Arc<bgv::Context>, Vec<Vec<u8>>)> = OnceLock::new();
+    SHARES.get_or_init(|| {
+        let literal = bgv::ParamsLiteral {
+            log_n: 10,
+            t: "65537".to_owned(),
+            q_bits: vec![40],
+            p_bits: vec![40],
+            level_limbs: vec![],
+            schedule: Default::default(),
+            omega: 1,
+            security: Security::Insecure,
+            primes: None,
+        };
+        let params = bgv::Params::new(literal).expect("parameters").with_parties(2);
+        let context = bgv::Context::new(params).expect("a context");
+        let make = |transport: InProcess| {
+            let (rlwe, none) = (context.rlwe(), Wanted::parts(context.rlwe().params(), []).expect("no keys"));
+            let mut session = Session::new(transport, "corpus").expect("a session");
+            let (_, share) = generate(&mut session, rlwe, &joint::Plan::all_of(2), &none).expect("a key");
+            share.to_bytes(rlwe).expect("bytes").to_vec()
+        };
+        let bytes = std::thread::scope(|scope| {
+            let parties = InProcess::mesh(2, Duration::from_secs(60)).into_iter();
+            let threads: Vec<_> = parties.map(|transport| scope.spawn(|| make(transport))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("a party")).collect()
+        });
+        (context, bytes)
+    })
+}
+
+/// A share of a joint key.
+fn key_share(bytes: &[u8]) -> Outcome {
+    let rlwe = shares().0.rlwe();
+    let read = KeyShare::from_bytes(rlwe, bytes);
+    if let Ok(share) = &read {
+        assert!(share.to_bytes(rlwe).is_ok_and(|again| again[..] == *bytes), "two encodings of one share");
+    }
+    outcome!(read)
 }
 
 fn plan_seeds() -> Result<Vec<Vec<u8>>> {

@@ -21,6 +21,20 @@ use crate::polynomials::{poly_bytes, read_poly, write_poly};
 use crate::session::Kind;
 use crate::transport::Transport;
 
+/// What a ciphertext holds, as all who have met learn it.
+pub struct Opened {
+    /// All slots.
+    pub values: Values,
+    /// How far one may be off; 0 where results are exact.
+    pub error_bound: f64,
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Opened({} slots, to {})", self.values.len(), self.error_bound)
+    }
+}
+
 pub(super) type Openings<S> = Vec<Opening<<S as Scheme>::Ciphertext<Cpu>, Cpu>>;
 
 impl<T: Transport> Quorum<'_, T> {
@@ -37,7 +51,7 @@ impl<T: Transport> Quorum<'_, T> {
         journal: &mut Decryptions,
         ciphertexts: &[&S::Ciphertext<Cpu>],
         precision: f64,
-    ) -> Result<Vec<Values>> {
+    ) -> Result<Vec<Opened>> {
         let rlwe = S::rlwe(context);
         self.session.enter("decrypting");
         let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, None), |_| Ok(()))?;
@@ -47,7 +61,10 @@ impl<T: Transport> Quorum<'_, T> {
             write_poly(rlwe, &*shown, &mut message)?;
         }
         let phases = self.opened(rlwe, &openings, &message)?;
-        openings.iter().zip(&phases).map(|(opening, phase)| Ok(S::opened(context, opening, phase)?)).collect()
+        let opened = |(opening, phase): (&Opening<_, _>, _)| {
+            Ok(Opened { values: S::opened(context, opening, phase)?, error_bound: opening.error_bound })
+        };
+        openings.iter().zip(&phases).map(opened).collect()
     }
 
     /// These ciphertexts under the receiver's key: nobody else learns what is in them, and the receiver nothing more.
@@ -101,14 +118,8 @@ impl<T: Transport> Quorum<'_, T> {
     ) -> Result<Openings<S>> {
         let rlwe = S::rlwe(context);
         self.share.check(rlwe.params())?;
-        let plan = self.share.plan();
-        let hiding = Hiding {
-            parties: self.members.len(),
-            security: plan.security,
-            decryptions: plan.decryptions,
-            precision,
-            encrypted: receiver.is_some(),
-        };
+        let hiding = self.share.plan().hiding(self.members.len(), precision);
+        let hiding = Hiding { encrypted: receiver.is_some(), ..hiding };
         let mut openings = Vec::with_capacity(ciphertexts.len());
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, what is opened");
         for ciphertext in ciphertexts {

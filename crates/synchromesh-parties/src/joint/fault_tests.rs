@@ -258,14 +258,14 @@ fn a_share_of_a_key_that_is_none_ends_its_making() {
 fn plans_that_do_not_fit_are_refused_with_a_reason() {
     let params = Bgv::small(3);
     let rlwe = params.rlwe();
-    let refused = |plan: Plan| plan.check(rlwe).unwrap_err().to_string();
+    let refused = |plan: Plan| plan::check(&plan, rlwe).unwrap_err().to_string();
     assert!(refused(Plan::all_of(2)).contains("for other keys"));
     assert!(refused(Plan::any_of(1, 3)).contains("cannot decrypt"));
     assert!(refused(Plan::any_of(4, 3)).contains("cannot decrypt"));
     assert!(refused(Plan::all_of(65)).contains("1 to 64"));
     assert!(refused(Plan::all_of(3).with_security(20)).contains("30 or more"));
     assert!(refused(Plan::all_of(3).with_decryptions(0)).contains("a decryption"));
-    assert!(Plan::all_of(3).check(rlwe).is_ok() && Plan::any_of(2, 3).check(rlwe).is_ok());
+    assert!(plan::check(&Plan::all_of(3), rlwe).is_ok() && plan::check(&Plan::any_of(2, 3), rlwe).is_ok());
     let part = synchromesh::rlwe::KeyPart::whole(rlwe, params.plan().shape()).unwrap();
     let wanted = |sources: &[Source]| Wanted::parts(rlwe, sources.iter().map(|&source| (source, part.clone())));
     for sources in

@@ -16,7 +16,7 @@ use synchromesh::rlwe::{
 use zeroize::Zeroizing;
 
 use super::noise::NoiseKey;
-use super::plan::{Plan, Wanted};
+use super::plan::{self, Plan, Wanted};
 use super::points;
 use super::rows::{Maker, Rows, sum};
 use super::share::KeyShare;
@@ -52,14 +52,14 @@ pub fn generate<T: Transport>(
     wanted: &Wanted,
 ) -> Result<(JointKeys, KeyShare)> {
     let params = context.params();
-    plan.check(params)?;
+    plan::check(plan, params)?;
     if session.parties() != plan.parties {
         let rule = format!("{} parties are there to make it", session.parties());
         return Err(Error::JointKey { parties: plan.parties, rule });
     }
     session.enter("making keys");
     let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, joint key");
-    hasher.update(params.digest()).update(&plan.to_bytes());
+    hasher.update(params.digest()).update(&plan::to_bytes(plan));
     wanted.describe(&mut hasher);
     session.same("the plan of the keys", hasher.finalize().as_bytes())?;
     let seeds = Seeds::new(session.coin()?, wanted.list().len());

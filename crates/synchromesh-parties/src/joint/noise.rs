@@ -17,12 +17,25 @@ use crate::error::Result;
 const DIGIT: u32 = 60;
 
 /// The secret from which a party's noise comes. Wiped when dropped, never printed.
-pub(super) struct NoiseKey(Zeroizing<[u8; 32]>);
+pub(super) struct NoiseKey(Zeroizing<[u8; KEY_BYTES]>);
+
+/// Bytes of a [`NoiseKey`].
+pub(super) const KEY_BYTES: usize = 32;
 
 impl NoiseKey {
     /// A fresh one.
     pub(super) fn generate() -> Result<Self> {
-        Ok(Self(Zeroizing::new(entropy::random_bytes::<32>()?)))
+        Ok(Self(Zeroizing::new(entropy::random_bytes::<KEY_BYTES>()?)))
+    }
+
+    /// The one with these bytes.
+    pub(super) const fn from_bytes(bytes: Zeroizing<[u8; KEY_BYTES]>) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes, to be written where nobody else reads.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0[..]
     }
 
     /// The seed for what these bytes describe.

@@ -1,89 +1,46 @@
 //! What parties agree on before they make keys: who decrypts, what the noise has to hide, and which keys there will be.
 
-use synchromesh::opening::LEAST_SECURITY;
+pub use synchromesh::plan::Joint as Plan;
 use synchromesh::rlwe::params::KeyOrigin;
 use synchromesh::rlwe::{KeyPart, LevelPlans, Params, Source};
 use synchromesh::rotations::Rotations;
 use synchromesh::scheme::Scheme;
 
 use crate::error::{Error, Result};
-use crate::session::MOST_PARTIES;
 
-/// Who decrypts, how often, and how well what they show is hidden.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// How many parties hold the key.
-    pub parties: usize,
-    /// How many of them decrypt: all, or 2 or more.
-    pub threshold: usize,
-    /// Statistical security in bits, 30 or more: decryptions show the key as little as that many bits allow.
-    pub security: u32,
-    /// Decryptions under the key, at most.
-    pub decryptions: u64,
+/// Fails unless such a key can be made under these parameters.
+pub(super) fn check(plan: &Plan, params: &Params) -> Result<()> {
+    let parties = plan.parties;
+    let refused = |rule: String| Err(Error::JointKey { parties, rule });
+    plan.check().or_else(|error| refused(error.to_string()))?;
+    if params.second().is_some() || params.sparse().is_some() {
+        return refused("a second or a sparse secret key comes from the first by a hash, which nobody has".into());
+    }
+    match params.key_origin() {
+        KeyOrigin::Shared(shared) if shared.parties() == parties => Ok(()),
+        other => refused(format!("the parameters are for other keys: {other:?}")),
+    }
 }
 
-impl Plan {
-    /// All of so many parties decrypt, with 128 bits and up to 2^20 decryptions.
-    #[must_use]
-    pub const fn all_of(parties: usize) -> Self {
-        Self { parties, threshold: parties, security: 128, decryptions: 1 << 20 }
-    }
+/// Bytes of [`to_bytes`].
+pub(super) const PLAN_BYTES: usize = 28;
 
-    /// Any `threshold` of so many parties decrypt, with 128 bits and up to 2^20 decryptions.
-    #[must_use]
-    pub const fn any_of(threshold: usize, parties: usize) -> Self {
-        Self { threshold, ..Self::all_of(parties) }
-    }
+/// The plan in a hash, or in a file.
+pub(super) fn to_bytes(plan: &Plan) -> [u8; PLAN_BYTES] {
+    let mut bytes = [0; PLAN_BYTES];
+    bytes[..8].copy_from_slice(&(plan.parties as u64).to_le_bytes());
+    bytes[8..16].copy_from_slice(&(plan.threshold as u64).to_le_bytes());
+    bytes[16..24].copy_from_slice(&plan.decryptions.to_le_bytes());
+    bytes[24..].copy_from_slice(&plan.security.to_le_bytes());
+    bytes
+}
 
-    /// The same with another statistical security.
-    #[must_use]
-    pub const fn with_security(self, security: u32) -> Self {
-        Self { security, ..self }
-    }
-
-    /// The same with another number of decryptions.
-    #[must_use]
-    pub const fn with_decryptions(self, decryptions: u64) -> Self {
-        Self { decryptions, ..self }
-    }
-
-    /// Whether each party holds a share by itself, and not a point of a polynomial.
-    pub(super) const fn is_additive(&self) -> bool {
-        self.threshold == self.parties
-    }
-
-    /// Fails unless such a key can be made under these parameters.
-    pub(super) fn check(&self, params: &Params) -> Result<()> {
-        let Self { parties, threshold, security, decryptions } = *self;
-        let refused = |rule: String| Err(Error::JointKey { parties, rule });
-        if parties == 0 || parties > MOST_PARTIES {
-            return refused(format!("there must be 1 to {MOST_PARTIES}"));
-        }
-        if threshold > parties || (threshold < 2 && parties > 1) || threshold == 0 {
-            return refused(format!("{threshold} of them cannot decrypt; it takes 2 to {parties}"));
-        }
-        if security < LEAST_SECURITY || decryptions == 0 {
-            return refused(format!(
-                "s = {security} and {decryptions} decryptions; it takes s of {LEAST_SECURITY} or more, and a decryption"
-            ));
-        }
-        if params.second().is_some() || params.sparse().is_some() {
-            return refused("a second or a sparse secret key comes from the first by a hash, which nobody has".into());
-        }
-        match params.key_origin() {
-            KeyOrigin::Shared(shared) if shared.parties() == parties => Ok(()),
-            other => refused(format!("the parameters are for other keys: {other:?}")),
-        }
-    }
-
-    pub(super) fn to_bytes(self) -> [u8; 28] {
-        let mut bytes = [0; 28];
-        bytes[..8].copy_from_slice(&(self.parties as u64).to_le_bytes());
-        bytes[8..16].copy_from_slice(&(self.threshold as u64).to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.decryptions.to_le_bytes());
-        bytes[24..].copy_from_slice(&self.security.to_le_bytes());
-        bytes
-    }
+/// The plan that [`to_bytes`] wrote so; any numbers, which [`check`] has to see.
+pub(super) fn from_bytes(bytes: &[u8; PLAN_BYTES]) -> Plan {
+    let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+    let count = |at: usize| usize::try_from(word(at)).unwrap_or(usize::MAX);
+    let security = bytes[24..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+    Plan { parties: count(0), threshold: count(8), security, decryptions: word(16) }
 }
 
 /// Which evaluation keys are made.

@@ -4,6 +4,7 @@ use synchromesh::rlwe::Context;
 use synchromesh::rlwe::ring::Cpu;
 use synchromesh::rlwe::secret_key::SecretPoly;
 
+use super::plan;
 use super::points::lagrange;
 use super::share::KeyShare;
 use crate::error::{Blame, Error, Result};
@@ -35,14 +36,14 @@ impl<'a, T: Transport> Quorum<'a, T> {
     pub fn meet(session: &'a mut Session<T>, context: &Context<Cpu>, share: &'a KeyShare) -> Result<Self> {
         let params = context.params();
         share.check(params)?;
-        let plan = &share.plan;
+        let plan = share.plan();
         let present = session.parties();
         if present < plan.threshold || present > plan.parties {
             return Err(Error::TooFew { present, threshold: plan.threshold, parties: plan.parties });
         }
         session.enter("meeting");
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, quorum");
-        hasher.update(params.digest()).update(&share.key.0).update(&plan.to_bytes());
+        hasher.update(params.digest()).update(&share.key.0).update(&plan::to_bytes(plan));
         session.same("the key", hasher.finalize().as_bytes())?;
         let numbers = session.broadcast(Kind::Record, &(share.member as u64).to_le_bytes(), 8)?;
         session.agree()?;
@@ -55,6 +56,7 @@ impl<'a, T: Transport> Quorum<'a, T> {
                 return Err(session.abort(Blame::Party(party), &deed));
             };
             if let Some(other) = members.iter().position(|&other| other == member) {
+                let [other, party] = [other, party].map(|party| session.number(party));
                 let deed = format!("is not who it says: parties {other} and {party} both claim to be member {member}");
                 return Err(session.abort(Blame::Somebody, &deed));
             }

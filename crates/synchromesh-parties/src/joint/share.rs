@@ -8,7 +8,7 @@ use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{KeyId, Params};
 
 use super::noise::NoiseKey;
-use super::plan::Plan;
+use super::plan::{self, Plan};
 use crate::error::{Error, Result};
 use crate::journal::Decryptions;
 
@@ -48,7 +48,8 @@ impl KeyShare {
         self.key
     }
 
-    fn title(&self) -> String {
+    /// The first line of its journal.
+    pub(crate) fn title(&self) -> String {
         let key: String = self.key.0.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("decryptions by member {} of {} with key {key}", self.member, self.plan.parties)
     }
@@ -71,7 +72,7 @@ impl KeyShare {
 
     /// Fails unless the share is of a key under these parameters.
     pub(super) fn check(&self, params: &Params) -> Result<()> {
-        self.plan.check(params)?;
+        plan::check(&self.plan, params)?;
         params.require_digest(&self.params_digest).map_err(Error::from)
     }
 }

@@ -387,7 +387,8 @@ impl<S: Judged> Kit<S> {
             let mut session = Session::new(transport, "decryption")?;
             let mut journal = self.journal(members[i]);
             let mut quorum = Quorum::meet(&mut session, self.rlwe(), &self.parties[members[i]].share)?;
-            quorum.decrypt::<S>(self.context(), &mut journal, ciphertexts, precision)
+            let opened = quorum.decrypt::<S>(self.context(), &mut journal, ciphertexts, precision)?;
+            Ok(opened.into_iter().map(|opened| opened.values).collect())
         })
     }
 

@@ -46,7 +46,7 @@ fn a_key_is_made_and_used_over_tls_in_one_session() {
         assert_eq!(quorum.members(), [0, 1, 2]);
         let mut journal = share.open_journal(&path).unwrap();
         let found = quorum.decrypt::<Bfv>(&context, &mut journal, &[&x], 0.0).unwrap();
-        assert_eq!(found[0].words().unwrap()[..3], [7, -8, 0]);
+        assert_eq!(found[0].values.words().unwrap()[..3], [7, -8, 0]);
         // All are refused, each by its own journal, before anything is sent.
         assert_eq!(quorum.decrypt::<Bfv>(&context, &mut journal, &[&x], 0.0).err().unwrap().kind(), "decrypted_before");
     };

@@ -82,6 +82,13 @@ pub fn switch_key_bytes(params: &Params, source: Source, part: &KeyPart) -> u64 
     (poly_bytes(params, part.primes()) as u64).saturating_mul(rows as u64).saturating_add(fixed as u64)
 }
 
+/// Bytes by which a switch key is longer whose uniform halves come from no seed; saturates.
+#[must_use]
+pub fn given_half_bytes(params: &Params, part: &KeyPart) -> u64 {
+    let halves = (poly_bytes(params, part.primes()) as u64).saturating_mul(part.rows().len() as u64);
+    halves.saturating_sub(SEED_BYTES as u64)
+}
+
 impl<B: Backend> SecretKey<B> {
     /// The secret key as a container, wiped when dropped. Write it with
     /// [`Access::Secret`](crate::file::Access::Secret).
@@ -162,10 +169,9 @@ impl<B: Backend> EvaluationKeys<B> {
         let keys = self.iter().chain(further.flat_map(Self::iter));
         let keys = keys.map(|key| {
             let seeded = switch_key_bytes(params, key.source(), key.part());
-            let halves = (poly_bytes(params, key.part().primes()) as u64).saturating_mul(key.b().len() as u64);
             match key.uniform() {
                 UniformHalves::Seed(_) => seeded,
-                UniformHalves::Given(_) => (seeded - SEED_BYTES as u64).saturating_add(halves),
+                UniformHalves::Given(_) => seeded.saturating_add(given_half_bytes(params, key.part())),
             }
         });
         let counts = 4 + 4 * usize::from(params.second().is_some()) + 4 * usize::from(params.sparse().is_some());

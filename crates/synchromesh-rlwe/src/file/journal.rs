@@ -66,9 +66,15 @@ impl Journal {
     /// # Errors
     /// As [`super::write`].
     pub fn create(path: &Path, title: &str, access: Access, existing: Existing) -> Result<(), FileError> {
+        super::write(path, &Self::blank(title), access, existing)
+    }
+
+    /// What a journal without records holds: for a file that is written with others.
+    #[must_use]
+    pub fn blank(title: &str) -> Vec<u8> {
         let mut line = Vec::new();
         push(&mut line, &[b'0'; DIGITS], &head(title));
-        super::write(path, &line, access, existing)
+        line
     }
 
     /// Opens a journal of this title, with its records; a line that was cut short is ended, for good.

@@ -24,11 +24,12 @@ const fn mark(what: &'static str, parts: &'static [(usize, &'static [u8])]) -> M
 }
 
 /// What is in no container: the kinds of the crates above, which test that their files are among them.
-const MARKS: [Mark; 9] = [
+const MARKS: [Mark; 10] = [
     mark("a secret key", &[(0, BUNDLE), (KIND_AT, &[1, 0])]),
     mark("a public key", &[(0, BUNDLE), (KIND_AT, &[2, 0])]),
     mark("evaluation keys", &[(0, BUNDLE), (KIND_AT, &[3, 0])]),
     mark("an envelope key", &[(0, BUNDLE), (KIND_AT, &[5, 0])]),
+    mark("a share of a joint key", &[(0, BUNDLE), (KIND_AT, &[6, 0])]),
     mark("shares of triples", &[(0, b"{\"format\": \"synchromesh triples")]),
     mark("shares of triples", &[(8, b"SPDZ gfp")]),
     mark("the record of a key or of shares", &[(0, b"synchromesh journal ")]),
@@ -46,6 +47,7 @@ const fn precious(object: ObjectType) -> Option<&'static str> {
         ObjectType::PartyKey => Some("a party's key"),
         ObjectType::PartyIdentity => Some("a party's identity"),
         ObjectType::ShareSeal => Some("the seal of shares"),
+        ObjectType::KeyShare => Some("a share of a joint key"),
         ObjectType::Params | ObjectType::Ciphertext | ObjectType::Plaintext | ObjectType::Plan => None,
     }
 }

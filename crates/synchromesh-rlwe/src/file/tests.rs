@@ -50,6 +50,7 @@ fn keys_are_replaced_by_force_only() {
         ObjectType::PartyKey,
         ObjectType::PartyIdentity,
         ObjectType::ShareSeal,
+        ObjectType::KeyShare,
     ];
     let foreign = [&b"-----BEGIN PRIVATE KEY-----\n"[..], b"-----BEGIN OPENSSH PRIVATE KEY-----\n"].map(<[u8]>::to_vec);
     for key in kinds.map(container).iter().chain(&foreign) {

@@ -20,6 +20,7 @@ impl Kind {
             Self::PublicKey => Some("public.key"),
             Self::EvaluationKeys => Some("eval.keys"),
             Self::EnvelopeKey => Some("envelope.key"),
+            Self::KeyShare => Some("share.key"),
             Self::Column => None,
         }
     }
@@ -28,7 +29,7 @@ impl Kind {
     #[must_use]
     pub const fn access(self) -> Access {
         match self {
-            Self::SecretKey | Self::EnvelopeKey => Access::Secret,
+            Self::SecretKey | Self::EnvelopeKey | Self::KeyShare => Access::Secret,
             Self::PublicKey | Self::EvaluationKeys | Self::Column => Access::Public,
         }
     }

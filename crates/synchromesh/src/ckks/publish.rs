@@ -83,15 +83,8 @@ impl<B: Backend> Context<B> {
     /// See [`Scheme::opening`](crate::scheme::Scheme::opening).
     pub(crate) fn opening(&self, ct: &Ciphertext<B>, hiding: &Hiding) -> Result<Opening<Ciphertext<B>, B>> {
         let (params, backend) = (self.params(), self.rlwe().backend());
-        params.rlwe().require_digest(ct.inner().params_digest())?;
-        ct.inner().require_components(2)?;
-        ct.inner().noise().certificate.require_proven("a decryption among parties")?;
-        noise::check(params, ct.level(), ct.factor().log2_message, ct.inner().noise())?;
-        let error = noise::canonical(params, ct.inner().noise());
-        let bits = (error + hiding.bits()?).ceil().max(f64::from(flood::MIN_BITS));
+        let (bits, error_bound) = self.hidden(ct, hiding)?;
         let together = hiding.together(bits);
-        self.left(ct, together, hiding.precision)?;
-        noise::check_flooded(params, ct.level(), ct.factor(), together)?;
         let all = params.rlwe().level(ct.level())?.clone();
         let primes = if hiding.encrypted { all } else { self.primes_for(ct, together)? };
         let [c0, c1] = [0, 1].map(|i| ct.inner().parts()[i].restrict(backend, &primes));
@@ -101,8 +94,27 @@ impl<B: Backend> Context<B> {
             sigma_bits: bits as u32,
             multiple: 1u32.into(),
             noise: ct.inner().noise().plus(hiding.noise(params.rlwe(), bits)),
+            error_bound,
             subject: opening::subject(self.rlwe(), opening::OPENED, ct.inner())?,
         })
+    }
+
+    /// log2 of the width of the noise that hides the error, and how far a slot may be off with everybody's noise in it.
+    ///
+    /// # Errors
+    /// As [`Scheme::opening`](crate::scheme::Scheme::opening).
+    pub(crate) fn hidden(&self, ct: &Ciphertext<B>, hiding: &Hiding) -> Result<(f64, f64)> {
+        let params = self.params();
+        params.rlwe().require_digest(ct.inner().params_digest())?;
+        ct.inner().require_components(2)?;
+        ct.inner().noise().certificate.require_proven("a decryption among parties")?;
+        noise::check(params, ct.level(), ct.factor().log2_message, ct.inner().noise())?;
+        let error = noise::canonical(params, ct.inner().noise());
+        let bits = (error + hiding.bits()?).ceil().max(f64::from(flood::MIN_BITS));
+        let together = hiding.together(bits);
+        self.left(ct, together, hiding.precision)?;
+        noise::check_flooded(params, ct.level(), ct.factor(), together)?;
+        Ok((bits, self.off(ct, together)))
     }
 
     /// See [`Scheme::passed_on`](crate::scheme::Scheme::passed_on).
@@ -142,13 +154,17 @@ impl<B: Backend> Context<B> {
         Ok((bits as u32, left))
     }
 
+    /// How far a slot may be off with noise of width 2^`bits`.
+    fn off(&self, ct: &Ciphertext<B>, bits: f64) -> f64 {
+        (noise::flooded(self.params(), bits) - ct.log2_scale()).exp2() + self.error_bound(ct)
+    }
+
     /// Bits of the bound on the message that noise of width 2^`bits` leaves right.
     ///
     /// # Errors
     /// [`Error::Release`] for less than asked for.
     fn left(&self, ct: &Ciphertext<B>, bits: f64, precision: f64) -> Result<f64> {
-        let total = (noise::flooded(self.params(), bits) - ct.log2_scale()).exp2() + self.error_bound(ct);
-        let left = (ct.bound() / total).log2();
+        let left = (ct.bound() / self.off(ct, bits)).log2();
         if left >= precision {
             return Ok(left);
         }

@@ -71,6 +71,7 @@ impl Description {
                 super::SchemeParams::Ckks(_) => return Err(Error::request("the plan is for ckks")),
             };
             let params = exact::Params::<S>::new(literal)?;
+            let params = plan.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties));
             let device = recorder(params.rlwe());
             let trace = Trace::new(device.reader());
             let context = exact::Context::observed(params, device, Some(Trace::observer(&trace)))?;
@@ -83,7 +84,9 @@ impl Description {
             let message = context.encode_coefficients(&[1i64][..])?;
             let fresh = (0..inputs).map(|_| context.encrypt(&public, &message, &mut randomness));
             let result = fresh.collect::<Result<Vec<_>>>().and_then(|fresh| circuit(&evaluator, &fresh));
-            result.map_or_else(Outcome::of, |_| Ok(Outcome::Runs(trace.take())))
+            let traced = trace.take();
+            let opened = result.and_then(|results| self.open_all(&context, &results));
+            opened.map_or_else(Outcome::of, |()| Ok(Outcome::Runs(traced)))
         })
     }
 
@@ -146,7 +149,11 @@ impl Description {
             if shrinks && unused > 0 {
                 return Ok(Outcome::Shallower(unused));
             }
-            let worst = results.iter().map(|x| context.error_bound(x)).fold(0.0, f64::max);
+            let off = results.iter().map(|x| self.off(&context, x)).collect::<Result<Vec<f64>>>();
+            let worst = match off {
+                Ok(off) => off.into_iter().fold(0.0, f64::max),
+                Err(error) => return Outcome::of(error),
+            };
             let lacking = (wanted + worst.log2()).ceil();
             let bound = results.iter().map(|x| evaluator.bound(x)).fold(0.0, f64::max);
             Ok(if lacking > 0.0 { Outcome::Finer(lacking as u32, bound) } else { Outcome::Runs(traced) })

@@ -55,6 +55,12 @@ impl<'a, S: Scheme> Exact<'a, S> {
         }
     }
 
+    /// The parameters for keys as the description has them.
+    fn held(&self, params: Result<Params<S>>) -> Result<Params<S>> {
+        let params = params?;
+        Ok(self.description.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties)))
+    }
+
     /// The chain of the static rule of BGV.
     fn static_chain(&self, log_n: u32) -> Result<std::result::Result<Chain, String>> {
         let Description { depth, additions, prime_switching: packing, .. } = *self.description;
@@ -89,7 +95,8 @@ impl<'a, S: Scheme> Exact<'a, S> {
 
     /// Bits of level 0 to try at the most.
     fn slacks(&self, log_n: u32) -> [u32; 3] {
-        [log_n + 24, 2 * log_n + 40, 3 * log_n + 60].map(|slack| self.t.bits() + slack)
+        let hidden = self.t.bits() + self.description.hiding_bits();
+        [log_n + 24, 2 * log_n + 40, 3 * log_n + 60].map(|slack| hidden + slack)
     }
 
     /// Bits that a product multiplies errors by at the least: t sqrt(N) times the error of a rounding, sqrt(N) / 4.1.
@@ -131,7 +138,7 @@ impl<'a, S: Scheme> Exact<'a, S> {
     fn survives(&self, log_n: u32, shape: &Shape, switches: usize) -> Result<bool> {
         let omega = shape.q_bits.len().min(3);
         let p_bits = shape.special(omega);
-        match Params::<S>::new(self.literal(log_n, shape, omega, &p_bits, Security::Insecure)) {
+        match self.held(Params::<S>::new(self.literal(log_n, shape, omega, &p_bits, Security::Insecure))) {
             Ok(params) => Ok(self.budget(&params, switches)?.is_some()),
             Err(Error::Primes(_)) => Ok(false),
             Err(e) if too_small(&e) => Ok(false),
@@ -191,6 +198,9 @@ impl<'a, S: Scheme> Exact<'a, S> {
         trace.inspect(|trace| trace.restart());
         let message = context.encode_coefficients(&[1i64][..])?;
         let x = described(&evaluator, description, switches, context.encrypt(&public, &message, &mut randomness)?)?;
+        if let Some(joint) = &description.joint {
+            return crate::scheme::hidden_budget(&context, &x, &joint.widest());
+        }
         context.noise_budget(&x)
     }
 }
@@ -262,7 +272,7 @@ impl<S: Scheme> Family for Exact<'_, S> {
     }
 
     fn params(&self, log_n: u32, chain: &Chain, omega: usize, p_bits: &[u32]) -> Result<Params<S>> {
-        Params::new(self.literal(log_n, &chain.shape, omega, p_bits, self.description.security))
+        self.held(Params::new(self.literal(log_n, &chain.shape, omega, p_bits, self.description.security)))
     }
 
     fn rlwe(params: &Params<S>) -> (&synchromesh_rlwe::Params, &SwitchPlan) {

@@ -1,6 +1,7 @@
 //! Evaluation keys of a plan: their bytes before they are made, and what of them is left out.
 
-use synchromesh_rlwe::codec::switch_key_bytes;
+use synchromesh_rlwe::codec::{given_half_bytes, switch_key_bytes};
+use synchromesh_rlwe::params::KeyOrigin;
 use synchromesh_rlwe::ring::Backend;
 use synchromesh_rlwe::wire::{HEADER_BYTES, KeyId, TRAILER_BYTES};
 use synchromesh_rlwe::{Context, EvaluationKeys, KeyPart, LevelPlans, Params, Source, SwitchPlan};
@@ -16,7 +17,13 @@ pub(super) fn key_bytes(rotation_level: Option<usize>, rlwe: &Params, plans: &Le
     let shape = plans.at(rlwe.top_level()).shape();
     let whole = KeyPart::whole(rlwe, shape)?;
     let trimmed = part(rotation_level, rlwe, plans)?;
-    let first = one(Source::Square, &whole) + rotations * one(Source::Galois(3), trimmed.as_ref().unwrap_or(&whole));
+    // What parties make together for products comes from no seed.
+    let given = match rlwe.key_origin() {
+        KeyOrigin::Shared(_) => given_half_bytes(rlwe, &whole),
+        KeyOrigin::Drawn | KeyOrigin::Bounded(_) => 0,
+    };
+    let first =
+        given + one(Source::Square, &whole) + rotations * one(Source::Galois(3), trimmed.as_ref().unwrap_or(&whole));
     // One key more brings ciphertexts under the second secret key; their number is counted again.
     let second = SwitchPlan::second(rlwe)?.map_or(Ok(0), |plan| {
         let whole = KeyPart::whole(rlwe, plan.shape())?;

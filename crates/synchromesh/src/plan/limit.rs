@@ -111,6 +111,7 @@ impl Description {
             let most = super::MOST_ROTATION;
             return Err(Error::request(format!("a rotation by {step}: plans are made for steps of at most {most}")));
         }
+        self.check_joint()?;
         let precision = self.precision.unwrap_or(PRECISION);
         if self.scheme == SchemeName::Ckks && !(1..=MOST_PRECISION).contains(&precision) {
             return Err(Error::request(format!("a precision of {precision} bits is outside 1 to {MOST_PRECISION}")));

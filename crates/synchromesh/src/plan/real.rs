@@ -45,6 +45,12 @@ impl<'a> Real<'a> {
         }
     }
 
+    /// The parameters for keys as the description has them.
+    fn held(&self, params: Result<Params>) -> Result<Params> {
+        let params = params?;
+        Ok(self.description.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties)))
+    }
+
     /// The chain of a scale and a level 0 that is `above` bits wider.
     fn sized(&self, log_scale: u32, above: u32) -> Chain {
         let width = self.description.width();
@@ -58,7 +64,7 @@ impl<'a> Real<'a> {
     fn kept_by(&self, log_n: u32, chain: &Chain, switches: usize) -> Result<Option<f64>> {
         let omega = chain.shape.q_bits.len().min(3);
         let p_bits = chain.shape.special(omega);
-        match Params::new(self.literal(log_n, chain, omega, &p_bits, Security::Insecure)) {
+        match self.held(Params::new(self.literal(log_n, chain, omega, &p_bits, Security::Insecure))) {
             Ok(params) => self.kept(&params, switches),
             // Primes that there are not enough of, or scales that drift.
             Err(Error::Primes(_) | Error::Params { .. }) => Ok(None),
@@ -89,7 +95,7 @@ impl<'a> Real<'a> {
         trace.inspect(|trace| trace.restart());
         let message = context.encode(&[1.0])?;
         let x = described(&evaluator, description, switches, context.encrypt(&public, &message, &mut randomness)?)?;
-        Ok(-context.error_bound(&x).log2())
+        Ok(-description.off(&context, &x)?.log2())
     }
 }
 
@@ -151,7 +157,7 @@ impl Family for Real<'_> {
     }
 
     fn params(&self, log_n: u32, chain: &Chain, omega: usize, p_bits: &[u32]) -> Result<Params> {
-        Params::new(self.literal(log_n, chain, omega, p_bits, self.description.security))
+        self.held(Params::new(self.literal(log_n, chain, omega, p_bits, self.description.security)))
     }
 
     fn rlwe(params: &Params) -> (&synchromesh_rlwe::Params, &SwitchPlan) {

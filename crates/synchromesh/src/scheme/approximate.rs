@@ -5,7 +5,7 @@ use std::sync::Arc;
 use synchromesh_rlwe::codec::Trust;
 use synchromesh_rlwe::ring::{Backend, Coeff, Ntt, Poly, Ring};
 use synchromesh_rlwe::wire::EnvelopeKey;
-use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, Randomness, SecretKey};
+use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, Randomness, SecretKey, SwitchPlan};
 
 use super::operation::coefficient;
 use super::{Binary, Encryptor, Scheme, State, Values, Where};
@@ -90,6 +90,10 @@ impl Scheme for Ckks {
 
     fn rlwe<B: Backend>(context: &Context<B>) -> &Arc<rlwe::Context<B>> {
         context.rlwe()
+    }
+
+    fn switch_plan<B: Backend>(context: &Context<B>) -> &SwitchPlan {
+        context.params().plan()
     }
 
     fn generate_evaluation_keys<B: Backend>(

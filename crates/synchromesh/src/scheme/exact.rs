@@ -7,7 +7,9 @@ use synchromesh_rlwe::codec::Trust;
 use synchromesh_rlwe::noise::Noise;
 use synchromesh_rlwe::ring::{Backend, Coeff, Ntt, Poly, Ring};
 use synchromesh_rlwe::wire::EnvelopeKey;
-use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, Operation, Randomness, SecretKey, SwitchDomain};
+use synchromesh_rlwe::{
+    self as rlwe, EvaluationKeys, KeyId, Operation, Randomness, SecretKey, SwitchDomain, SwitchPlan,
+};
 
 use super::{Binary, Encryptor, Scheme, State, Values};
 use crate::ckks::{Published, Release};
@@ -52,6 +54,35 @@ fn hidden_at<S: exact::Scheme, B: Backend>(
     let lowered = if level < x.level() { S::mod_switch_to(context, x, level)? } else { x.duplicate(context)? };
     let (bits, noise) = hiding_noise(params, lowered.noise(), level, hiding)?;
     Ok((lowered, bits, noise))
+}
+
+/// The ciphertext at the lowest level that has room for the noise that hides its error, the width of that, and the error with
+/// everybody's noise: shares are as long as the moduli there.
+fn hidden<S: exact::Scheme, B: Backend>(
+    context: &Context<S, B>,
+    x: &Ciphertext<S, B>,
+    hiding: &Hiding,
+) -> Result<(Ciphertext<S, B>, u32, Noise)> {
+    let params = context.params();
+    params.rlwe().require_digest(x.inner().params_digest())?;
+    x.inner().require_components(2)?;
+    x.noise().certificate.require_proven("a decryption among parties")?;
+    require_room(params, x.noise(), x.level())?;
+    let found = (0..x.level()).find_map(|level| hidden_at(context, x, level, hiding).ok());
+    found.map_or_else(|| hidden_at(context, x, x.level(), hiding), Ok)
+}
+
+/// Bits by which the error may grow once everybody's noise is in it.
+///
+/// # Errors
+/// As [`Scheme::opening`].
+pub(crate) fn hidden_budget<S: exact::Scheme, B: Backend>(
+    context: &Context<S, B>,
+    x: &Ciphertext<S, B>,
+    hiding: &Hiding,
+) -> Result<f64> {
+    let (params, (lowered, _, noise)) = (context.params(), hidden(context, x, hiding)?);
+    Ok(S::room(params, lowered.level())? - noise.bound(params.log_n(), params.failure_limit().log2_failure()))
 }
 
 /// The width of the noise that hides an error, and the error with everybody's noise.
@@ -107,6 +138,10 @@ impl<S: exact::Scheme> Scheme for S {
 
     fn rlwe<B: Backend>(context: &Context<S, B>) -> &Arc<rlwe::Context<B>> {
         context.rlwe()
+    }
+
+    fn switch_plan<B: Backend>(context: &Context<S, B>) -> &SwitchPlan {
+        context.params().plan()
     }
 
     fn generate_evaluation_keys<B: Backend>(
@@ -172,24 +207,16 @@ impl<S: exact::Scheme> Scheme for S {
         decoded(context, &context.decrypt(secret, x)?)
     }
 
-    /// At the lowest level that has room: shares are as long as the moduli there.
     fn opening<B: Backend>(
         context: &Context<S, B>,
         x: &Ciphertext<S, B>,
         hiding: &Hiding,
     ) -> Result<Opening<Ciphertext<S, B>, B>> {
-        let (params, rlwe) = (context.params(), context.rlwe());
-        params.rlwe().require_digest(x.inner().params_digest())?;
-        x.inner().require_components(2)?;
-        x.noise().certificate.require_proven("a decryption among parties")?;
-        require_room(params, x.noise(), x.level())?;
-        let found = (0..x.level()).find_map(|level| hidden_at(context, x, level, hiding).ok());
-        let found = found.map_or_else(|| hidden_at(context, x, x.level(), hiding), Ok);
-        let (ciphertext, sigma_bits, noise) = found?;
+        let (ciphertext, sigma_bits, noise) = hidden(context, x, hiding)?;
         let [c0, c1] = [0, 1].map(|i| S::Domain::to_ntt(context.backend(), &ciphertext.inner().parts()[i]));
-        let multiple = S::error_multiple(params.t());
-        let subject = opening::subject(rlwe, opening::OPENED, x.inner())?;
-        Ok(Opening { parts: [c0?, c1?], ciphertext, sigma_bits, multiple, noise, subject })
+        let multiple = S::error_multiple(context.params().t());
+        let subject = opening::subject(context.rlwe(), opening::OPENED, x.inner())?;
+        Ok(Opening { parts: [c0?, c1?], ciphertext, sigma_bits, multiple, noise, error_bound: 0.0, subject })
     }
 
     fn opened<B: Backend>(

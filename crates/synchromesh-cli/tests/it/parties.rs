@@ -1,0 +1,341 @@
+//! The command `parties`: three processes over TLS on the loopback make a key, anybody computes, those who are there decrypt; and
+//! what becomes of those who are silent, too few, twice there, or hold something else.
+
+use crate::shell::{Shell, error};
+use serde_json::Value;
+use std::net::TcpListener;
+use std::process::Child;
+use std::thread;
+
+const X: [i64; 5] = [3, -4, 5, 0, 120];
+const Y: [i64; 5] = [2, 6, -1, 9, 100];
+
+/// Parties with identities and a list, in a directory of their own.
+struct Parties {
+    shell: Shell,
+    count: usize,
+}
+
+/// The lines of a list at ports that are free.
+fn list(fingerprints: &[String]) -> String {
+    let listeners: Vec<TcpListener> = fingerprints.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let line = |(print, listener): (&String, &TcpListener)| format!("{} {print}\n", listener.local_addr().unwrap());
+    fingerprints.iter().zip(&listeners).map(line).collect()
+}
+
+impl Parties {
+    fn new(count: usize) -> Self {
+        let shell = Shell::new();
+        let one = |i: usize| {
+            let report = shell.succeed(&["parties", "identity", "--out", &format!("{i}.identity")]);
+            report["fingerprint"].as_str().unwrap().to_owned()
+        };
+        let fingerprints: Vec<String> = (0..count).map(one).collect();
+        shell.write("hosts", list(&fingerprints).as_bytes());
+        Self { shell, count }
+    }
+
+    /// Of a plan, with keys.
+    fn with_keys(count: usize, plan: &[&str]) -> Self {
+        let parties = Self::new(count);
+        let number = count.to_string();
+        let head = ["plan", "--out", "plan.json", "--insecure", "--parties", &number];
+        parties.shell.succeed(&[&head, plan].concat());
+        let reports = parties.all(&(0..count).collect::<Vec<_>>(), |i| keygen(i, "plan.json"));
+        assert!(
+            reports.iter().all(|report| report["key_id"] == reports[0]["key_id"] && report["files"][4].is_object()),
+            "{reports:?}"
+        );
+        parties
+    }
+
+    /// The command of each of these parties, all at once; their objects.
+    fn all(&self, members: &[usize], arguments: impl Fn(usize) -> Vec<String> + Sync) -> Vec<Value> {
+        thread::scope(|scope| {
+            let run = |i: usize| {
+                let arguments = arguments(i);
+                scope.spawn(move || {
+                    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                    let output = self.shell.command(&arguments).output().unwrap();
+                    let text = String::from_utf8(output.stdout).unwrap();
+                    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{arguments:?}: {e}: {text}"))
+                })
+            };
+            let runs: Vec<_> = members.iter().map(|&i| run(i)).collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect()
+        })
+    }
+
+    /// Columns x and y, encrypted at parties 0 and 1.
+    fn encrypt(&self, scale: f64) {
+        for (i, (name, values)) in [("x", X), ("y", Y)].into_iter().enumerate() {
+            let numbers =
+                values.map(|v| if scale == 1.0 { format!("{v}\n") } else { format!("{}\n", v as f64 * scale) });
+            self.shell.write(&format!("{name}.csv"), format!("v\n{}", numbers.concat()).as_bytes());
+            let (keys, table, out) = (format!("party-{i}"), format!("{name}.csv"), format!("{name}.ct"));
+            self.shell.succeed(&["parties", "encrypt", "--insecure", "--keys", &keys, "--in", &table, "--out", &out]);
+        }
+    }
+
+    /// Decrypts a file among these; their objects.
+    fn decrypt(&self, members: &[usize], file: &str, more: &[&str]) -> Vec<Value> {
+        self.all(members, |i| decrypt(i, members, file, more))
+    }
+
+    fn spawn(&self, arguments: &[String]) -> Child {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.shell.command(&arguments).stdout(std::process::Stdio::null()).spawn().unwrap()
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn keygen(i: usize, plan: &str) -> Vec<String> {
+    words(&format!(
+        "parties keygen --insecure --timeout 30 --plan {plan} --out party-{i} --hosts hosts --identity {i}.identity"
+    ))
+}
+
+fn decrypt(i: usize, members: &[usize], file: &str, more: &[&str]) -> Vec<String> {
+    let with: Vec<String> = members.iter().map(usize::to_string).collect();
+    let text = format!(
+        "parties decrypt --insecure --timeout 20 --keys party-{i} --hosts hosts --identity {i}.identity --with {} --in {file} --out {file}-{i}.csv",
+        with.join(",")
+    );
+    words(&text).into_iter().chain(more.iter().map(|&word| word.to_owned())).collect()
+}
+
+/// What each of these errors is.
+fn kinds(reports: &[Value]) -> Vec<&str> {
+    reports.iter().map(|report| report["error"]["kind"].as_str().unwrap_or("none")).collect()
+}
+
+/// x y + 2 x by three parties in three processes, all of whom decrypt or two of them, one missing.
+fn computes(plan: &[&str], members: &[usize], scale: f64, tolerance: f64) {
+    let parties = Parties::with_keys(3, plan);
+    parties.encrypt(scale);
+    let shell = &parties.shell;
+    // Somebody who has no share.
+    std::fs::create_dir(shell.path("cloud")).unwrap();
+    for name in ["public.key", "eval.keys", "envelope.key"] {
+        shell.write(&format!("cloud/{name}"), &shell.read(&format!("party-2/{name}")));
+    }
+    for (expression, out) in [("x*y + 2*x", "z.ct"), ("x - y", "w.ct")] {
+        shell.succeed(&["eval", expression, "--insecure", "--keys", "cloud", "x=x.ct", "y=y.ct", "--out", out]);
+    }
+    let expected: Vec<f64> =
+        X.iter().zip(&Y).map(|(&x, &y)| (x * y) as f64 * scale * scale + 2.0 * x as f64 * scale).collect();
+    let reports = parties.decrypt(members, "z.ct", &[]);
+    for (&i, report) in members.iter().zip(&reports) {
+        assert_eq!(report["members"], serde_json::json!(members), "{report}");
+        let found = shell.numbers(&format!("z.ct-{i}.csv"));
+        assert_eq!(found.len(), 5);
+        let bound = report["error_bound"].as_f64().unwrap_or(0.0);
+        assert!(bound <= tolerance, "{report}");
+        assert!(found.iter().zip(&expected).all(|(x, y)| (x - y).abs() <= bound), "{found:?} {expected:?}");
+    }
+    let again = parties.decrypt(members, "z.ct", &[]);
+    assert!(
+        again.iter().all(|report| ["decrypted_before", "abort"].contains(&report["error"]["kind"].as_str().unwrap()))
+    );
+    assert!(kinds(&again).contains(&"decrypted_before"), "{again:?}");
+    // To one who has a key of its own: nobody else sees.
+    shell.succeed(&["keygen", "--plan", "plan.json", "--out", "receiver", "--insecure"]);
+    let reports = parties.decrypt(members, "w.ct", &["--to", "receiver"]);
+    assert!(reports.iter().all(|report| report["authenticated"] == true), "{reports:?}");
+    let passed = format!("w.ct-{}.csv", members[0]);
+    shell.succeed(&["decrypt", "--keys", "receiver", "--insecure", "--in", &passed, "--out", "w.csv"]);
+    let found = shell.numbers("w.csv");
+    let expected = X.iter().zip(&Y).map(|(x, y)| (x - y) as f64 * scale);
+    assert!(found.iter().zip(expected).all(|(x, y)| (x - y).abs() <= tolerance), "{found:?}");
+}
+
+const TWO_OF_THREE: [&str; 6] = ["--depth", "1", "--threshold", "2", "--decryptions", "4"];
+const ALL: [&str; 4] = ["--depth", "1", "--decryptions", "4"];
+/// For numbers of magnitude at most 1.
+const UNIT: f64 = 1.0 / 128.0;
+
+#[test]
+fn two_of_three_compute_and_decrypt_while_one_is_missing_bgv() {
+    computes(&[&["--scheme", "bgv"], &TWO_OF_THREE[..]].concat(), &[0, 2], 1.0, 0.0);
+}
+
+#[test]
+fn two_of_three_compute_and_decrypt_while_one_is_missing_bfv() {
+    computes(&[&["--scheme", "bfv"], &TWO_OF_THREE[..]].concat(), &[1, 2], 1.0, 0.0);
+}
+
+#[test]
+fn two_of_three_compute_and_decrypt_while_one_is_missing_ckks() {
+    computes(&[&["--scheme", "ckks", "--precision", "12"], &TWO_OF_THREE[..]].concat(), &[0, 1], UNIT, 2f64.powi(-11));
+}
+
+#[test]
+fn three_of_three_compute_and_decrypt_bgv() {
+    computes(&[&["--scheme", "bgv"], &ALL[..]].concat(), &[0, 1, 2], 1.0, 0.0);
+}
+
+#[test]
+fn three_of_three_compute_and_decrypt_bfv() {
+    computes(&[&["--scheme", "bfv"], &ALL[..]].concat(), &[0, 1, 2], 1.0, 0.0);
+}
+
+#[test]
+fn three_of_three_compute_and_decrypt_ckks() {
+    computes(&[&["--scheme", "ckks", "--precision", "12"], &ALL[..]].concat(), &[0, 1, 2], UNIT, 2f64.powi(-11));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anybody_is_called() {
+    let parties = Parties::with_keys(3, &[&["--scheme", "bgv"], &TWO_OF_THREE[..]].concat());
+    parties.encrypt(1.0);
+    let shell = &parties.shell;
+    let fail = |arguments: Vec<String>, kind: &str| {
+        let report = shell.fail(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        error(&report, kind)
+    };
+    let with = |members: &[usize]| decrypt(0, members, "x.ct", &[]);
+    assert!(fail(with(&[0]), "too_few_parties").contains("2 of the 3"));
+    fail(with(&[1, 2]), "not_among");
+    fail(with(&[0, 7]), "parties");
+    // Keys stay.
+    let before = shell.read("party-0/share.key");
+    fail(keygen(0, "plan.json"), "file_exists");
+    assert_eq!(shell.read("party-0/share.key"), before);
+    let mut secure = keygen(0, "plan.json");
+    secure.retain(|word| word != "--insecure");
+    fail(secure, "insecure");
+    fail([keygen(1, "plan.json"), words("--least-statistical-security 200")].concat(), "below_floor");
+    shell.succeed(&["plan", "--scheme", "bgv", "--depth", "1", "--insecure", "--out", "alone.json"]);
+    fail(keygen(1, "alone.json"), "not_a_joint_plan");
+    // A certificate that nobody vouches for: how much a share has to hide is nobody's word.
+    shell.rename("party-1/envelope.key", "away");
+    shell.succeed(
+        &words("eval 2*x --insecure --trust-certificate --keys party-1 x=x.ct --out v.ct")
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>(),
+    );
+    shell.rename("away", "party-1/envelope.key");
+    fail(decrypt(0, &[0, 1], "v.ct", &[]), "unproven_certificate");
+    // The list or the share of another, a stranger, and a share without its journal.
+    shell.rename("0.identity", "away");
+    shell.write("0.identity", &shell.read("1.identity"));
+    fail(decrypt(0, &[0, 1], "x.ct", &[]), "anothers_share");
+    std::fs::remove_file(shell.path("0.identity")).unwrap();
+    shell.succeed(&["parties", "identity", "--out", "0.identity"]);
+    fail(decrypt(0, &[0, 1], "x.ct", &[]), "unlisted_party");
+    std::fs::remove_file(shell.path("0.identity")).unwrap();
+    shell.rename("away", "0.identity");
+    shell.rename("party-0/share.journal", "away");
+    fail(decrypt(0, &[0, 1], "x.ct", &[]), "record_missing");
+    shell.write("party-0/share.journal", &shell.read("party-1/share.journal"));
+    fail(decrypt(0, &[0, 1], "x.ct", &[]), "file_damaged");
+    // Two who are one.
+    let hosts = String::from_utf8(shell.read("hosts")).unwrap();
+    let lines: Vec<&str> = hosts.lines().collect();
+    shell.write(
+        "hosts",
+        format!(
+            "{}\n{}\n{}\n",
+            lines[0],
+            lines[1],
+            lines[2].replace(&lines[2][lines[2].len() - 64..], &lines[1][lines[1].len() - 64..])
+        )
+        .as_bytes(),
+    );
+    fail(decrypt(2, &[0, 2], "x.ct", &[]), "same_party");
+}
+
+#[test]
+fn whoever_is_silent_or_holds_something_else_is_named_and_nothing_is_lost() {
+    let parties = Parties::with_keys(3, &[&["--scheme", "bgv"], &TWO_OF_THREE[..]].concat());
+    parties.encrypt(1.0);
+    let shell = &parties.shell;
+    // Nobody comes: named in time, and the ciphertext is not used up.
+    let alone = parties.all(&[0], |i| decrypt(i, &[0, 1], "x.ct", &["--timeout", "1"]));
+    let message = error(&alone[0], "abort");
+    assert!(message.contains("party 1 could not be connected within 1.0 s"), "{message}");
+    let names = |reports: &[Value], what: &str| reports.iter().any(|report| error(report, "abort").contains(what));
+    // As the list has them, also where others than the first have met.
+    let missing = parties.all(&[1], |i| decrypt(i, &[1, 2], "x.ct", &["--timeout", "1"]));
+    assert!(names(&missing, "party 2 could not be connected"), "{missing:?}");
+    // Two about different ciphertexts.
+    let different = parties.all(&[1, 2], |i| decrypt(i, &[1, 2], ["x.ct", "y.ct"][i - 1], &[]));
+    assert!(names(&different, "is about to do something else"), "{different:?}");
+    assert!(different.iter().all(|report| report["error"]["remedy"].as_str().unwrap().contains("nothing was shown")));
+    // One who holds the key of another session.
+    shell.rename("party-2", "kept");
+    let others = parties.all(&[0, 1, 2], |i| {
+        let mut arguments = keygen(i, "plan.json");
+        let out = arguments.iter().position(|word| word == "--out").unwrap() + 1;
+        arguments[out] = if i == 2 { "party-2".to_owned() } else { format!("other-{i}") };
+        arguments
+    });
+    assert!(others.iter().all(|report| report["key_id"].is_string()), "{others:?}");
+    let x = shell.read("x.ct");
+    let foreign = parties.decrypt(&[1, 2], "x.ct", &[]);
+    assert!(kinds(&foreign).contains(&"not_authentic"), "{foreign:?}");
+    shell.write("party-2/envelope.key", &shell.read("kept/envelope.key"));
+    assert_eq!(kinds(&parties.all(&[2], |i| decrypt(i, &[1, 2], "x.ct", &[]))), ["not_authentic"]);
+    std::fs::remove_dir_all(shell.path("party-2")).unwrap();
+    shell.rename("kept", "party-2");
+    // After all of it the ciphertext decrypts as if nothing had been.
+    assert_eq!(shell.read("x.ct"), x);
+    let reports = parties.decrypt(&[1, 2], "x.ct", &[]);
+    assert!(reports.iter().all(|report| report["rows"] == 5), "{reports:?}");
+    // Another ciphertext of the same, as the remedy says.
+    shell.write("zero.csv", b"v\n0\n0\n0\n0\n0\n");
+    shell.succeed(&["encrypt", "--insecure", "--keys", "party-0", "--in", "zero.csv", "--out", "zero.ct"]);
+    shell.succeed(&[
+        "eval",
+        "x + zero",
+        "--insecure",
+        "--keys",
+        "party-0",
+        "x=x.ct",
+        "zero=zero.ct",
+        "--out",
+        "again.ct",
+    ]);
+    let reports = parties.decrypt(&[0, 1], "again.ct", &[]);
+    assert!(reports.iter().all(|report| report["rows"] == 5), "{reports:?}");
+    assert_eq!(shell.numbers("again.ct-0.csv"), X.map(|x| x as f64));
+}
+
+#[test]
+fn a_party_that_is_killed_leaves_whole_directories_and_all_begin_again() {
+    let parties = Parties::new(3);
+    let shell = &parties.shell;
+    shell.succeed(
+        &words("plan --scheme bfv --depth 1 --insecure --parties 3 --out plan.json")
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>(),
+    );
+    // Parties 0 and 1 wait for one that is killed while all of them are at it.
+    for milliseconds in [0, 60, 250] {
+        let mut last = parties.spawn(&keygen(2, "plan.json"));
+        let short = |i| [keygen(i, "plan.json"), words("--timeout 3")].concat();
+        let others = thread::scope(|scope| {
+            let others = scope.spawn(|| parties.all(&[0, 1], short));
+            thread::sleep(std::time::Duration::from_millis(milliseconds));
+            let _ = last.kill();
+            let _ = last.wait();
+            others.join().unwrap()
+        });
+        for (i, report) in others.iter().enumerate() {
+            let directory = shell.path(&format!("party-{i}"));
+            let count = std::fs::read_dir(&directory).map_or(0, Iterator::count);
+            let made = report["key_id"].is_string() || report["error"]["kind"] == "unconfirmed_keys";
+            assert_eq!(count, if made { 5 } else { 0 }, "{report}");
+            let _ = std::fs::remove_dir_all(directory);
+        }
+        let _ = std::fs::remove_dir_all(shell.path("party-2"));
+    }
+    let reports = parties.all(&[0, 1, 2], |i| keygen(i, "plan.json"));
+    assert!(reports.iter().all(|report| report["key_id"].is_string()), "{reports:?}");
+    assert_eq!(parties.count, 3);
+}

@@ -1,0 +1,151 @@
+//! A share of a joint key as a container: the plan (28 bytes), the member's number (8), the key of the noise (32), and the share
+//! in slots on all primes of keys, prime by prime.
+
+use synchromesh::rlwe::ring::{Cpu, IndexSet, Poly};
+use synchromesh::rlwe::secret_key::SecretPoly;
+use synchromesh::rlwe::wire::{
+    Expected, Header, KeyId, ObjectType, ParamsDigest, Reader, WireError, Writer, limb_bytes,
+};
+use synchromesh::rlwe::{Context, Params};
+use zeroize::Zeroizing;
+
+use super::noise::{self, NoiseKey};
+use super::plan;
+use super::share::KeyShare;
+use crate::error::{Error, Result};
+
+/// Bytes of the payload.
+fn payload_bytes(params: &Params, primes: &IndexSet) -> usize {
+    let limb = |prime| limb_bytes(params.n(), params.ring().modulus(prime).value()).unwrap_or(usize::MAX);
+    primes.iter().map(limb).fold(plan::PLAN_BYTES + 8 + noise::KEY_BYTES, usize::saturating_add)
+}
+
+impl KeyShare {
+    /// The share as a container, wiped when dropped. Write it with
+    /// [`Access::Secret`](synchromesh::rlwe::file::Access::Secret), beside a journal.
+    ///
+    /// # Errors
+    /// [`Error::Library`] under other parameters, or when the device fails.
+    pub fn to_bytes(&self, context: &Context<Cpu>) -> Result<Zeroizing<Vec<u8>>> {
+        let params = context.params();
+        self.check(params)?;
+        let poly = self.secret.poly();
+        let header = Header::new(ObjectType::KeyShare, ParamsDigest(*params.digest()), self.key);
+        // The exact size, so that the buffer never moves and no copy is left behind.
+        let mut writer = Writer::new(header, payload_bytes(params, poly.primes()));
+        writer.raw(&plan::to_bytes(&self.plan));
+        writer.u64(self.member as u64);
+        writer.raw(self.noise.as_bytes());
+        let words = Zeroizing::new(poly.to_words(context.backend())?);
+        for (prime, limb) in poly.primes().iter().zip(words.chunks_exact(params.n())) {
+            writer.limb(params.ring().modulus(prime).value(), limb).map_err(synchromesh::rlwe::Error::from)?;
+        }
+        Ok(Zeroizing::new(writer.finish(None)))
+    }
+
+    /// The share in a container. The bytes are the caller's to wipe.
+    ///
+    /// # Errors
+    /// [`Error::Library`] for bytes that are no share under these parameters, and [`Error::JointKey`] for a plan that they do
+    /// not fit.
+    pub fn from_bytes(context: &Context<Cpu>, bytes: &[u8]) -> Result<Self> {
+        let params = context.params();
+        let (n, primes) = (params.n(), params.keyed());
+        let expected = Expected {
+            object: ObjectType::KeyShare,
+            params: Some(ParamsDigest(*params.digest())),
+            key: None,
+            max_payload: payload_bytes(params, &primes) as u64,
+            envelope: None,
+        };
+        let read = || -> std::result::Result<_, WireError> {
+            let mut reader = Reader::open(bytes, &expected)?;
+            let (key, seeded) = (reader.header().key, reader.header().seeded);
+            if key == KeyId::NONE || seeded {
+                return Err(WireError::NonCanonical { what: "a share names its key and has no seed", offset: 12 });
+            }
+            let (need, have) = (payload_bytes(params, &primes) as u64, reader.remaining() as u64);
+            if have < need {
+                return Err(WireError::Truncated { need, have });
+            }
+            let plan = plan::from_bytes(&reader.array()?);
+            let member = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
+            let noise = NoiseKey::from_bytes(Zeroizing::new(reader.array()?));
+            let mut words = Zeroizing::new(vec![0; n * primes.len()]);
+            for (prime, limb) in primes.iter().zip(words.chunks_exact_mut(n)) {
+                reader.limb_into(params.ring().modulus(prime).value(), limb)?;
+            }
+            reader.finish()?;
+            Ok((key, plan, member, noise, words))
+        };
+        let (key, plan, member, noise, words) = read().map_err(synchromesh::rlwe::Error::from)?;
+        plan::check(&plan, params)?;
+        if member >= plan.parties {
+            let rule = format!("member {member} is none of them");
+            return Err(Error::JointKey { parties: plan.parties, rule });
+        }
+        let secret = SecretPoly::new(Poly::from_words(context.backend(), &primes, &words)?);
+        Ok(Self { plan, member, key, params_digest: *params.digest(), secret, noise })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use synchromesh::bgv::Bgv;
+    use synchromesh::rlwe::wire::{HEADER_BYTES, TRAILER_BYTES};
+    use synchromesh::rotations::Rotations;
+
+    use super::super::test_kit::{Judged, Kit};
+    use super::super::{KeyShare, Plan};
+
+    /// `bytes` with one changed, and the digest that needs no key made anew.
+    fn sealed(mut bytes: Vec<u8>, at: usize, with: u8) -> Vec<u8> {
+        bytes[at] ^= with;
+        let end = bytes.len() - TRAILER_BYTES;
+        let digest = *blake3::hash(&bytes[..end]).as_bytes();
+        bytes[end..].copy_from_slice(&digest);
+        bytes
+    }
+
+    #[test]
+    fn shares_survive_their_files_and_decrypt() {
+        let mut kit = Kit::<Bgv>::new(Bgv::small(3), Plan::any_of(2, 3).with_decryptions(8), &Rotations::none());
+        let values = Bgv::sample(kit.context(), 4);
+        let x = kit.encrypt(&values);
+        for i in 0..3 {
+            let bytes = kit.parties[i].share.to_bytes(kit.rlwe()).unwrap();
+            let read = KeyShare::from_bytes(kit.rlwe(), &bytes).unwrap();
+            assert_eq!(read.to_bytes(kit.rlwe()).unwrap(), bytes, "one encoding");
+            assert_eq!(
+                (read.member(), read.key(), *read.plan()),
+                (i, kit.parties[i].share.key(), Plan::any_of(2, 3).with_decryptions(8))
+            );
+            kit.parties[i].share = read;
+        }
+        assert!(Bgv::agree(&kit.open(&[2, 0], &[&x], 0.0)[0], &values, 0.0));
+    }
+
+    #[test]
+    fn what_is_no_share_is_refused() {
+        let kit = Kit::<Bgv>::new(Bgv::small(2), Plan::all_of(2), &Rotations::none());
+        let bytes = kit.parties[0].share.to_bytes(kit.rlwe()).unwrap().to_vec();
+        let refused = |bytes: &[u8]| KeyShare::from_bytes(kit.rlwe(), bytes).unwrap_err().kind();
+        for cut in [0, 7, 40, HEADER_BYTES, HEADER_BYTES + 60, bytes.len() - 1] {
+            refused(&bytes[..cut]);
+        }
+        assert_eq!(refused(&[&bytes[..], b"x"].concat()), "trailing_bytes");
+        for bit in (0..8 * HEADER_BYTES).chain([8 * (bytes.len() - 40)]) {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            refused(&damaged);
+        }
+        // Another number of parties, a threshold of 3 of 2, and member 4 of 2, all sealed as they are.
+        for at in [0, 8, 28] {
+            assert_eq!(refused(&sealed(bytes.clone(), HEADER_BYTES + at, 4)), "joint_key", "byte {at}");
+        }
+        // A limb above its prime.
+        let mut large = bytes.clone();
+        large[HEADER_BYTES + 68..HEADER_BYTES + 76].fill(0xff);
+        assert_eq!(refused(&sealed(large, HEADER_BYTES + 68, 0)), "non_canonical");
+    }
+}

@@ -1,0 +1,140 @@
+//! A key that several parties hold together, as its plan says it: who decrypts, how often, and how well what they show is hidden.
+
+use serde::{Deserialize, Serialize};
+use synchromesh_rlwe::ring::Backend;
+
+use super::{Description, SchemeName};
+use crate::ckks::{Ciphertext, Context};
+use crate::error::{Error, Result};
+use crate::exact;
+use crate::opening::{Hiding, LEAST_SECURITY};
+use crate::scheme::hidden_budget;
+
+/// Who decrypts, how often, and how well what they show is hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Joint {
+    /// How many parties hold the key.
+    pub parties: usize,
+    /// How many of them decrypt: all, or 2 or more.
+    pub threshold: usize,
+    /// Statistical security in bits, 30 or more: decryptions show the key as little as that many bits allow.
+    pub security: u32,
+    /// Decryptions under the key, at most.
+    pub decryptions: u64,
+}
+
+impl Joint {
+    /// Most parties that hold one key.
+    pub const MOST_PARTIES: usize = 64;
+
+    /// Most bits of statistical security.
+    pub const MOST_SECURITY: u32 = 256;
+
+    /// All of so many parties decrypt, with 128 bits and up to 2^20 decryptions.
+    #[must_use]
+    pub const fn all_of(parties: usize) -> Self {
+        Self { parties, threshold: parties, security: 128, decryptions: 1 << 20 }
+    }
+
+    /// Any `threshold` of so many parties decrypt, with 128 bits and up to 2^20 decryptions.
+    #[must_use]
+    pub const fn any_of(threshold: usize, parties: usize) -> Self {
+        Self { threshold, ..Self::all_of(parties) }
+    }
+
+    /// The same with another statistical security.
+    #[must_use]
+    pub const fn with_security(self, security: u32) -> Self {
+        Self { security, ..self }
+    }
+
+    /// The same with another number of decryptions.
+    #[must_use]
+    pub const fn with_decryptions(self, decryptions: u64) -> Self {
+        Self { decryptions, ..self }
+    }
+
+    /// Whether each party holds a share by itself, and not a point of a polynomial.
+    #[must_use]
+    pub const fn is_additive(&self) -> bool {
+        self.threshold == self.parties
+    }
+
+    /// Fails for numbers that no joint key has.
+    ///
+    /// # Errors
+    /// [`Error::Request`] with the rule.
+    pub fn check(&self) -> Result<()> {
+        let Self { parties, threshold, security, decryptions } = *self;
+        let refused = |rule: String| Err(Error::request(rule));
+        if parties == 0 || parties > Self::MOST_PARTIES {
+            return refused(format!("{parties} parties: there must be 1 to {}", Self::MOST_PARTIES));
+        }
+        if threshold > parties || (threshold < 2 && parties > 1) || threshold == 0 {
+            return refused(format!("{threshold} of {parties} parties cannot decrypt; it takes 2 to {parties}"));
+        }
+        if !(LEAST_SECURITY..=Self::MOST_SECURITY).contains(&security) || decryptions == 0 {
+            return refused(format!(
+                "s = {security} and {decryptions} decryptions; it takes s of {LEAST_SECURITY} or more, at most {}, and a \
+                 decryption",
+                Self::MOST_SECURITY
+            ));
+        }
+        Ok(())
+    }
+
+    /// What noise has to hide where so many of the parties decrypt, with this precision of CKKS.
+    #[must_use]
+    pub const fn hiding(&self, present: usize, precision: f64) -> Hiding {
+        let Self { security, decryptions, .. } = *self;
+        Hiding { parties: present, security, decryptions, precision, encrypted: false }
+    }
+
+    /// What the widest noise has to hide: that of all parties, encrypted for a receiver, and twice as wide for shares.
+    pub(super) const fn widest(&self) -> Hiding {
+        Hiding { encrypted: true, security: self.security + 2, ..self.hiding(self.parties, f64::MIN) }
+    }
+}
+
+impl Description {
+    /// Fails for a joint key that cannot be, or that this request excludes.
+    pub(super) fn check_joint(&self) -> Result<()> {
+        let Some(joint) = &self.joint else { return Ok(()) };
+        joint.check()?;
+        if self.leading_levels > 0 || self.bootstrap.is_some() {
+            return Err(Error::request(
+                "a joint key and a second or a sparse secret key: those come from the first by a hash, which nobody has",
+            ));
+        }
+        if self.static_levels {
+            return Err(Error::request("a joint key and the static rule, which knows of one key holder only"));
+        }
+        Ok(())
+    }
+
+    /// Fails where results leave no room for the noise of a decryption by all holders of the key.
+    pub(super) fn open_all<S: exact::Scheme, B: Backend>(
+        &self,
+        context: &exact::Context<S, B>,
+        results: &[exact::Ciphertext<S, B>],
+    ) -> Result<()> {
+        let Some(joint) = &self.joint else { return Ok(()) };
+        results.iter().try_for_each(|x| hidden_budget(context, x, &joint.widest()).map(drop))
+    }
+
+    /// How far a slot of the result may be off when it is decrypted by whoever holds the key, all of them.
+    pub(super) fn off<B: Backend>(&self, context: &Context<B>, x: &Ciphertext<B>) -> Result<f64> {
+        match &self.joint {
+            Some(joint) => Ok(context.hidden(x, &Hiding { security: joint.security, ..joint.widest() })?.1),
+            None => Ok(context.error_bound(x)),
+        }
+    }
+
+    /// Bits by which what a decryption shows is wider than the error, rounded up; 0 where one party holds the key.
+    pub(super) fn hiding_bits(&self) -> u32 {
+        let hidden = self.joint.map(|joint| joint.widest().bits().map_or(0.0, |bits| joint.widest().together(bits)));
+        // The error's 2-norm counts in the exact schemes.
+        hidden.map_or(0, |bits| bits.ceil() as u32 + if self.scheme == SchemeName::Ckks { 0 } else { 8 })
+    }
+}
