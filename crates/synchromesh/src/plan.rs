@@ -10,6 +10,8 @@ mod exact;
 pub(crate) mod key_bytes;
 mod limit;
 mod memory;
+mod placement;
+mod placing;
 mod prediction;
 mod real;
 mod refreshing;
@@ -24,6 +26,7 @@ use synchromesh_rlwe::ring::Dry;
 use synchromesh_rlwe::{LevelPlans, Params, PrimeSwitching, Security, SwitchPlan};
 
 pub use self::memory::Forecast;
+pub use self::placing::Placed;
 use self::search::Found;
 pub use self::switches::LevelSwitch;
 pub use self::trace::Node;
@@ -320,6 +323,10 @@ pub struct Plan {
     /// How ciphertexts are refreshed; none: not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap: Option<BootstrapLiteral>,
+    /// Values of the circuit that are refreshed before something takes them; where a circuit lacks levels beside these,
+    /// what lacks them is refreshed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refreshes: Vec<Placed>,
     /// The parameters.
     pub params: SchemeParams,
 }
@@ -355,6 +362,7 @@ impl Plan {
             nodes: traced.nodes.clone(),
             traced,
             bootstrap: None,
+            refreshes: Vec::new(),
             params,
         }
     }
@@ -423,7 +431,8 @@ impl Plan {
     /// The plan without what was said of its choices and of its circuit, which ciphertexts take along.
     #[must_use]
     pub fn bare(&self) -> Self {
-        Self { explain: Vec::new(), nodes: Vec::new(), circuit_ms: None, traced: Traced::default(), ..self.clone() }
+        let (explain, nodes, refreshes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { explain, nodes, refreshes, circuit_ms: None, traced: Traced::default(), ..self.clone() }
     }
 
     /// Reads a plan, checks its parameters, and holds everything else that it says against them; what older versions do
