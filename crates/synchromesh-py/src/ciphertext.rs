@@ -73,6 +73,12 @@ impl Ciphertext {
         Ok(self.engine.state(&self.cipher).map_err(Fault::from)?.level)
     }
 
+    /// How it came about; nothing in exact schemes.
+    #[getter]
+    fn lineage(&self) -> PyResult<Option<String>> {
+        Ok(self.engine.state(&self.cipher).map_err(Fault::from)?.lineage.map(String::from))
+    }
+
     /// Level, components, key id, noise budget, error bound, bound on the message.
     fn state(&self) -> PyResult<(usize, usize, String, f64, f64, f64)> {
         let s = self.engine.state(&self.cipher).map_err(Fault::from)?;

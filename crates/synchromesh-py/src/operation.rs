@@ -29,6 +29,7 @@ enum Owned {
     AtLevel(usize),
     Bounded(f64),
     Approximate(f64),
+    AsComputed,
     /// Zeros beside these slots, by the caller's word.
     Zeros(Vec<bool>),
     /// The sum of x_i y_i: all x, then as many y.
@@ -73,6 +74,7 @@ impl Owned {
             Self::AtLevel(level) => of(Op::AtLevel(*level)),
             Self::Bounded(bound) => of(Op::Bounded(*bound)),
             Self::Approximate(error) => of(Op::Approximate(*error)),
+            Self::AsComputed => of(Op::AsComputed),
             Self::Zeros(own) => of(Op::Zeros(own)),
             Self::SumSlots(count, stride) => {
                 let shape = engine.slots().unwrap_or(SlotShape { row: 0, rows: 0 });
@@ -166,6 +168,11 @@ impl Operation {
     #[staticmethod]
     fn approximate(error: f64) -> Self {
         Owned::Approximate(error).into()
+    }
+
+    #[staticmethod]
+    fn as_computed() -> Self {
+        Owned::AsComputed.into()
     }
 
     #[staticmethod]

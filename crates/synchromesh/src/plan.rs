@@ -11,6 +11,8 @@ mod joint;
 pub(crate) mod key_bytes;
 mod limit;
 mod memory;
+mod placement;
+mod placing;
 mod prediction;
 mod real;
 mod refreshing;
@@ -26,6 +28,7 @@ use synchromesh_rlwe::{LevelPlans, Params, PrimeSwitching, Security, SwitchPlan}
 
 pub use self::joint::Joint;
 pub use self::memory::Forecast;
+pub use self::placing::Placed;
 use self::search::Found;
 pub use self::switches::LevelSwitch;
 pub use self::trace::Node;
@@ -330,6 +333,10 @@ pub struct Plan {
     /// Who holds the key together; none: one party holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joint: Option<Joint>,
+    /// Values of the circuit that are refreshed before something takes them; where a circuit lacks levels beside these,
+    /// what lacks them is refreshed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refreshes: Vec<Placed>,
     /// The parameters.
     pub params: SchemeParams,
 }
@@ -366,6 +373,7 @@ impl Plan {
             traced,
             bootstrap: None,
             joint: description.joint,
+            refreshes: Vec::new(),
             params,
         }
     }
@@ -442,7 +450,8 @@ impl Plan {
     /// The plan without what was said of its choices and of its circuit, which ciphertexts take along.
     #[must_use]
     pub fn bare(&self) -> Self {
-        Self { explain: Vec::new(), nodes: Vec::new(), circuit_ms: None, traced: Traced::default(), ..self.clone() }
+        let (explain, nodes, refreshes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { explain, nodes, refreshes, circuit_ms: None, traced: Traced::default(), ..self.clone() }
     }
 
     /// Reads a plan, checks its parameters, and holds everything else that it says against them; what older versions do

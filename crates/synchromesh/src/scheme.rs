@@ -25,7 +25,7 @@ pub use self::values::Values;
 use crate::circuits::functions::Approximation;
 use crate::circuits::{self, Arithmetic, MatrixArithmetic};
 use crate::ckks::bootstrap::BootstrapLiteral;
-use crate::ckks::{Published, Release};
+use crate::ckks::{Lineage, Published, Release};
 use crate::error::{Error, Result};
 pub use crate::opening::{Hiding, Opening};
 use crate::plan::{Plan, SchemeName};
@@ -61,6 +61,8 @@ pub struct State {
     pub bound: f64,
     /// Whether its certificate is believed on the user's word.
     pub on_word: bool,
+    /// How it came about; nothing in exact schemes.
+    pub lineage: Option<Lineage>,
 }
 
 impl State {
@@ -77,6 +79,7 @@ impl State {
             error_bound: 0.0,
             bound: f64::INFINITY,
             on_word: x.noise().certificate.is_on_word(),
+            lineage: None,
         })
     }
 }
@@ -130,8 +133,12 @@ pub trait Scheme: Sized + 'static {
     ///
     /// # Errors
     /// [`Error::NotOfScheme`] in an exact scheme; as [`Bootstrap::new`](crate::ckks::bootstrap::Bootstrap::new).
-    fn with_bootstrap<B: Backend>(e: Self::Evaluator<B>, literal: &BootstrapLiteral) -> Result<Self::Evaluator<B>> {
-        let _ = (e, literal);
+    fn with_bootstrap<B: Backend>(
+        e: Self::Evaluator<B>,
+        literal: &BootstrapLiteral,
+        placed: Vec<Lineage>,
+    ) -> Result<Self::Evaluator<B>> {
+        let _ = (e, literal, placed);
         Err(Error::NotOfScheme { operation: "bootstrapping", scheme: Self::NAME.name() })
     }
 

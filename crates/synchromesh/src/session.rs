@@ -49,7 +49,7 @@ impl<S: Scheme, B: Backend> Session<S, B> {
         let routes = plan.routes.clone().map(Arc::new);
         let mut plain = S::with_routes(S::open(params, backend)?, routes.clone());
         if let Some(literal) = &plan.bootstrap {
-            plain = S::with_bootstrap(plain, literal)?;
+            plain = S::with_bootstrap(plain, literal, plan.refreshes.iter().map(|placed| placed.value).collect())?;
         }
         let rotations = Rotations { swap: plan.swap, ..Rotations::by(plan.rotation_keys().iter().copied()) };
         Ok(Self { routes, rotations, trimmed: plan.trimmed()?, ..Self::new(plain) })

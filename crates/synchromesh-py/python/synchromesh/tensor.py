@@ -769,6 +769,20 @@ class Tensor(Known):
         bounded.dtype = np.dtype(np.float64) if pair else self.dtype
         return bounded._knowing(Held(declared, beside))
 
+    def as_computed(self) -> Tensor:
+        """The tensor as one of the numbers that it decrypts to, from which nothing is off; CKKS only.
+
+        For iterations that mend what they are off by, as gradient descent does: ``error_bound`` counts from here, and what a
+        step is off by does not grow by the largest slopes of all later ones. The numbers that are meant are then those that
+        decryption gives, a little off the line of real ones too; copies of one number that a tensor keeps in its other slots
+        may differ by twice what it was off by. Bounds that are declared afterwards are about these numbers.
+        """
+        if self.context.exact:
+            raise MismatchError("integers are exact", kind="scheme", remedy="leave it out, or use ckks")
+        known, off = self._held, Range(-self.error_bound, self.error_bound)
+        held = None if known is None else Held(known.elements.add(off), known.beside.add(off))
+        return self._with("as_computed", self._each(Operation.as_computed()), FREE if self._rest == ZERO else self._rest, held)
+
     def _certified(self, bound: float, what: str = "") -> Tensor:
         """CKKS: the same tensor, whose certificates say that no slot exceeds ``bound``."""
         own = float(bound) / abs(self._due.factor)

@@ -287,7 +287,10 @@ impl<A: Arithmetic> PreparedTransform<A> {
     /// [`Error::MissingRotations`], or as the evaluator's rotations and products with plaintexts.
     pub fn apply(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
         arithmetic.require_rotations(&self.rotations)?;
-        let x = arithmetic.renewed(x, self.level().max(arithmetic.lowest_level() + 1))?;
+        let mut x = arithmetic.renewed(x, arithmetic.lowest_level() + 1)?;
+        if arithmetic.level(x) < self.level() {
+            x = arithmetic.renewed(x, self.level())?;
+        }
         let x = arithmetic.at_level(x, self.level())?;
         if !self.rotations.swap {
             return arithmetic.rotation_sum(&[&x], &self.sum);

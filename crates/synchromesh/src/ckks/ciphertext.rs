@@ -9,6 +9,7 @@ use synchromesh_rlwe::{Made, Operation};
 
 use super::beside::Beside;
 use super::context::Context;
+use super::lineage::{Lineage, Parent};
 use super::noise;
 use super::params::{Mode, Params};
 use super::scale::Scale;
@@ -40,6 +41,9 @@ pub struct Ciphertext<B: Backend = Cpu> {
     renewed: OnceLock<Box<Self>>,
     /// What is known of slots beside the message.
     beside: Option<Beside>,
+    lineage: Lineage,
+    /// Whether it stands for the ciphertext of that lineage, which was refreshed.
+    refreshed: bool,
 }
 
 impl<B: Backend> Ciphertext<B> {
@@ -61,12 +65,44 @@ impl<B: Backend> Ciphertext<B> {
             let noise_bits = noise::canonical(params, inner.noise());
             observer.made(&Made { operation, level, components, modulus_bits, noise_bits });
         }
-        Ok(Self { inner, header, log2_scale, beside: None, renewed: OnceLock::new() })
+        let lineage = Lineage::fresh(inner.level());
+        Ok(Self { inner, header, log2_scale, renewed: OnceLock::new(), beside: None, lineage, refreshed: false })
     }
 
     /// The same with what is known of slots beside its message.
     pub(crate) fn with_beside(self, beside: Option<Beside>) -> Self {
         Self { beside, ..self }
+    }
+
+    /// The same, as what an operation made of others.
+    pub(crate) fn with_lineage(self, lineage: Lineage) -> Self {
+        Self { lineage, ..self }
+    }
+
+    /// The same in the place of `x`: at another level, or with another certificate.
+    pub(crate) fn standing_for<Other: Backend>(self, x: &Ciphertext<Other>) -> Self {
+        Self { lineage: x.lineage, refreshed: x.refreshed, ..self }
+    }
+
+    /// The same as `x` after a refresh.
+    pub(super) fn refreshed_from(self, x: &Self) -> Self {
+        Self { lineage: x.lineage, refreshed: true, ..self }
+    }
+
+    /// Whether it is a refreshed one in the place of another.
+    pub(super) const fn is_refreshed(&self) -> bool {
+        self.refreshed
+    }
+
+    /// How it came about.
+    #[must_use]
+    pub const fn lineage(&self) -> Lineage {
+        self.lineage
+    }
+
+    /// It as an operand.
+    pub(crate) const fn parent(&self) -> Parent {
+        Parent { lineage: self.lineage, level: self.inner.level(), bound: self.header.bound }
     }
 
     /// What is known of slots beside its message.
@@ -156,8 +192,9 @@ impl<B: Backend> Ciphertext<B> {
     /// When the device has no memory left.
     pub fn duplicate(&self, context: &Context<B>) -> Result<Self> {
         let inner = self.inner.duplicate(context.rlwe())?;
-        let (header, beside) = (self.header.clone(), self.beside.clone());
-        Ok(Self { inner, header, log2_scale: self.log2_scale, beside, renewed: OnceLock::new() })
+        let (header, beside, renewed) = (self.header.clone(), self.beside.clone(), OnceLock::new());
+        let Self { log2_scale, lineage, refreshed, .. } = *self;
+        Ok(Self { inner, header, log2_scale, renewed, beside, lineage, refreshed })
     }
 
     /// What `make` makes of it, made once.
@@ -167,6 +204,11 @@ impl<B: Backend> Ciphertext<B> {
         }
         let made = Box::new(make()?);
         Ok(self.renewed.get_or_init(|| made))
+    }
+
+    /// What it was renewed to, if it was.
+    pub(super) fn into_renewed(self) -> Option<Self> {
+        self.renewed.into_inner().map(|renewed| *renewed)
     }
 
     /// As the factor of a product.

@@ -9,6 +9,7 @@ mod combine;
 mod expand;
 mod hoisted;
 mod plain;
+pub(crate) mod recording;
 mod refresh;
 mod rotations;
 mod second;
@@ -17,6 +18,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use synchromesh_rlwe as rlwe;
+use synchromesh_rlwe::noise::LOG2_FAILURE_INSIDE;
 use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, Cpu, Ntt, Poly};
 use synchromesh_rlwe::{EvaluationKeys, Noise, Operation};
@@ -25,6 +27,7 @@ use self::refresh::Refresher;
 use super::beside::Beside;
 use super::ciphertext::Ciphertext;
 use super::context::Context;
+use super::lineage::{Lineage, Parent};
 use super::noise;
 use super::params::Mode;
 use crate::error::{Error, Result};
@@ -89,7 +92,7 @@ impl<B: Backend> Evaluator<B> {
     #[must_use]
     pub fn with_keys(&self, keys: Arc<EvaluationKeys<B>>) -> Self {
         let Self { switching, .. } = Self::new(&self.context, Some(keys));
-        let refresher = self.bootstrap().cloned().map(Refresher::new);
+        let refresher = self.refresher.as_ref().map(|refresher| refresher.with_keys());
         Self { switching, refresher, ..self.clone() }
     }
 
@@ -121,12 +124,16 @@ impl<B: Backend> Evaluator<B> {
     fn finish(
         &self,
         operation: Operation,
+        from: &[Parent],
         inner: rlwe::Ciphertext<B, Ntt>,
         noise: Noise,
         scale: super::Scale,
         bound: f64,
     ) -> Result<Ciphertext<B>> {
-        Ciphertext::checked(&self.context, operation, inner.assume_noise(noise), scale, bound)
+        let made = Ciphertext::checked(&self.context, operation, inner.assume_noise(noise), scale, bound)?;
+        let made = made.with_lineage(Lineage::of(operation, from));
+        self.record(operation, from, &made)?;
+        Ok(made)
     }
 
     /// x + y.
@@ -149,6 +156,8 @@ impl<B: Backend> Evaluator<B> {
     fn sum(&self, x: &Ciphertext<B>, y: &Ciphertext<B>, subtract: bool) -> Result<Ciphertext<B>> {
         self.require_related(x, y)?;
         let twice = std::ptr::eq(x, y) && !subtract;
+        let (x, y) = (self.renew(x, 0)?, self.renew(y, 0)?);
+        let from = [x.parent(), y.parent()];
         let met = self.meet(&[x, y])?;
         let (x, y) = self.align_for_sum(&met[0], &met[1])?;
         let bound = x.bound() + y.bound();
@@ -156,7 +165,7 @@ impl<B: Backend> Evaluator<B> {
         let beside = x.beside().zip(y.beside()).and_then(|(x, y)| x.plus(y));
         let (mut sum, header) = x.take(&self.context)?.into_parts();
         sum.add_assign(self.context.rlwe(), y.inner(), subtract)?;
-        self.settled(self.finish(Operation::Sum, sum, noise, header.scale, bound)?.with_beside(beside))
+        self.settled(self.finish(Operation::Sum, &from, sum, noise, header.scale, bound)?.with_beside(beside))
     }
 
     /// -x.
@@ -165,10 +174,11 @@ impl<B: Backend> Evaluator<B> {
     /// When the device fails.
     pub fn neg(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
         self.require_own(x)?;
+        let x = self.renew(x, 0)?;
         let (mut inner, header) = x.duplicate(&self.context)?.into_parts();
         inner.neg_assign(self.context.rlwe())?;
         let noise = inner.noise();
-        let made = self.finish(Operation::Copy, inner, noise, header.scale, header.bound)?;
+        let made = self.finish(Operation::Copy, &[x.parent()], inner, noise, header.scale, header.bound)?;
         Ok(made.with_beside(x.beside().cloned()))
     }
 
@@ -231,7 +241,8 @@ impl<B: Backend> Evaluator<B> {
         let noise = noise::product(x.factor(), y.factor(), self.log_n(), same);
         let params = self.context.params();
         let inner = rlwe::Ciphertext::new(params.rlwe(), Vec::from(parts), x.level(), x.inner().key(), noise)?;
-        let made = self.finish(Operation::Product, inner, noise, x.scale().times(y.scale())?, x.bound() * y.bound())?;
+        let (from, scale) = ([x.parent(), y.parent()], x.scale().times(y.scale())?);
+        let made = self.finish(Operation::Product, &from, inner, noise, scale, x.bound() * y.bound())?;
         Ok(made.with_beside(self.product_beside(x, y)))
     }
 
@@ -262,7 +273,8 @@ impl<B: Backend> Evaluator<B> {
             }
             None => None,
         };
-        self.settled(self.finish(Operation::Relinearisation, inner, noise, scale, x.bound())?.with_beside(beside))
+        let made = self.finish(Operation::Relinearisation, &[x.parent()], inner, noise, scale, x.bound())?;
+        self.settled(made.with_beside(beside))
     }
 
     /// The slots rotated to the left by k, to the right for k < 0.
@@ -326,7 +338,7 @@ impl<B: Backend> Evaluator<B> {
     /// The result of a key switch at the level of `x`, message and scale unchanged.
     fn moved(&self, x: &Ciphertext<B>, inner: rlwe::Ciphertext<B, Ntt>) -> Result<Ciphertext<B>> {
         let noise = inner.noise();
-        self.finish(Operation::Rotation, inner, noise, x.scale().clone(), x.bound())
+        self.finish(Operation::Rotation, &[x.parent()], inner, noise, x.scale().clone(), x.bound())
     }
 
     /// The same ciphertext with a smaller bound on its message, which the caller answers for: no slot exceeds it.
@@ -338,10 +350,11 @@ impl<B: Backend> Evaluator<B> {
     pub fn declare_bound(&self, x: Ciphertext<B>, bound: f64) -> Result<Ciphertext<B>> {
         self.require_own(&x)?;
         self.context.encode_complex(&[], bound)?;
-        let beside = x.beside().cloned();
+        let x = self.placed(x)?;
+        let (beside, from) = (x.beside().cloned(), [x.parent()]);
         let (inner, header) = x.into_parts();
         let noise = inner.noise();
-        let made = self.finish(Operation::Copy, inner, noise, header.scale, header.bound.min(bound))?;
+        let made = self.finish(Operation::Copy, &from, inner, noise, header.scale, header.bound.min(bound))?;
         Ok(made.with_beside(beside))
     }
 
@@ -370,9 +383,33 @@ impl<B: Backend> Evaluator<B> {
         if !(error.is_finite() && error > 0.0) {
             return Err(Error::argument(format!("an error of {error}, where a positive number is needed")));
         }
+        let x = self.placed(x)?;
+        let from = [x.parent()];
         let (inner, header) = x.into_parts();
         let noise = inner.noise().plus(Noise::at_most(header.scale.log2() + error.log2()));
-        self.finish(Operation::Copy, inner, noise, header.scale, header.bound + error)
+        self.finish(Operation::Copy, &from, inner, noise, header.scale, header.bound + error)
+    }
+
+    /// The same ciphertext as one of the message that it decrypts to, complex as that may be, from which nothing is off, and
+    /// how far that is from its own message at most.
+    ///
+    /// For iterations that mend what they are off by: gradient descent, powers of a matrix, Newton's method. What a step is
+    /// off by is certified from where the step began, and no longer grows by all steps' largest slopes. Bounds that are
+    /// declared afterwards are about the message that is decrypted.
+    ///
+    /// # Errors
+    /// [`rlwe::Error::ParamsDiffer`], [`rlwe::Error::Noise`] for errors that leave no room.
+    pub fn as_computed(&self, x: &Ciphertext<B>) -> Result<(Ciphertext<B>, f64)> {
+        self.require_own(x)?;
+        let x = self.renew(x, 0)?;
+        let error = noise::canonical_at(x.inner().noise(), self.log_n(), LOG2_FAILURE_INSIDE) - x.log2_scale();
+        let error = error.exp2() * (1.0 + 1e-9);
+        let (inner, header) = x.duplicate(&self.context)?.into_parts();
+        let nothing = Noise::ZERO.certificate;
+        let certificate = if inner.noise().certificate.is_on_word() { nothing.on_word() } else { nothing };
+        let noise = Noise { certificate, estimates: inner.noise().estimates };
+        let bound = (header.bound + error) * (1.0 + 1e-12);
+        Ok((self.finish(Operation::Copy, &[x.parent()], inner, noise, header.scale, bound)?, error))
     }
 
     fn require_own(&self, x: &Ciphertext<B>) -> Result<()> {

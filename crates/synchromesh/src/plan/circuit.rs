@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use synchromesh_rlwe::{Operation, Randomness};
+use synchromesh_rlwe::Randomness;
 
 use super::limit::{MOST_DEPTH, MOST_PRECISION};
 use super::trace::{Trace, Traced};
 use super::{Description, Limit, MOST_NODES, Nearest, PRECISION, Plan, SchemeName, too_small};
 use crate::circuits::Arithmetic;
 use crate::ckks;
+use crate::ckks::recording::Recorder;
 use crate::cost::{DryLedger, recorder};
 use crate::error::{Error, Result};
 use crate::exact::{self, Scheme};
@@ -107,57 +108,86 @@ impl Description {
         if self.scheme != SchemeName::Ckks {
             return Err(Error::request(format!("the description is for {}, not for ckks", self.scheme.name())));
         }
+        let recorder = Arc::new(Recorder::default());
+        let run = |plan: &Plan, steps: &Rotations, shrinks| {
+            recorder.take();
+            self.run_ckks(plan, steps, shrinks, (bounds, &recorder), &circuit)
+        };
+        let plan = self.search_for(&run)?;
+        plan.placed(
+            &recorder,
+            |plan| {
+                let steps = Rotations { by: plan.rotations.clone(), swap: plan.swap };
+                Ok(match run(plan, &steps, false)? {
+                    Outcome::Runs(traced) => Some(traced),
+                    _ => None,
+                })
+            },
+            self.max_memory_bytes,
+        )
+    }
+
+    /// One run without data, at the parameters of a plan and with keys for these rotations.
+    fn run_ckks(
+        &self,
+        plan: &Plan,
+        steps: &Rotations,
+        shrinks: bool,
+        (bounds, told): (&[f64], &Arc<Recorder>),
+        circuit: impl Fn(
+            &ckks::Evaluator<DryLedger>,
+            &[ckks::Ciphertext<DryLedger>],
+        ) -> Result<Vec<ckks::Ciphertext<DryLedger>>>,
+    ) -> Result<Outcome> {
         let wanted = f64::from(self.precision.unwrap_or(PRECISION));
-        self.search_for(|plan, steps, shrinks| {
-            let params = plan.ckks()?;
-            let log_scale = params.literal().log_scale;
-            let device = recorder(params.rlwe());
-            let trace = Trace::new(device.reader());
-            let context = ckks::Context::observed(params, device, Some(Trace::observer(&trace)))?;
-            let mut randomness = Randomness::insecure_from_number(0);
-            let (secret, public) = context.generate_keys(&mut randomness)?;
-            let evaluator = plan.on_ckks(ckks::Evaluator::new(&context, None))?;
-            let keys = evaluator.generate_keys(&secret, &keyed(plan, steps), &mut randomness)?;
-            let evaluator = evaluator.with_keys(Arc::new(keys));
-            trace.restart();
-            let top = evaluator.top_level();
-            let fresh =
-                |&bound: &f64| context.encrypt_at(&public, &context.encode_bounded(&[], bound)?, top, &mut randomness);
-            let fresh = bounds.iter().map(fresh);
-            let result = fresh.collect::<Result<Vec<_>>>().and_then(|fresh| circuit(&evaluator, &fresh));
-            let results = match result {
-                Ok(results) => results,
-                Err(Error::Rlwe(synchromesh_rlwe::Error::UnknownNoise { .. })) => {
-                    let done = trace.take().nodes.len();
-                    return Err(too_large(format!(
-                        "after {done} operations a value may be larger than any number, by the bounds of the inputs"
-                    )));
-                }
-                Err(Error::Rlwe(synchromesh_rlwe::Error::Noise { noise_bits, room_bits, .. }))
-                    if wider(noise_bits - room_bits, log_scale) =>
-                {
-                    return Ok(Outcome::Wider((noise_bits - room_bits).ceil() as u32));
-                }
-                Err(error @ Error::Rough { off, most, .. }) => {
-                    let bits = (off / most).log2().clamp(1.0, f64::from(MOST_FINER));
-                    return Ok(Outcome::Rough(bits.ceil() as u32, trace.take().nodes.len(), error));
-                }
-                Err(error) => return Outcome::of(error),
-            };
-            let traced = trace.take();
-            let unused = traced.unused_levels().min(plan.depth - self.depth);
-            if shrinks && unused > 0 {
-                return Ok(Outcome::Shallower(unused));
+        let params = plan.ckks()?;
+        let log_scale = params.literal().log_scale;
+        let device = recorder(params.rlwe());
+        let trace = Trace::new(device.reader());
+        let context = ckks::Context::observed(params, device, Some(Trace::observer(&trace)))?;
+        let mut randomness = Randomness::insecure_from_number(0);
+        let (secret, public) = context.generate_keys(&mut randomness)?;
+        let evaluator = plan.on_ckks(ckks::Evaluator::new(&context, None))?;
+        let keys = evaluator.generate_keys(&secret, &keyed(plan, steps), &mut randomness)?;
+        let evaluator = evaluator.with_keys(Arc::new(keys)).with_recorder(told);
+        trace.restart();
+        let top = evaluator.top_level();
+        let fresh =
+            |&bound: &f64| context.encrypt_at(&public, &context.encode_bounded(&[], bound)?, top, &mut randomness);
+        let fresh = bounds.iter().map(fresh);
+        let result = fresh.collect::<Result<Vec<_>>>().and_then(|fresh| circuit(&evaluator, &fresh));
+        let results = match result {
+            Ok(results) => results,
+            Err(Error::Rlwe(synchromesh_rlwe::Error::UnknownNoise { .. })) => {
+                let done = trace.take().nodes.len();
+                return Err(too_large(format!(
+                    "after {done} operations a value may be larger than any number, by the bounds of the inputs"
+                )));
             }
-            let off = results.iter().map(|x| self.off(&context, x)).collect::<Result<Vec<f64>>>();
-            let worst = match off {
-                Ok(off) => off.into_iter().fold(0.0, f64::max),
-                Err(error) => return Outcome::of(error),
-            };
-            let lacking = (wanted + worst.log2()).ceil();
-            let bound = results.iter().map(|x| evaluator.bound(x)).fold(0.0, f64::max);
-            Ok(if lacking > 0.0 { Outcome::Finer(lacking as u32, bound) } else { Outcome::Runs(traced) })
-        })
+            Err(Error::Rlwe(synchromesh_rlwe::Error::Noise { noise_bits, room_bits, .. }))
+                if wider(noise_bits - room_bits, log_scale) =>
+            {
+                return Ok(Outcome::Wider((noise_bits - room_bits).ceil() as u32));
+            }
+            Err(error @ Error::Rough { off, most, .. }) => {
+                let bits = (off / most).log2().clamp(1.0, f64::from(MOST_FINER));
+                return Ok(Outcome::Rough(bits.ceil() as u32, trace.take().nodes.len(), error));
+            }
+            Err(error) => return Outcome::of(error),
+        };
+        let traced = trace.take();
+        let unused = traced.unused_levels().min(plan.depth - self.depth);
+        if shrinks && unused > 0 {
+            return Ok(Outcome::Shallower(unused));
+        }
+        let off = results.iter().map(|x| self.off(&context, x)).collect::<Result<Vec<f64>>>();
+        let worst = match off {
+            Ok(off) => off.into_iter().fold(0.0, f64::max),
+            Err(error) => return Outcome::of(error),
+        };
+        let lacking = (wanted + worst.log2()).ceil();
+        let bound = results.iter().map(|x| evaluator.bound(x)).fold(0.0, f64::max);
+        Ok(if lacking > 0.0 { Outcome::Finer(lacking as u32, bound) } else { Outcome::Runs(traced) })
     }
 
     fn search_for(&self, run: impl Fn(&Plan, &Rotations, bool) -> Result<Outcome>) -> Result<Plan> {
@@ -298,7 +328,7 @@ fn keyed(plan: &Plan, steps: &Rotations) -> Rotations {
 
 impl Plan {
     /// The plan with what the caller's circuit does, and the memory that takes.
-    fn with_circuit(mut self, mut traced: Traced, most: Option<u64>) -> Result<Self> {
+    pub(super) fn with_circuit(mut self, mut traced: Traced, most: Option<u64>) -> Result<Self> {
         let peak = traced.nodes.iter().map(|node| node.bytes).max().unwrap_or(0);
         let count = traced.nodes.len();
         if let Some(memory) = &mut self.memory {
@@ -312,13 +342,6 @@ impl Plan {
                     nearest: Some(Nearest::MemoryBytes(needed)),
                 });
             }
-        }
-        let refresh = Operation::Refresh.to_string();
-        let refreshes = traced.nodes.iter().filter(|node| node.operation == refresh).count();
-        if self.bootstrap.is_some() {
-            self.explain.push(format!(
-                "refreshes: {refreshes}, each where a value has fewer levels left than the operation on it takes"
-            ));
         }
         traced.nodes.truncate(MOST_NODES);
         self.explain.push(format!("circuit: {count} ciphertexts are made, with up to {peak} bytes of buffers at once"));

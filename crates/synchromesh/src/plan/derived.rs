@@ -193,7 +193,9 @@ impl Plan {
             let inside = node.level <= params.top_level() && (2..=3).contains(&node.components);
             !(inside && is_size(node.modulus_bits) && node.noise_bits.is_finite() && good(node.predicted_ms))
         });
-        demand("nodes", node, node.is_none(), "ciphertexts of these parameters")
+        demand("nodes", node, node.is_none(), "ciphertexts of these parameters")?;
+        let most = if self.bootstrap.is_some() { MOST_NODES } else { 0 };
+        demand("refreshes", self.refreshes.len(), self.refreshes.len() <= most, &format!("at most {most}"))
     }
 
     /// Keys there are: one for products, the rotations', of which those of one automorphism are one, and the swap's.

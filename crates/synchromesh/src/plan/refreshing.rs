@@ -199,7 +199,8 @@ impl Plan {
         match &self.bootstrap {
             Some(literal) => {
                 let bootstrap = Bootstrap::new(evaluator.context().params(), literal.clone())?;
-                evaluator.with_bootstrap(bootstrap)
+                let placed = self.refreshes.iter().map(|placed| placed.value);
+                Ok(evaluator.with_bootstrap(bootstrap)?.with_refreshes(placed))
             }
             None => Ok(evaluator),
         }

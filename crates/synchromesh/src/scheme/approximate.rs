@@ -9,10 +9,10 @@ use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, Randomness, SecretKe
 
 use super::operation::coefficient;
 use super::{Binary, Encryptor, Scheme, State, Values, Where};
-use crate::circuits::Polynomial;
 use crate::circuits::functions::Approximation;
+use crate::circuits::{Arithmetic, Polynomial};
 use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral};
-use crate::ckks::{Ciphertext, Ckks, Complex64, Context, Evaluator, Params, Plaintext, Published, Release};
+use crate::ckks::{Ciphertext, Ckks, Complex64, Context, Evaluator, Lineage, Params, Plaintext, Published, Release};
 use crate::error::Result;
 use crate::opening::{Hiding, Opening};
 use crate::plan::{Plan, SchemeName};
@@ -66,9 +66,13 @@ impl Scheme for Ckks {
         e.with_routes(routes)
     }
 
-    fn with_bootstrap<B: Backend>(e: Evaluator<B>, literal: &BootstrapLiteral) -> Result<Evaluator<B>> {
+    fn with_bootstrap<B: Backend>(
+        e: Evaluator<B>,
+        literal: &BootstrapLiteral,
+        placed: Vec<Lineage>,
+    ) -> Result<Evaluator<B>> {
         let bootstrap = Bootstrap::new(e.context().params(), literal.clone())?;
-        e.with_bootstrap(bootstrap)
+        Ok(e.with_bootstrap(bootstrap)?.with_refreshes(placed))
     }
 
     fn top_level<B: Backend>(e: &Evaluator<B>) -> usize {
@@ -193,7 +197,8 @@ impl Scheme for Ckks {
         to: &Context<To>,
     ) -> Result<Ciphertext<To>> {
         let inner = x.inner().transfer(from.rlwe(), to.rlwe())?;
-        Ok(Ciphertext::from_parts(to, inner, x.header().clone())?.with_beside(x.beside().cloned()))
+        let made = Ciphertext::from_parts(to, inner, x.header().clone())?;
+        Ok(made.with_beside(x.beside().cloned()).standing_for(x))
     }
 
     fn key<B: Backend>(x: &Ciphertext<B>) -> KeyId {
@@ -208,6 +213,7 @@ impl Scheme for Ckks {
             noise_budget: context.noise_budget(x),
             error_bound,
             bound: x.bound(),
+            lineage: Some(x.lineage()),
             ..State::of(context.rlwe(), x.inner())?
         })
     }
@@ -230,11 +236,11 @@ impl Scheme for Ckks {
     }
 
     fn approximate<B: Backend>(e: &Evaluator<B>, x: &Ciphertext<B>, error: f64) -> Result<Ciphertext<B>> {
-        e.declare_error(x.duplicate(e.context())?, error)
+        e.declare_error(e.renewed(x, 0)?.duplicate(e.context())?, error)
     }
 
     fn zeros<B: Backend>(e: &Evaluator<B>, x: &Ciphertext<B>, own: &[bool]) -> Result<Ciphertext<B>> {
-        e.declare_zeros(x.duplicate(e.context())?, own)
+        e.declare_zeros(e.renewed(x, 0)?.duplicate(e.context())?, own)
     }
 
     fn function<B: Backend>(

@@ -46,6 +46,8 @@ pub enum Operation<'a> {
     Bounded(f64),
     /// The ciphertext as that of a message that no slot is further from than this, by the caller's word; in CKKS only.
     Approximate(f64),
+    /// The ciphertext as that of the message which it decrypts to, from which nothing is off; in CKKS only.
+    AsComputed,
     /// The ciphertext, of whose message the caller says that it is 0 beside these slots; nothing in an exact scheme.
     Zeros(&'a [bool]),
     /// A sum of slots.
@@ -116,9 +118,10 @@ pub fn apply<S: Scheme, B: Backend>(
         Operation::Swap => e.swap(one()?),
         Operation::Refresh => e.refresh(one()?),
         Operation::AtLevel(level) => e.at_level(one()?, *level),
-        Operation::Bounded(bound) => e.bounded(e.duplicate(one()?)?, *bound),
+        Operation::Bounded(bound) => e.bounded(e.duplicate(e.renewed(one()?, 0)?)?, *bound),
         Operation::Zeros(own) => S::zeros(e, one()?, own),
         Operation::Approximate(error) => S::approximate(e, one()?, *error),
+        Operation::AsComputed => Ok(e.exactly(one()?)?.0),
         Operation::SumSlots(sum) => sum.run(e, one()?),
         Operation::InnerProduct if !x.len().is_multiple_of(2) => Err(not_taken(x.len())),
         Operation::InnerProduct => {

@@ -7,6 +7,7 @@ use synchromesh_rlwe::{Noise, Operation};
 
 use super::{Evaluator, Held};
 use crate::ckks::ciphertext::Ciphertext;
+use crate::ckks::lineage::Lineage;
 use crate::ckks::scale::Scale;
 use crate::error::{Error, Result};
 
@@ -31,7 +32,8 @@ impl<B: Backend> Evaluator<B> {
         let noise = inner.noise();
         let rounding = params.rlwe().rounding_noise(x.inner().parts().len());
         let beside = x.beside().map(|b| b.with(b.noise.times(-dropped.log2()).plus_switching(rounding)));
-        let made = self.finish(Operation::Descent, inner, noise, x.scale().over(&dropped)?, x.bound())?;
+        let made =
+            self.finish(Operation::Descent, &[x.parent()], inner, noise, x.scale().over(&dropped)?, x.bound())?;
         self.settled(made.with_beside(beside))
     }
 
@@ -54,6 +56,15 @@ impl<B: Backend> Evaluator<B> {
     /// # Errors
     /// [`rlwe::Error::Level`] when `level` is above the ciphertext's, [`rlwe::Error::Noise`].
     pub fn mod_switch_to(&self, x: &Ciphertext<B>, level: usize) -> Result<Ciphertext<B>> {
+        let from = [x.parent()];
+        let made = self.brought_to(x, level)?;
+        let made = made.with_lineage(Lineage::of(Operation::Descent, &from));
+        self.record_at_most(&from, &made)?;
+        Ok(made)
+    }
+
+    /// As [`Self::mod_switch_to`], in the place of `x`: nothing that the circuit asks for.
+    pub(super) fn brought_to(&self, x: &Ciphertext<B>, level: usize) -> Result<Ciphertext<B>> {
         self.require_own(x)?;
         self.settled(self.lowered(self.settle(x)?, level)?.take(&self.context)?)
     }
@@ -127,7 +138,9 @@ impl<B: Backend> Evaluator<B> {
         if !self.auto() && to.without(active).is_empty() {
             let inner = x.inner().drop_to(context, level)?;
             let noise = inner.noise();
-            return Ok(Held::Made(self.finish(Operation::Descent, inner, noise, x.scale().clone(), x.bound())?));
+            let inner = inner.assume_noise(noise);
+            let made = Ciphertext::checked(&self.context, Operation::Descent, inner, x.scale().clone(), x.bound())?;
+            return Ok(Held::Made(made.standing_for(&x)));
         }
         let target = if self.auto() { &params.at(level)?.scale } else { x.scale() };
         let through = through(ring, active, to, next);
@@ -144,8 +157,9 @@ impl<B: Backend> Evaluator<B> {
         let log2 = if self.auto() { params.at(level)?.log2 } else { x.log2_scale() };
         let deviation = Noise::bounded(0.6 / size).times(log2 + x.bound().log2());
         let noise = noise.plus_switching(rounding).plus(deviation);
-        let made = self.finish(Operation::Descent, inner, noise, target.clone(), x.bound())?;
-        Ok(Held::Made(made.with_beside(beside)))
+        let (inner, scale) = (inner.assume_noise(noise), target.clone());
+        let made = Ciphertext::checked(&self.context, Operation::Descent, inner, scale, x.bound())?;
+        Ok(Held::Made(made.standing_for(&x).with_beside(beside)))
     }
 
     /// Every component times a constant given by its residues.

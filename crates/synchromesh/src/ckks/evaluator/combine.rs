@@ -2,7 +2,6 @@
 
 use num_bigint::BigInt;
 use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::noise::LOG2_FAILURE_INSIDE;
 use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly, Threads};
 use synchromesh_rlwe::{Noise, Operation};
 
@@ -61,6 +60,7 @@ impl<B: Backend> Evaluator<B> {
         let integral = terms.products.is_empty() && terms.weights.iter().all(|(_, w)| as_integer(w).is_some());
         let least = if integral { 0 } else { self.lowest() + 1 };
         let all = all.into_iter().map(|x| self.renew(x, least)).collect::<Result<Vec<_>>>()?;
+        let from: Vec<_> = all.iter().map(|x| x.parent()).collect();
         let met = self.meet(&all)?;
         let key = met[0].inner().key();
         let operands = met.iter().map(|x| self.settle(x)).collect::<Result<Vec<_>>>()?;
@@ -88,7 +88,8 @@ impl<B: Backend> Evaluator<B> {
         let params = self.context.params().rlwe();
         let inner = rlwe::Ciphertext::new(params, sum.parts, level, key, sum.noise)?;
         let operation = if terms.products.is_empty() { Operation::Sum } else { Operation::Product };
-        let mut out = self.finish(operation, inner, sum.noise, scale, sum.bound)?.with_beside(sum.beside.flatten());
+        let mut out = self.finish(operation, &from, inner, sum.noise, scale, sum.bound)?;
+        out = out.with_beside(sum.beside.flatten());
         match terms.constant.filter(|c| !c.is_zero()) {
             Some(Coefficient::All(c)) => out = self.add_scalar(&out, *c)?,
             Some(Coefficient::Slots(values)) => {
@@ -223,7 +224,7 @@ impl<B: Backend> Arithmetic for Evaluator<B> {
         self.combination(terms)
     }
     fn lowered(&self, x: &Ciphertext<B>, level: usize) -> Result<Option<Ciphertext<B>>> {
-        if x.level() > level { Ok(Some(self.mod_switch_to(x, level)?)) } else { Ok(None) }
+        if x.level() > level { Ok(Some(self.brought_to(x, level)?)) } else { Ok(None) }
     }
     fn bound(&self, x: &Ciphertext<B>) -> f64 {
         x.bound()
@@ -235,12 +236,7 @@ impl<B: Backend> Arithmetic for Evaluator<B> {
         self.declare_error(x, error)
     }
     fn exactly(&self, x: &Ciphertext<B>) -> Result<(Ciphertext<B>, f64)> {
-        let error = noise::canonical_at(x.inner().noise(), self.log_n(), LOG2_FAILURE_INSIDE) - x.log2_scale();
-        let error = error.exp2() * (1.0 + 1e-9);
-        let (inner, header) = x.duplicate(&self.context)?.into_parts();
-        let noise = Noise { certificate: Noise::ZERO.certificate, estimates: inner.noise().estimates };
-        let bound = (header.bound + error) * (1.0 + 1e-12);
-        Ok((self.finish(Operation::Copy, inner, noise, header.scale, bound)?, error))
+        self.as_computed(x)
     }
     fn lowest_level(&self) -> usize {
         self.lowest()
@@ -267,7 +263,7 @@ impl<B: Backend> Arithmetic for Evaluator<B> {
         self.conjugate(x)
     }
     fn at_level(&self, x: &Ciphertext<B>, level: usize) -> Result<Ciphertext<B>> {
-        self.mod_switch_to(x, level)
+        self.brought_to(x, level)
     }
     fn element(&self, k: i64) -> Result<usize> {
         Ok(self.context.galois_element(k))

@@ -50,7 +50,7 @@ impl<B: Backend> Evaluator<B> {
         let inner = x.inner();
         let parts = inner.parts().iter().map(|part| Ok(part.mul(backend, &monomial)?)).collect::<Result<_>>()?;
         let made = rlwe::Ciphertext::new(params.rlwe(), parts, inner.level(), inner.key(), inner.noise())?;
-        self.finish(Operation::Copy, made, inner.noise(), x.scale().clone(), x.bound())
+        self.finish(Operation::Copy, &[x.parent()], made, inner.noise(), x.scale().clone(), x.bound())
     }
 
     /// Of a message that is c_0 + c_1 X + .. with `count` coefficients at most ([`Context::encode_coefficients`]), for each

@@ -8,6 +8,7 @@ use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm, Noise, Operation};
 use super::Evaluator;
 use crate::circuits::{Levels, Mask, MatrixArithmetic, require_mask};
 use crate::ckks::ciphertext::{Ciphertext, Header};
+use crate::ckks::lineage::Parent;
 use crate::ckks::noise;
 use crate::embedding::Complex64;
 use crate::error::{Error, Result};
@@ -16,6 +17,7 @@ use crate::error::{Error, Result};
 pub struct Hoisted<B: Backend> {
     inner: HoistedCiphertext<B>,
     header: Header,
+    parent: Parent,
 }
 
 /// A vector as it multiplies hoisted ciphertexts, and its bound.
@@ -53,9 +55,10 @@ impl<B: Backend> Evaluator<B> {
         let added = switching.rotation_noise_under(context, key, from, from)?;
         let bounds = terms.iter().map(|(x, _)| x.header.bound);
         let made = |noise| rlwe::Ciphertext::new(params.rlwe(), parts, level, key, noise);
+        let parents: Vec<_> = terms.iter().map(|(x, _)| x.parent).collect();
         if !weighted {
             let noise = terms.iter().fold(added, |sum, (x, _)| sum.plus(x.inner.noise().plus_switching(added)));
-            return self.finish(Operation::Rotation, made(noise)?, noise, own.scale.clone(), bounds.sum());
+            return self.finish(Operation::Rotation, &parents, made(noise)?, noise, own.scale.clone(), bounds.sum());
         }
         let bound = bounds.fold(0.0, f64::max);
         let rotated = terms.iter().map(|(x, _)| x.inner.noise()).fold(Noise::ZERO, Noise::either).plus_switching(added);
@@ -66,7 +69,8 @@ impl<B: Backend> Evaluator<B> {
         noise::check(params, from, message + own.log2, noise)?;
         let noise =
             noise.times(-own.dropped.log2()).plus_switching(switching.rotation_noise_under(context, key, from, level)?);
-        self.settled(self.finish(Operation::Rotation, made(noise)?, noise, own.square.over(&own.dropped)?, bound)?)
+        let scale = own.square.over(&own.dropped)?;
+        self.settled(self.finish(Operation::Rotation, &parents, made(noise)?, noise, scale, bound)?)
     }
 }
 
@@ -81,7 +85,7 @@ impl<B: Backend> MatrixArithmetic for Evaluator<B> {
         let settled = self.settle(x)?;
         let x = self.under_own(&settled)?;
         let inner = self.switching("rotation")?.hoisted(self.context.rlwe(), x.inner(), rotates)?;
-        Ok(Hoisted { inner, header: x.header().clone() })
+        Ok(Hoisted { inner, header: x.header().clone(), parent: x.parent() })
     }
 
     fn rotated(&self, x: &Hoisted<B>, k: i64) -> Result<Ciphertext<B>> {

@@ -38,6 +38,7 @@ impl<B: Backend> Evaluator<B> {
 
     fn sum_plain(&self, x: &Ciphertext<B>, m: &Plaintext<B>, subtract: bool) -> Result<Ciphertext<B>> {
         self.require_own(x)?;
+        let x = self.renew(x, 0)?;
         let encoded = self.context.slots(m, x.level(), x.scale())?;
         let added = self.context.encoding_noise(x.log2_scale(), m.bound());
         let sum = self.plus_polynomial(x, &encoded.poly, subtract, added, m.bound())?;
@@ -65,7 +66,7 @@ impl<B: Backend> Evaluator<B> {
             parts[0].add_assign(backend, poly)?;
         }
         let inner = rlwe::Ciphertext::new(params.rlwe(), parts, level, key, noise)?;
-        self.finish(Operation::PlainSum, inner, noise, header.scale, header.bound + bound)
+        self.finish(Operation::PlainSum, &[x.parent()], inner, noise, header.scale, header.bound + bound)
     }
 
     /// x m, slot by slot; in automatic mode rescaled, and the plaintext encoded at the scale that makes the result the
@@ -89,8 +90,8 @@ impl<B: Backend> Evaluator<B> {
         let inner = rlwe::Ciphertext::new(params.rlwe(), parts, x.level(), x.inner().key(), noise)?;
         let zero = noise::plain_product(x.factor(), Public::Vector, f64::NEG_INFINITY, error, self.log_n());
         let beside = Beside::new(self.context.holding(m)?, zero);
-        let product =
-            self.finish(Operation::PlainProduct, inner, noise, x.scale().times(&level.scale)?, x.bound() * m.bound())?;
+        let (scale, bound) = (x.scale().times(&level.scale)?, x.bound() * m.bound());
+        let product = self.finish(Operation::PlainProduct, &[x.parent()], inner, noise, scale, bound)?;
         self.after_plain(product.with_beside(beside))
     }
 
@@ -108,12 +109,14 @@ impl<B: Backend> Evaluator<B> {
         let params = self.context.params();
         self.require_own(x)?;
         if c.re == c.re.trunc() && c.re.abs() <= INTEGER_LIMIT {
+            let x = self.renew(x, 0)?;
             let residues = self.residues(x.level(), &BigInt::from(c.re as i64))?;
             let noise = x.inner().noise().times(c.re.abs().log2());
             let (inner, header) = x.duplicate(&self.context)?.into_parts();
             let inner = self.times_residues(inner, &residues, noise)?;
             let beside = x.beside().map(|b| b.with(b.noise.times(c.re.abs().log2())));
-            let made = self.finish(Operation::NumberProduct, inner, noise, header.scale, header.bound * c.re.abs())?;
+            let (from, bound) = ([x.parent()], header.bound * c.re.abs());
+            let made = self.finish(Operation::NumberProduct, &from, inner, noise, header.scale, bound)?;
             return Ok(made.with_beside(beside));
         }
         let x = self.renew(x, self.lowest() + 1)?;
@@ -127,7 +130,7 @@ impl<B: Backend> Evaluator<B> {
         let residues = self.residues(x.level(), &integer)?;
         let inner = self.times_residues(x.inner().duplicate(self.context.rlwe())?, &residues, noise)?;
         let (scale, bound) = (x.scale().times(&level.scale)?, x.bound() * c.re.abs());
-        let product = self.finish(Operation::NumberProduct, inner, noise, scale, bound)?;
+        let product = self.finish(Operation::NumberProduct, &[x.parent()], inner, noise, scale, bound)?;
         self.after_plain(product.with_beside(beside))
     }
 
@@ -143,6 +146,7 @@ impl<B: Backend> Evaluator<B> {
             let values = vec![c; params.slots()];
             return self.add_plain(x, &self.context.encode_complex(&values, modulus_above(c))?);
         }
+        let x = self.renew(x, 0)?;
         let (integer, error) = rounded_multiple(x.scale(), c.re)?;
         let residues = self.residues(x.level(), &integer)?;
         let words: Vec<u64> = residues.iter().flat_map(|&r| std::iter::repeat_n(r, params.n())).collect();

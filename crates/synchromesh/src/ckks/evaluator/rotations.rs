@@ -79,10 +79,12 @@ impl<B: Backend> Evaluator<B> {
                 (all, bound * most as f64, Beside::new(own, switched(rest)))
             }
         };
+        let lineage = sum.lineage();
         let (inner, header) = sum.into_parts();
         let noise = inner.noise().sharpened(switched(all));
         let (inner, bound) = (inner.assume_noise(noise), header.bound.min(bound));
-        Ok(Ciphertext::checked(&self.context, Operation::Copy, inner, header.scale, bound)?.with_beside(beside))
+        let sharper = Ciphertext::checked(&self.context, Operation::Copy, inner, header.scale, bound)?;
+        Ok(sharper.with_lineage(lineage).with_beside(beside))
     }
 
     /// The sum of rotations; with factors also rescaled, in the same division. Automatic mode only.
@@ -114,6 +116,7 @@ impl<B: Backend> Evaluator<B> {
         let key = first.inner().key();
         let added = switching.rotation_noise_under(context, key, level, level)?;
         let worst = |a: Noise, x: &Held<'_, B>| a.worse(x.inner().noise());
+        let from: Vec<_> = inputs.iter().map(|x| x.parent()).collect();
         let given = inputs.iter().fold(first.inner().noise(), worst).moved();
         let rotated = given.plus_switching(added);
         let bound = inputs.iter().map(|x| x.bound()).fold(0.0, f64::max);
@@ -128,7 +131,7 @@ impl<B: Backend> Evaluator<B> {
                 |e: Estimates| Estimates { average: e.average.times(count.log2() / 2.0), ..e.times(count.log2()) };
             let rotated = rotated.times(count.log2()).with_estimates(rotated.estimates.map(estimated));
             let noise = rotated.plus(giants).plus(added);
-            return self.finish(Operation::Rotation, made(noise)?, noise, own.scale.clone(), bound * count);
+            return self.finish(Operation::Rotation, &from, made(noise)?, noise, own.scale.clone(), bound * count);
         }
         let errors = sum.terms.iter().flatten().filter_map(|(_, error)| *error).fold(f64::NEG_INFINITY, log2_add);
         let message = own.log2 + bound.log2();
@@ -156,7 +159,7 @@ impl<B: Backend> Evaluator<B> {
             None => None,
         };
         let scale = own.square.over(&own.dropped)?;
-        let made = self.finish(Operation::Rotation, made(noise)?, noise, scale, bound * gain)?;
+        let made = self.finish(Operation::Rotation, &from, made(noise)?, noise, scale, bound * gain)?;
         self.settled(made.with_beside(beside))
     }
 }

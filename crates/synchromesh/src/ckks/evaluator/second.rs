@@ -18,7 +18,7 @@ impl<B: Backend> Evaluator<B> {
         }
         let inner = switching.rekey(context, x.inner())?;
         let noise = inner.noise();
-        self.finish(Operation::Rekeying, inner, noise, x.scale().clone(), x.bound())
+        self.finish(Operation::Rekeying, &[x.parent()], inner, noise, x.scale().clone(), x.bound())
     }
 
     /// `x`, or what it is under the second secret key where it should be under that.
@@ -40,7 +40,7 @@ impl<B: Backend> Evaluator<B> {
         let bring = |x: &&'a Ciphertext<B>| -> Result<Held<'a, B>> {
             let first = |s: &KeySwitching<B>| s.should_rekey(params, x.inner().key(), level);
             if differ && self.switching.as_ref().is_some_and(first) {
-                return Ok(Held::Made(self.mod_switch_to(x, level)?));
+                return Ok(Held::Made(self.brought_to(x, level)?));
             }
             Ok(Held::Given(x))
         };
