@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use synchromesh_ring::{Backend, BackendError, Cpu, IndexSet, Ring, transcript};
+use synchromesh_ring::{Backend, BackendError, Cpu, Error, IndexSet, Ring, transcript};
 
 use crate::cuda::Cuda;
 use crate::device::Device;
@@ -27,9 +27,12 @@ impl<D: Device> Cuda<D> {
         let failed = |reason: String| BackendError::Unavailable { device: self.name(), reason };
         let ring = Ring::new(self.ring.log_n(), &values).map_err(|error| failed(error.to_string()))?;
         let cpu = Cpu::open(Arc::new(ring))?;
-        let expected = transcript::everything(&cpu, &(0..values.len()).collect());
-        let expected = expected.map_err(|error| failed(error.to_string()))?;
-        let found = transcript::everything(self, &primes).map_err(|error| failed(error.to_string()))?;
+        let of_device = |error| match error {
+            Error::Backend(error) => error,
+            error => failed(error.to_string()),
+        };
+        let expected = transcript::everything(&cpu, &(0..values.len()).collect()).map_err(of_device)?;
+        let found = transcript::everything(self, &primes).map_err(of_device)?;
         match found.iter().zip(&expected).find(|(found, expected)| found != expected) {
             None => Ok(()),
             Some(((operation, _), _)) => {
