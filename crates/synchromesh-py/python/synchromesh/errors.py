@@ -153,6 +153,7 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "no_parameters",
         "parties",
         "joint_key",
+        "not_a_joint_plan",
         "plan_security",
         "plan_precision",
         "plan_slots",
@@ -180,6 +181,10 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "tls",
         "same_party",
         "below_floor",
+        "unlisted_party",
+        "not_among",
+        "anothers_share",
+        "unconfirmed_keys",
     ),
     FileError: (
         "file_not_found",
