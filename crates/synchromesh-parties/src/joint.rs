@@ -32,6 +32,8 @@ pub use refresh::MessageShare;
 pub use share::KeyShare;
 
 #[cfg(test)]
+mod adversary_tests;
+#[cfg(test)]
 mod fault_tests;
 #[cfg(test)]
 mod test_kit;

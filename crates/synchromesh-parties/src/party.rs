@@ -20,11 +20,11 @@ use synchromesh::rlwe::file::FileError;
 use synchromesh::rlwe::wire::EnvelopeKey;
 
 pub use self::keys::Generated;
-pub use self::opening::{Column, Decrypted, PassedOn};
+pub use self::opening::{Column, Decrypted, PassedOn, TENSOR};
 use crate::error::{Error, Result};
 use crate::hosts;
 use crate::session::Session;
-use crate::tls::{Identity, Peer, Tls};
+use crate::tls::{Identity, Peer, Stop, Tls};
 
 /// The file of the share.
 pub const SHARE: &str = "share.key";
@@ -74,6 +74,8 @@ pub struct Party {
     pub with: Option<Vec<usize>>,
     /// How long to wait for others.
     pub timeout: Duration,
+    /// Ends the session from another thread.
+    pub stop: Stop,
 }
 
 /// What a session took of this party.
@@ -94,6 +96,7 @@ struct Ready {
     /// Numbers of those who meet, in rising order.
     present: Vec<usize>,
     timeout: Duration,
+    stop: Stop,
 }
 
 impl Party {
@@ -111,7 +114,7 @@ impl Party {
         if !present.contains(&number) {
             return Err(Error::NotAmong { number, present });
         }
-        Ok(Ready { identity, peers, number, present, timeout: self.timeout })
+        Ok(Ready { identity, peers, number, present, timeout: self.timeout, stop: self.stop.clone() })
     }
 }
 
@@ -135,8 +138,8 @@ impl Ready {
         let address = &self.peers[self.number].address;
         let bound = TcpListener::bind(address);
         let listener = bound.map_err(|error| Error::Tls { reason: format!("{address}: {error}") })?;
-        let Self { identity, peers, number, present, timeout } = &self;
-        let met = Tls::among(present, *number, identity, &listener, peers, *timeout);
+        let Self { identity, peers, number, present, timeout, stop } = &self;
+        let met = Tls::among(present, *number, identity, &listener, peers, (*timeout, stop));
         met.and_then(|transport| Session::new(transport, description)).map_err(|error| ended(error, false))
     }
 }

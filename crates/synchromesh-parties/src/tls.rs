@@ -5,6 +5,7 @@
 
 mod channel;
 mod meeting;
+mod stop;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use zeroize::Zeroizing;
 
 use self::channel::Channel;
 use self::meeting::{Absent, Meeting};
+pub use self::stop::Stop;
 use crate::error::{Blame, Error, Result};
 use crate::session::{MOST_PARTIES, numbered};
 use crate::transport::{Fault, Transport};
@@ -247,11 +249,11 @@ impl Tls {
         peers: &[Peer],
         timeout: Duration,
     ) -> Result<Self> {
-        Self::meet((0..peers.len()).collect(), party, identity, listener, peers, timeout)
+        Self::meet((0..peers.len()).collect(), party, identity, listener, peers, (timeout, &Stop::default()))
     }
 
     /// As [`Self::connect`] among some of the parties of a list: `numbers` has theirs, in rising order, `party`'s among them.
-    /// In what follows they are numbered anew, and named in errors as the list does.
+    /// In what follows they are numbered anew, and named in errors as the list does. `stop` ends all of it.
     ///
     /// # Errors
     /// As [`Self::connect`], and [`Error::Parties`] for numbers that are none of the list's or not in rising order.
@@ -261,7 +263,7 @@ impl Tls {
         identity: &Identity,
         listener: &TcpListener,
         peers: &[Peer],
-        timeout: Duration,
+        (timeout, stop): (Duration, &Stop),
     ) -> Result<Self> {
         check_list(peers)?;
         let present = numbers.iter().map(|&number| peers.get(number).cloned().ok_or(number));
@@ -272,7 +274,7 @@ impl Tls {
             return Err(refused(pair[1]));
         }
         let own = numbers.iter().position(|&number| number == party).ok_or_else(|| refused(party))?;
-        Self::meet(numbers.to_vec(), own, identity, listener, &present, timeout)
+        Self::meet(numbers.to_vec(), own, identity, listener, &present, (timeout, stop))
     }
 
     /// Connects with these peers, which the list of all parties calls so.
@@ -282,7 +284,7 @@ impl Tls {
         identity: &Identity,
         listener: &TcpListener,
         peers: &[Peer],
-        timeout: Duration,
+        (timeout, stop): (Duration, &Stop),
     ) -> Result<Self> {
         numbered(party, peers.len())?;
         check_list(peers)?;
@@ -307,9 +309,13 @@ impl Tls {
             server: Arc::new(server(identity, peers).map_err(|error| refused(&error))?),
             clients: clients.collect::<std::result::Result<_, _>>().map_err(|error| refused(&error))?,
             deadline: Instant::now() + timeout,
+            stop,
         };
         let met = meeting.channels().map_err(|error| refused(&error))?;
         let channels = met.map_err(|absent| missing(absent, &numbers, timeout))?;
+        for channel in channels.iter().flatten() {
+            stop.watch(channel.socket().map_err(|error| refused(&error))?);
+        }
         Ok(Self { party, timeout, channels, numbers })
     }
 }

@@ -7,12 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use synchromesh::bundle::{Bundle, CIPHERTEXT, ColumnHead, Kind, MAX_FILE_BYTES};
 use synchromesh_rlwe::file::{self, Access, Existing};
+pub(crate) use synchromesh_triples::parties::party::TENSOR;
 
 use crate::run::{detached, interruptible};
 use crate::values::bytes_of;
-
-/// The section of what Python knows of a column beyond its length.
-pub(crate) const TENSOR: &str = "tensor";
 
 /// An encrypted column in a file, its bytes checked and its ciphertexts not yet read.
 #[pyclass(frozen, module = "synchromesh._native")]

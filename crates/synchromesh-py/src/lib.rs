@@ -11,6 +11,7 @@ mod growing;
 mod keys;
 mod matrices;
 mod operation;
+mod parties;
 mod plan;
 mod run;
 mod triples;
@@ -40,6 +41,8 @@ mod _native {
     use crate::matrices::MatrixProduct;
     #[pymodule_export]
     use crate::operation::{Approximation, Operation, each};
+    #[pymodule_export]
+    use crate::parties::{Stop, decrypt_together, make_joint_key, pass_on_together};
     #[pymodule_export]
     use crate::plan::{check_plan, plan, plan_function, slot_prime};
 

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use synchromesh_rlwe::file::{self, Access};
 use synchromesh_triples::parties::party::{Column, Floor, Party, Traffic};
+use synchromesh_triples::parties::tls::Stop;
 
 /// Keys that nobody holds alone: made by all parties, used by anybody, decrypted with by those who have met.
 ///
@@ -57,7 +58,7 @@ impl Meeting {
     fn party(&self, with: Option<Vec<usize>>) -> Result<Party, Error> {
         self.threads.settle()?;
         let (hosts, identity) = (self.hosts.clone(), self.identity.clone());
-        Ok(Party { hosts, identity, with, timeout: Duration::from_secs(self.timeout) })
+        Ok(Party { hosts, identity, with, timeout: Duration::from_secs(self.timeout), stop: Stop::default() })
     }
 }
 

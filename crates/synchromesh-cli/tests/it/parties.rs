@@ -107,6 +107,13 @@ fn decrypt(i: usize, members: &[usize], file: &str, more: &[&str]) -> Vec<String
     words(&text).into_iter().chain(more.iter().map(|&word| word.to_owned())).collect()
 }
 
+/// The same with so many seconds of patience.
+fn patient(mut arguments: Vec<String>, seconds: &str) -> Vec<String> {
+    let at = arguments.iter().position(|word| word == "--timeout").unwrap() + 1;
+    arguments[at] = seconds.to_owned();
+    arguments
+}
+
 /// What each of these errors is.
 fn kinds(reports: &[Value]) -> Vec<&str> {
     reports.iter().map(|report| report["error"]["kind"].as_str().unwrap_or("none")).collect()
@@ -255,12 +262,12 @@ fn whoever_is_silent_or_holds_something_else_is_named_and_nothing_is_lost() {
     parties.encrypt(1.0);
     let shell = &parties.shell;
     // Nobody comes: named in time, and the ciphertext is not used up.
-    let alone = parties.all(&[0], |i| decrypt(i, &[0, 1], "x.ct", &["--timeout", "1"]));
+    let alone = parties.all(&[0], |i| patient(decrypt(i, &[0, 1], "x.ct", &[]), "1"));
     let message = error(&alone[0], "abort");
     assert!(message.contains("party 1 could not be connected within 1.0 s"), "{message}");
     let names = |reports: &[Value], what: &str| reports.iter().any(|report| error(report, "abort").contains(what));
     // As the list has them, also where others than the first have met.
-    let missing = parties.all(&[1], |i| decrypt(i, &[1, 2], "x.ct", &["--timeout", "1"]));
+    let missing = parties.all(&[1], |i| patient(decrypt(i, &[1, 2], "x.ct", &[]), "1"));
     assert!(names(&missing, "party 2 could not be connected"), "{missing:?}");
     // Two about different ciphertexts.
     let different = parties.all(&[1, 2], |i| decrypt(i, &[1, 2], ["x.ct", "y.ct"][i - 1], &[]));
@@ -276,7 +283,7 @@ fn whoever_is_silent_or_holds_something_else_is_named_and_nothing_is_lost() {
     });
     assert!(others.iter().all(|report| report["key_id"].is_string()), "{others:?}");
     let x = shell.read("x.ct");
-    let foreign = parties.decrypt(&[1, 2], "x.ct", &[]);
+    let foreign = parties.all(&[1, 2], |i| patient(decrypt(i, &[1, 2], "x.ct", &[]), "1"));
     assert!(kinds(&foreign).contains(&"not_authentic"), "{foreign:?}");
     shell.write("party-2/envelope.key", &shell.read("kept/envelope.key"));
     assert_eq!(kinds(&parties.all(&[2], |i| decrypt(i, &[1, 2], "x.ct", &[]))), ["not_authentic"]);
@@ -318,7 +325,7 @@ fn a_party_that_is_killed_leaves_whole_directories_and_all_begin_again() {
     // Parties 0 and 1 wait for one that is killed while all of them are at it.
     for milliseconds in [0, 60, 250] {
         let mut last = parties.spawn(&keygen(2, "plan.json"));
-        let short = |i| [keygen(i, "plan.json"), words("--timeout 3")].concat();
+        let short = |i| patient(keygen(i, "plan.json"), "3");
         let others = thread::scope(|scope| {
             let others = scope.spawn(|| parties.all(&[0, 1], short));
             thread::sleep(std::time::Duration::from_millis(milliseconds));

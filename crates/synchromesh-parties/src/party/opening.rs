@@ -20,6 +20,9 @@ use crate::error::{Error, Result};
 use crate::joint::{KeyShare, Quorum};
 use crate::journal::Decryptions;
 
+/// The section of what Python knows of a column beyond its length, which goes along.
+pub const TENSOR: &str = "tensor";
+
 /// A column that was decrypted.
 pub struct Column {
     /// Its name, and how many of the numbers are its own.
@@ -234,6 +237,7 @@ impl Holder {
             let parts = parts.collect::<std::result::Result<Vec<_>, _>>()?;
             let head = column.head.to_bytes()?;
             let mut sections = vec![(PLAN, plan.as_bytes()), (COLUMN, &head[..])];
+            sections.extend(column.bundle.all(TENSOR).map(|bytes| (TENSOR, bytes)));
             sections.extend(parts.iter().map(|bytes| (CIPHERTEXT, &bytes[..])));
             let written = (Access::Public, receiver.existing);
             let size = Bundle::write(path, Kind::Column, &sections, receiver.envelope.as_ref(), written)?;

@@ -74,6 +74,11 @@ impl Channel {
         Ok(Self { connection: connection.into(), tcp, cut: false })
     }
 
+    /// Its socket once more.
+    pub(super) fn socket(&self) -> io::Result<TcpStream> {
+        self.tcp.try_clone()
+    }
+
     /// Goes through the handshake.
     pub(super) fn shake_hands(&mut self, deadline: Instant) -> io::Result<()> {
         while self.connection.is_handshaking() {

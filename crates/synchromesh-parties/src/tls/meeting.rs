@@ -16,7 +16,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 
 use super::channel::Channel;
-use super::{NAME, Peer, fingerprint};
+use super::{NAME, Peer, Stop, fingerprint};
 
 /// Most handshakes with callers at one time.
 const STRANGERS: usize = 256;
@@ -46,6 +46,8 @@ pub(super) struct Meeting<'a> {
     /// How it calls each party.
     pub(super) clients: Vec<Arc<ClientConfig>>,
     pub(super) deadline: Instant,
+    /// Ends the wait.
+    pub(super) stop: &'a Stop,
 }
 
 impl Meeting<'_> {
@@ -86,7 +88,7 @@ impl Meeting<'_> {
                 Ok(channel) => return Ok(channel),
                 Err(error) => error,
             };
-            hopeless.fetch_or(decisive(&error), Ordering::SeqCst);
+            hopeless.fetch_or(decisive(&error) || self.stop.is_stopped(), Ordering::SeqCst);
             if hopeless.load(Ordering::SeqCst) || Instant::now() + RETRY >= self.deadline {
                 return Err(error);
             }
@@ -128,6 +130,7 @@ impl Meeting<'_> {
                 }
             }
             let complete = channels[self.party + 1..].iter().all(Option::is_some);
+            hopeless.fetch_or(self.stop.is_stopped(), Ordering::SeqCst);
             if complete || hopeless.load(Ordering::SeqCst) || Instant::now() >= self.deadline {
                 return channels;
             }

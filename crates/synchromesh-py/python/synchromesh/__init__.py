@@ -14,7 +14,7 @@ True
 
 from __future__ import annotations
 
-from . import errors, functions, linear_model, models, nn, ray, triples
+from . import errors, functions, linear_model, models, nn, parties, ray, triples
 from ._native import info as _info
 from ._native import set_threads, threads
 from .context import Context, EnvelopeKey, EvaluationKeys, Keys, PublicKey, SecretKey
@@ -41,6 +41,7 @@ __all__ = [
     "linear_model",
     "models",
     "nn",
+    "parties",
     "plain_modulus",
     "plan",
     "ray",

@@ -18,6 +18,10 @@ __all__ = [
     "deal_triples",
     "triples_identity",
     "run_triples_party",
+    "Stop",
+    "make_joint_key",
+    "decrypt_together",
+    "pass_on_together",
     "info",
     "plan",
     "check_plan",
@@ -242,6 +246,49 @@ def deal_triples(
     insecure: bool,
 ) -> None: ...
 def triples_identity(path: str) -> str: ...
+
+@final
+class Stop:
+    def __init__(self) -> None: ...
+    def stop(self) -> None: ...
+
+def make_joint_key(
+    plan: str,
+    directory: str,
+    hosts: str,
+    identity: str,
+    timeout: float,
+    insecure: bool,
+    least_statistical_security: int,
+    stop: Stop,
+) -> tuple[str, int, list[Any], int, int]: ...
+def decrypt_together(
+    keys: str,
+    file: str,
+    hosts: str,
+    identity: str,
+    members: list[int] | None,
+    precision: float,
+    timeout: float,
+    insecure: bool,
+    least_statistical_security: int,
+    complex: bool,
+    stop: Stop,
+) -> tuple[list[Any], float, list[int], int, int, int, int]: ...
+def pass_on_together(
+    keys: str,
+    file: str,
+    receiver: str,
+    out: str,
+    hosts: str,
+    identity: str,
+    members: list[int] | None,
+    precision: float,
+    timeout: float,
+    insecure: bool,
+    least_statistical_security: int,
+    stop: Stop,
+) -> tuple[str, bool, list[int], int, int, int, int]: ...
 def run_triples_party(
     id: int,
     hosts: str,

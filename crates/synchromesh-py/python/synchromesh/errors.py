@@ -158,6 +158,7 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "no_parameters",
         "parties",
         "joint_key",
+        "not_a_joint_plan",
         "plan_security",
         "plan_precision",
         "plan_slots",
@@ -185,6 +186,10 @@ _KINDS: dict[type[SynchromeshError], tuple[str, ...]] = {
         "tls",
         "same_party",
         "below_floor",
+        "unlisted_party",
+        "not_among",
+        "anothers_share",
+        "unconfirmed_keys",
     ),
     DeviceError: ("device_unavailable", "device_lost", "memory_budget", "other_device", "unsupported_modulus"),
     FileError: (

@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
@@ -20,7 +21,7 @@ from .errors import DTypeError, InputError, ParamsError, ShapeError, Synchromesh
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["Plan", "plain_modulus", "plan"]
+__all__ = ["Joint", "Plan", "plain_modulus", "plan"]
 
 Step = _text.Step
 Shapes = Union[Sequence[Any], Mapping[str, Any]]
@@ -31,6 +32,35 @@ _DEFAULT_PRECISION = 20
 # Slots at every degree up to this one, which shallow circuits need; and to the largest.
 _LOG_N, _LARGEST_LOG_N = 15, 17
 _MAX_PLAN_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A key that ``parties`` hold together and ``threshold`` of them decrypt with: all unless fewer are named, two at least.
+
+    ``security`` are the bits by which what parties show of their shares is hidden: 128 unless given, and in CKKS, where each
+    takes half a bit of the scale, 40. ``decryptions`` is how many ciphertexts they may decrypt under one key: 2**20 unless
+    given, in CKKS 2**10.
+    """
+
+    parties: int
+    threshold: int | None = None
+    security: int | None = None
+    decryptions: int | None = None
+
+
+def _held_by(joint: Any, scheme: str) -> dict[str, int]:
+    """What the library is told of a joint key."""
+    if not isinstance(joint, Joint):
+        raise DTypeError(f"{type(joint).__name__} is no Joint", kind="dtype", remedy="pass synchromesh.parties.Joint")
+    parties = _numbers.whole(joint.parties, "parties", 2, 64)
+    security, decryptions = (40, 1 << 10) if scheme == "ckks" else (128, 1 << 20)
+    return {
+        "parties": parties,
+        "threshold": parties if joint.threshold is None else _numbers.whole(joint.threshold, "threshold", 2, parties),
+        "security": security if joint.security is None else _numbers.whole(joint.security, "security", 30, 256),
+        "decryptions": decryptions if joint.decryptions is None else _numbers.whole(joint.decryptions, "decryptions", 1, 1 << 40),
+    }
 
 
 class Plan:
@@ -255,6 +285,7 @@ def plan(
     leading_levels: int = 0,
     rotation_level: int | None = None,
     bootstrap: bool | float = False,
+    joint: Joint | None = None,
     progress: Progress = None,
 ) -> Plan:
     """The smallest parameters for a description, or for an ordinary function of tensors.
@@ -272,6 +303,8 @@ def plan(
     the highest level at which slots are rotated. With ``bootstrap`` ciphertexts are refreshed where levels run out, in CKKS,
     so that functions have no end: ``depth`` is then the least number of levels between two refreshes (0: as many as security
     leaves), ``precision`` what a refresh keeps, and a number instead of True the largest magnitude of what is refreshed.
+    ``joint`` says that several parties hold the key together (:mod:`synchromesh.parties`): results have room for the noise of
+    their decryption.
     ``static_levels`` are those of BGV's static rule. ``progress`` counts the
     runs of the function: True for a bar, or a function of their number and 0, since nobody knows how many it will take.
     """
@@ -299,6 +332,7 @@ def plan(
         "leading_levels": _numbers.whole(leading_levels, "leading_levels", 0, 1 << 20),
         "rotation_level": _optional(rotation_level, "rotation_level", 1 << 20),
         "bootstrap": float(bootstrap) if bootstrap else None,
+        "joint": None if joint is None else _held_by(joint, scheme),
     }
     if function is None:
         return _of_description(description, bounds)

@@ -1,0 +1,160 @@
+//! One of three parties does each deed to each frame that it sends: nobody honest is named, nothing wrong is believed that the
+//! protocol promises to find, and whoever is told the same sees the same.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use synchromesh::bgv::Bgv;
+use synchromesh::exact::Rotations;
+use synchromesh::scheme::Values;
+
+use super::test_kit::*;
+use super::*;
+use crate::session::{HEADER, Session};
+use crate::tampering::Tamper;
+use crate::{Blame, Error, Result};
+
+/// What becomes of a frame, given the one sent before to the same party; none is silence ever after.
+type Deed = fn(Vec<u8>, &[u8]) -> Option<Vec<u8>>;
+
+fn flip(mut frame: Vec<u8>, at: usize) -> Option<Vec<u8>> {
+    if let Some(byte) = frame.get_mut(at) {
+        *byte ^= 1;
+    }
+    Some(frame)
+}
+
+const DEEDS: [(&str, Deed); 13] = [
+    ("another session", |frame, _| flip(frame, 0)),
+    ("another round", |frame, _| flip(frame, 32)),
+    ("another sender", |frame, _| flip(frame, 40)),
+    ("another kind", |frame, _| flip(frame, 44)),
+    ("another payload", |frame, _| flip(frame, HEADER)),
+    ("another payload in the middle", |frame, _| {
+        let at = HEADER + (frame.len() - HEADER) / 2;
+        flip(frame, at)
+    }),
+    ("nothing that is a residue", |mut frame, _| {
+        frame[HEADER..].fill(0xff);
+        Some(frame)
+    }),
+    ("zeros", |mut frame, _| {
+        frame[HEADER..].fill(0);
+        Some(frame)
+    }),
+    ("a byte too few", |mut frame, _| {
+        frame.pop();
+        Some(frame)
+    }),
+    ("a byte too many", |mut frame, _| {
+        frame.push(0);
+        Some(frame)
+    }),
+    ("an empty frame", |_, _| Some(Vec::new())),
+    ("the last frame again", |frame, last| Some(if last.is_empty() { frame } else { last.to_vec() })),
+    ("silence", |_, _| None),
+];
+
+/// The deed done to one frame.
+fn tamper(number: usize, deed: Deed) -> Option<Tamper> {
+    let mut last: HashMap<usize, Vec<u8>> = HashMap::new();
+    Some(Box::new(move |n, peer, frame| {
+        let before = last.insert(peer, frame.clone()).unwrap_or_default();
+        if n == number { deed(frame, &before) } else { Some(frame) }
+    }))
+}
+
+/// Every deed to every frame of the last party. `right` judges what honest parties believe, all of them
+/// together. Returns how many attempts there were, and how many ended for both.
+fn every_frame<R: std::fmt::Debug>(
+    mut attempt: impl FnMut(Option<Tamper>) -> Vec<Result<R>>,
+    right: impl Fn(&[&R]) -> bool,
+) -> (usize, usize) {
+    let frames = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&frames);
+    let count: Tamper = Box::new(move |n, _, frame| {
+        counter.fetch_max(n + 1, Ordering::SeqCst);
+        Some(frame)
+    });
+    assert!(attempt(Some(count)).iter().all(Result::is_ok));
+    let (mut attempts, mut ended) = (0, 0);
+    for number in 0..frames.load(Ordering::SeqCst) {
+        for (name, deed) in DEEDS {
+            let results = attempt(tamper(number, deed));
+            let honest = &results[..2];
+            for result in honest {
+                let blame = match result {
+                    Ok(_) => continue,
+                    Err(Error::Abort { blame, .. }) => blame,
+                    Err(other) => panic!("{name} at frame {number}: {other:?}"),
+                };
+                let wrong = match blame {
+                    Blame::Party(party) => *party != 2,
+                    Blame::Missing(_) | Blame::Somebody => false,
+                };
+                assert!(!wrong, "{name} at frame {number}: {honest:?}");
+            }
+            let believed: Vec<&R> = honest.iter().flatten().collect();
+            assert!(right(&believed), "{name} at frame {number}: {believed:?}");
+            attempts += 1;
+            ended += usize::from(believed.is_empty());
+        }
+    }
+    (attempts, ended)
+}
+
+/// A decryption by three of which one cheats.
+fn decrypting(plan: Plan) {
+    let mut kit = Kit::<Bgv>::new(Bgv::small(3), plan.with_decryptions(4096), &Rotations::none());
+    let values = Bgv::sample(kit.context(), 1);
+    let integers = |values: &Values| values.integers("a test").unwrap();
+    let attempt = |tamper| {
+        let x = kit.encrypt(&values);
+        let results = kit.decrypt(&[0, 1, 2], (PATIENCE, tamper), &[&x], 0.0);
+        results.into_iter().map(|result| result.map(|mut list| integers(&list.remove(0)))).collect()
+    };
+    // Each deed is done to one party's frame alone, so that the other sees that it was told something else.
+    let expected = integers(&values);
+    let (attempts, ended) = every_frame(attempt, |believed| believed.iter().all(|found| **found == expected));
+    assert!(attempts >= 200 && ended > attempts / 2, "{ended} of {attempts}");
+}
+
+#[test]
+fn no_deed_to_a_frame_of_a_decryption_shows_a_wrong_value_or_names_an_honest_party() {
+    decrypting(Plan::all_of(3));
+}
+
+#[test]
+fn the_same_among_members_of_a_threshold_key() {
+    decrypting(Plan::any_of(2, 3));
+}
+
+/// Keys among three of which one cheats. What the others believe is one key: its public halves are the same. (A value that one
+/// party alone was dealt is not checked: semi-honest parties deal right ones.)
+fn making(plan: Plan) {
+    let params = Bgv::small(3);
+    let context = synchromesh::bgv::Context::new(params.clone()).unwrap();
+    let wanted = Wanted::whole::<Bgv>(&context, params.plans(), &Rotations::none()).unwrap();
+    let attempt = |tamper| {
+        run(3, (PATIENCE, tamper), |_, transport| {
+            let mut session = Session::new(transport, "keys")?;
+            let (keys, share) = generate(&mut session, context.rlwe(), &plan, &wanted)?;
+            let public = keys.public.to_bytes(context.rlwe(), None)?;
+            let evaluation = keys.evaluation.to_bytes(context.rlwe(), None)?;
+            Ok((blake3::hash(&[public, evaluation].concat()), share.key()))
+        })
+    };
+    let (attempts, ended) = every_frame(attempt, |believed| believed.windows(2).all(|pair| pair[0] == pair[1]));
+    assert!(attempts >= 400 && ended > attempts / 2, "{ended} of {attempts}");
+}
+
+#[test]
+fn no_deed_to_a_frame_of_key_generation_leaves_two_keys_or_names_an_honest_party() {
+    making(Plan::all_of(3));
+}
+
+#[test]
+fn the_same_where_shares_of_the_key_are_dealt() {
+    making(Plan::any_of(2, 3));
+}

@@ -1,0 +1,149 @@
+"""Joint keys among three parties of one process, each a task: made, used, decrypted with, passed on; and ended by whoever cancels."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+
+import numpy as np
+import pytest
+
+import synchromesh as sm
+from synchromesh import errors
+
+
+def meeting(directory, parties=3):
+    """Identities and the list of parties."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(parties)]
+    lines = [
+        f"127.0.0.1:{each.getsockname()[1]} {sm.parties.identity(directory / f'{number}.identity')}\n"
+        for number, each in enumerate(sockets)
+    ]
+    for each in sockets:
+        each.close()
+    (directory / "hosts").write_text("".join(lines))
+
+
+def me(directory, number, timeout=60.0):
+    return {"hosts": directory / "hosts", "identity": directory / f"{number}.identity", "timeout": timeout, "insecure": True}
+
+
+def make(directory, plan):
+    meeting(directory)
+
+    async def all_of_them():
+        calls = [sm.parties.keygen(plan, directory / str(i), **me(directory, i)) for i in range(3)]
+        return await asyncio.gather(*calls)
+
+    return asyncio.run(all_of_them())
+
+
+def encrypted(directory, number, array, name):
+    """An array that a party encrypts, in a file."""
+    envelope = sm.EnvelopeKey.load(directory / str(number) / "envelope.key")
+    public = sm.PublicKey.load(directory / str(number) / "public.key", envelope.context.add_keys(envelope))
+    public.context.encrypt(array, public).save(directory / name)
+
+
+def server(directory):
+    evaluation = sm.EvaluationKeys.load(directory / "0" / "eval.keys")
+    return evaluation.context.add_keys(evaluation, sm.EnvelopeKey.load(directory / "0" / "envelope.key"))
+
+
+def together(directory, members, file, **more):
+    async def all_of_them():
+        calls = [
+            sm.parties.decrypt(directory / str(i), directory / file, members=members, **me(directory, i), **more)
+            for i in members
+        ]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    return asyncio.run(all_of_them())
+
+
+@pytest.mark.parametrize("scheme", ["bgv", "bfv", "ckks"])
+def test_three_parties_make_a_key_and_two_decrypt_what_a_server_computed(tmp_path, scheme):
+    joint = sm.parties.Joint(3, threshold=2, decryptions=8)
+    more = {"precision": 10} if scheme == "ckks" else {"bounds": 9}
+    shapes = [(2, 3), (2, 3)]
+    plan = sm.plan(lambda x, y: x * y + x, shapes, scheme=scheme, security="insecure", joint=joint, **more)
+    made = make(tmp_path, plan)
+    assert [each.party for each in made] == [0, 1, 2] and len({each.key_id for each in made}) == 1
+    assert all(len(each.files) == 5 and each.bytes_sent > 0 for each in made)
+    x, y = np.arange(-3, 3).reshape(2, 3), np.array([[5, -4, 3], [2, -1, 9]])
+    if scheme == "ckks":
+        x, y = x / 4, y / 9
+    encrypted(tmp_path, 0, x, "x.ct")
+    encrypted(tmp_path, 1, y, "y.ct")
+    held = server(tmp_path)
+    left, right = (sm.Tensor.load(tmp_path / name, held) for name in ("x.ct", "y.ct"))
+    (left * right + left).save(tmp_path / "z.ct")
+    (left - right).save(tmp_path / "w.ct")
+    for opened in together(tmp_path, [0, 2], "z.ct"):
+        assert opened.members == [0, 2] and opened.decryptions == 1 and opened.most_decryptions == 8
+        assert opened.values.shape == (2, 3)
+        assert np.abs(opened.values - (x * y + x)).max() <= opened.error_bound <= 2**-9
+    again = together(tmp_path, [0, 2], "z.ct")
+    assert "decrypted_before" in [error.kind for error in again]
+    # To one receiver, who has a key of its own under the same plan.
+    keys = sm.Context(plan).keygen()
+    keys.save(tmp_path / "receiver")
+
+    async def passing():
+        calls = [
+            sm.parties.pass_on(
+                tmp_path / str(i), tmp_path / "w.ct", tmp_path / "receiver", tmp_path / f"{i}.ct", members=[1, 2], **me(tmp_path, i)
+            )
+            for i in (1, 2)
+        ]
+        return await asyncio.gather(*calls)
+
+    assert all(passed.authenticated for passed in asyncio.run(passing()))
+    secret = sm.SecretKey.load(tmp_path / "receiver" / "secret.key", keys.secret.context)
+    found = secret.decrypt(sm.Tensor.load(tmp_path / "1.ct", secret.context))
+    assert found.shape == (2, 3) and np.abs(found - (x - y)).max() < 2**-6
+
+
+def test_whoever_cancels_leaves_at_once_and_nothing_is_written(tmp_path):
+    plan = sm.plan(scheme="bgv", depth=1, security="insecure", joint=sm.parties.Joint(3))
+    meeting(tmp_path)
+
+    async def impatient():
+        ticks = 0
+        task = asyncio.create_task(sm.parties.keygen(plan, tmp_path / "0", **me(tmp_path, 0)))
+        for _ in range(10):
+            # The loop goes on while the party waits for the others.
+            await asyncio.sleep(0.02)
+            ticks += 1
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return ticks
+
+    began = time.monotonic()
+    assert asyncio.run(impatient()) == 10
+    assert time.monotonic() - began < 30, "the timeout was 60"
+    assert not list((tmp_path / "0").iterdir())
+    with pytest.raises(errors.SynchromeshError) as caught:
+        asyncio.run(sm.parties.keygen(plan, tmp_path / "0", **me(tmp_path, 0, timeout=0.2)))
+    assert caught.value.kind == "abort" and "parties 1 and 2" in str(caught.value)
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+    with pytest.raises(errors.InputError):
+        sm.plan(scheme="bgv", depth=1, joint=sm.parties.Joint(3, threshold=4))
+    with pytest.raises(errors.DTypeError):
+        sm.plan(scheme="bgv", depth=1, joint=3)
+    meeting(tmp_path)
+    alone = sm.plan(scheme="bgv", depth=1, security="insecure")
+    with pytest.raises(errors.SynchromeshError) as caught:
+        asyncio.run(sm.parties.keygen(alone, tmp_path / "0", **me(tmp_path, 0)))
+    assert caught.value.kind == "not_a_joint_plan"
+    weak = sm.plan(scheme="bgv", depth=1, security="insecure", joint=sm.parties.Joint(3))
+    with pytest.raises(errors.SynchromeshError) as caught:
+        asyncio.run(sm.parties.keygen(weak, tmp_path / "0", **{**me(tmp_path, 0), "insecure": False}))
+    assert caught.value.kind == "below_floor"
+    for timeout in (0, -1, float("nan"), "soon"):
+        with pytest.raises(errors.InputError):
+            asyncio.run(sm.parties.keygen(weak, tmp_path / "0", **me(tmp_path, 0, timeout=timeout)))
