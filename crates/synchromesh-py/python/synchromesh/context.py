@@ -66,6 +66,8 @@ class Context:
         self._public: PublicKey | None = None
         self._trace: list[tuple[str, int, float]] | None = None
         self._approximations: list[tuple[float, int]] | None = None
+        # The number of the operation that made what a refresh may be placed at.
+        self._made: dict[str, int] | None = None
 
     def _enlist(self) -> None:
         device = self._native.device
@@ -105,6 +107,7 @@ class Context:
         scheme: str,
         trace: list[tuple[str, int, float]],
         approximations: list[tuple[float, int]],
+        made: dict[str, int],
     ) -> Context:
         """The context that a function sees while it is planned for."""
         self = cls.__new__(cls)
@@ -113,6 +116,7 @@ class Context:
         self._public = None
         self._trace = trace
         self._approximations = approximations
+        self._made = made
         return self
 
     def _traced(self, what: str, part: _native.Ciphertext) -> None:
@@ -120,6 +124,8 @@ class Context:
         if self._trace is not None:
             level, _, _, budget, error, bound = part.state()
             self._trace.append((what, level, budget if self.exact else precision(bound, error)))
+            if self._made is not None and part.lineage is not None:
+                self._made.setdefault(part.lineage, len(self._trace))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Context._restore, (self.plan.to_json(), self.plan.security_bits < 128, self.device)

@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from .errors import DTypeError, InputError, ParamsError, ShapeError, Synchromesh
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["Joint", "Plan", "plain_modulus", "plan"]
+__all__ = ["Joint", "Plan", "Refresh", "plain_modulus", "plan"]
 
 Step = _text.Step
 Shapes = Union[Sequence[Any], Mapping[str, Any]]
@@ -63,10 +63,28 @@ def _held_by(joint: Any, scheme: str) -> dict[str, int]:
     }
 
 
+class Refresh(NamedTuple):
+    """A value that is refreshed before something takes it."""
+
+    operation: int | None
+    """The operation of the planned function that makes it, counted from 1 along ``trace``; none within an operation."""
+    made_by: str
+    """What makes it, as the library calls it."""
+    ciphertexts: int
+    """How many came about alike, each of which is refreshed."""
+
+
 class Plan:
     """Parameters with what they cost and why they were chosen; the JSON file of ``synchromesh plan``."""
 
-    def __init__(self, text: str, trace: Sequence[Step] = (), notes: Sequence[str] = (), inputs: int = 0) -> None:
+    def __init__(
+        self,
+        text: str,
+        trace: Sequence[Step] = (),
+        notes: Sequence[str] = (),
+        inputs: int = 0,
+        made: Mapping[str, int] | None = None,
+    ) -> None:
         if not isinstance(text, str) or len(text) > _MAX_PLAN_BYTES:
             raise DTypeError("a plan is made of JSON text", kind="dtype", remedy="call synchromesh.plan")
         self.security_bits, whole = _native.check_plan(text)
@@ -76,6 +94,9 @@ class Plan:
         self._notes = tuple(notes)
         # Ciphertexts of the planned function's inputs beyond one for each.
         self._inputs = inputs
+        # For the values that are refreshed, and those that need it, the number of the operation in the trace.
+        named = {at for placed in self._fields.get("refreshes", []) for at in (placed["value"], placed["needed_by"])}
+        self._made = {at: number for at, number in (made or {}).items() if at in named}
 
     def to_json(self) -> str:
         """The plan as text."""
@@ -99,7 +120,7 @@ class Plan:
             raise ParamsError(f"the plan is no text: {error}", kind="params", remedy="give a plan file") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Plan, (self._text, self._trace, self._notes, self._inputs)
+        return Plan, (self._text, self._trace, self._notes, self._inputs, self._made)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and other._text == self._text
@@ -205,12 +226,29 @@ class Plan:
         """The operations of the planned function: name, level after it, bits of noise budget (precision in CKKS)."""
         return self._trace
 
+    @property
+    def refreshes(self) -> tuple[Refresh, ...]:
+        """The values that are refreshed, in the order they are made; none where each is as it runs out of levels."""
+        return tuple(
+            Refresh(self._made.get(placed["value"]), placed["made_by"], int(placed["ciphertexts"]))
+            for placed in self._fields.get("refreshes", [])
+        )
+
     def explain(self) -> str:
         """Why each choice was made, and what the planned function does to level and noise, repeated steps in one line."""
         unit = "precision" if self.scheme == "ckks" else "noise budget"
-        lines = [str(line) for line in self._fields["explain"]] + list(self._notes)
+        lines = [self._in_place(str(line)) for line in self._fields["explain"]] + list(self._notes)
         lines += [f"{what}: level {level}, {bits:.1f} bits of {unit}" for what, level, bits in _text.folded(self._trace)]
         return "\n".join(lines)
+
+    def _in_place(self, line: str) -> str:
+        """A line about a refresh, with the operation of the planned function that it follows."""
+        head, _, _ = line.partition(":")
+        number = head.removeprefix("refresh ")
+        if number == head or not number.isdigit():
+            return line
+        after = self.refreshes[int(number) - 1].operation
+        return line if after is None else f"{line}; after operation {after}, {self._trace[after - 1][0]}"
 
     def memory(self, ciphertexts: int | None = None) -> dict[str, int]:
         """A forecast in bytes while keys are held and the planned function runs; keys in files are not in the total.
@@ -516,10 +554,12 @@ def _of_function(
     largest = [1.0 if modulus.exact or held is None else float(held.reach) for held in declared]
     trace = _Steps()
     approximations: list[tuple[float, int]] = []
+    made: dict[str, int] = {}
 
     def called(native: _native.Context, fresh: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
         trace.clear()
-        context = Context._dry(native, description["scheme"], trace, approximations)
+        made.clear()
+        context = Context._dry(native, description["scheme"], trace, approximations, made)
         dtype = np.dtype(np.int64 if context.exact else np.float64)
         slots = context._native.slots
         if slots == 0:
@@ -546,7 +586,7 @@ def _of_function(
         total = int(json.loads(text)["slots"])
         slots = Slots(total, total if not modulus.exact else total // 2)
         spread = sum(int(canonical(shape, slots).max()) // slots.total for shape in listed)
-        return Plan(text, trace, modulus.notes, spread)
+        return Plan(text, trace, modulus.notes, spread, made)
     except BaseException as error:
         trace.stopped = True
         precision = _DEFAULT_PRECISION if description["precision"] is None else description["precision"]

@@ -132,10 +132,15 @@ impl Graph {
                     graph.steps.push(Step::Need(value, *level));
                     graph.values[value].last = graph.steps.len() - 1;
                 }
-                Event::Refreshed | Event::TooLarge => {}
+                Event::Refreshed | Event::TooLarge(_) => {}
             }
         }
         graph
+    }
+
+    /// The value that came about like this.
+    pub(super) fn find(&self, lineage: Lineage) -> Option<usize> {
+        self.known.get(&lineage).copied()
     }
 
     /// The value of an operand, which is an input where nothing made it.

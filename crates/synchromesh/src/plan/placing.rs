@@ -12,7 +12,7 @@ use crate::ckks::recording::{Event, Recorder};
 use crate::error::{Error, Result};
 
 /// Most times that places are looked for: a circuit may take another way where levels are others.
-const MOST_ROUNDS: usize = 3;
+const MOST_ROUNDS: usize = 4;
 
 /// Most refreshes that are explained one by one.
 const MOST_EXPLAINED: usize = 256;
@@ -42,6 +42,15 @@ struct Tried {
     last: bool,
 }
 
+/// What came of all that was tried.
+struct Trials {
+    best: Option<Tried>,
+    /// Whether anything was run.
+    ran: bool,
+    /// What was too large to be refreshed when the circuit ran last, or before.
+    stuck: Option<String>,
+}
+
 /// How often a circuit refreshed, and whether it could.
 struct Refreshes {
     count: usize,
@@ -51,7 +60,7 @@ struct Refreshes {
 impl Refreshes {
     fn of(events: &[Event]) -> Self {
         let count = events.iter().filter(|event| matches!(event, Event::Refreshed)).count();
-        Self { count, too_large: events.iter().any(|event| matches!(event, Event::TooLarge)) }
+        Self { count, too_large: events.iter().any(|event| matches!(event, Event::TooLarge(_))) }
     }
 }
 
@@ -67,8 +76,19 @@ impl Words<'_> {
     fn lacks(&self, lack: Lack) -> String {
         match lack {
             Lack::Made(at) => format!("{} would lack a level", self.named(at)),
-            Lack::Taken(at) => format!("{} would be too low for the polynomial or map that takes it", self.named(at)),
+            Lack::Taken(at) => format!("{} would be too low for what takes it", self.named(at)),
         }
+    }
+
+    /// The first value that was to be refreshed and is too large for it.
+    fn too_large(&self, events: &[Event]) -> Option<String> {
+        let too_large = |event: &Event| match event {
+            Event::TooLarge(value) => Some(*value),
+            _ => None,
+        };
+        let value = events.iter().find_map(too_large)?;
+        let named = self.0.find(value.lineage).map_or_else(|| "an input".to_owned(), |at| self.named(at));
+        Some(format!("{named}, which may reach {:.4}", value.bound))
     }
 
     /// "value 57 (product)".
@@ -92,32 +112,9 @@ impl Plan {
         let bootstrap = Bootstrap::new(&self.ckks()?, literal.clone())?;
         let limits =
             Limits { lowest: bootstrap.input_level(), highest: bootstrap.output_level(), bound: literal.message_bound };
-        let mut events = recorder.take();
+        let events = recorder.take();
         let alone = Refreshes::of(&events);
-        let mut best: Option<Tried> = None;
-        let mut least = if alone.too_large { usize::MAX } else { alone.count };
-        for round in 0..MOST_ROUNDS {
-            let graph = Graph::of(&events);
-            let placement = match graph.place(&limits) {
-                Ok(Some(placement)) if (1..=MOST_NODES).contains(&placement.values.len()) => placement,
-                Err(blocked) if round == 0 => return Err(blocked_by(&graph, &limits, blocked)),
-                Ok(_) | Err(_) => break,
-            };
-            let plan = self.clone().with_places(&graph, &limits, &placement, &alone);
-            let Some(traced) = run(&plan)? else { break };
-            events = recorder.take();
-            let found = Refreshes::of(&events);
-            let better = !found.too_large && (found.count < least || (best.is_none() && found.count == least));
-            best = best.map(|before| Tried { last: false, ..before });
-            if better {
-                least = found.count;
-                best = Some(Tried { plan, traced, last: true });
-            }
-            // What came out is what was worked out.
-            if found.count <= placement.count {
-                break;
-            }
-        }
+        let Trials { best, ran, stuck } = self.tried(events, recorder, &limits, &run)?;
         match best {
             Some(Tried { plan, traced, last: true }) => plan.with_circuit(traced, most_memory),
             // Once more, so that what was told last is of this plan.
@@ -125,12 +122,57 @@ impl Plan {
                 let again = run(&plan)?.unwrap_or(traced);
                 plan.with_circuit(again, most_memory)
             }
-            None if alone.too_large => Err(unplaced(&limits)),
+            None if alone.too_large => Err(unplaced(&limits, stuck)),
             None => {
-                run(&self)?;
+                if ran {
+                    run(&self)?;
+                }
                 Ok(self.with_greedy(alone.count))
             }
         }
+    }
+
+    /// The best of what was tried, if it is no worse than no places at all, and whether anything was.
+    fn tried(
+        &self,
+        mut events: Vec<Event>,
+        recorder: &Recorder,
+        limits: &Limits,
+        run: impl Fn(&Self) -> Result<Option<Traced>>,
+    ) -> Result<Trials> {
+        let alone = Refreshes::of(&events);
+        let mut least = if alone.too_large { usize::MAX } else { alone.count };
+        let mut trials = Trials { best: None, ran: false, stuck: Words(&Graph::of(&events)).too_large(&events) };
+        for round in 0..MOST_ROUNDS {
+            let graph = Graph::of(&events);
+            let placement = match graph.place(limits) {
+                Ok(Some(placement)) if (1..=MOST_NODES).contains(&placement.values.len()) => placement,
+                Err(blocked) if round == 0 && alone.too_large => return Err(blocked_by(&graph, limits, blocked)),
+                Ok(_) | Err(_) => break,
+            };
+            let mut plan = self.clone().with_places(&graph, limits, &placement, &alone);
+            // What does not run with places is left without them.
+            trials.ran = true;
+            let Ok(Some(traced)) = run(&plan) else { break };
+            events = recorder.take();
+            let found = Refreshes::of(&events);
+            let better = found.count < least || (trials.best.is_none() && found.count == least);
+            trials.best = trials.best.map(|before| Tried { last: false, ..before });
+            if found.too_large {
+                trials.stuck = Words(&Graph::of(&events)).too_large(&events);
+            } else if better {
+                least = found.count;
+                if let Some(more @ 1..) = found.count.checked_sub(placement.count) {
+                    plan.explain.push(format!("and {more} more where a value runs out of levels all the same"));
+                }
+                trials.best = Some(Tried { plan, traced, last: true });
+            }
+            // What came out is what was worked out.
+            if found.count <= placement.count && !found.too_large {
+                break;
+            }
+        }
+        Ok(trials)
     }
 
     fn with_places(mut self, graph: &Graph, limits: &Limits, placement: &Placement, alone: &Refreshes) -> Self {
@@ -192,10 +234,8 @@ fn blocked_by(graph: &Graph, limits: &Limits, blocked: Blocked) -> Error {
 }
 
 /// The error for a circuit whose places could not be followed.
-fn unplaced(limits: &Limits) -> Error {
-    let reason = format!(
-        "values run out of levels where they may be larger than {}, up to which messages are refreshed",
-        limits.bound
-    );
+fn unplaced(limits: &Limits, stuck: Option<String>) -> Error {
+    let what = stuck.unwrap_or_else(|| "a value".to_owned());
+    let reason = format!("{what}, runs out of levels, and messages are refreshed up to {}", limits.bound);
     Error::NoPlan { limit: Limit::Bounds, reason, nearest: None }
 }

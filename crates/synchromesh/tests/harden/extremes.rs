@@ -31,6 +31,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "automorphism",
             "declare_bound",
             "declare_error",
+            "as_computed",
             "declare_zeros",
             "mod_switch_to",
             "mod_raise_to",

@@ -180,6 +180,10 @@ const OPERATIONS: &[Operation] = &[
     ("a declared error", |f, x, m, v| {
         Ok((f.evaluator.declare_error(x.duplicate(&f.context)?, v)?, zip(m, &all(v), plus)))
     }),
+    ("a number times another, as computed, and off by what that was off", |f, x, m, v| {
+        let (computed, off) = f.evaluator.as_computed(&f.evaluator.mul_scalar(x, v)?)?;
+        Ok((f.evaluator.declare_error(computed, off)?, zip(m, &all(v), times)))
+    }),
 ];
 
 /// Real values of absolute value at most 1.

@@ -245,6 +245,15 @@ fn errors_are_declared_in_ckks() {
             }
             other => assert_eq!(other.err().map(|e| e.kind()), Some("scheme"), "{}", f.name),
         }
+        match f.session.apply(&Operation::AsComputed, &[&x]) {
+            Ok(exact) if scheme == SchemeName::Ckks => {
+                let after = f.session.state(&exact).unwrap();
+                assert!(
+                    after.error_bound < before.error_bound && after.bound > before.bound && after.lineage.is_some()
+                );
+            }
+            other => assert_eq!(other.err().map(|e| e.kind()), Some("scheme"), "{}", f.name),
+        }
         for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(f.session.apply(&Operation::Approximate(wrong), &[&x]).is_err(), "{wrong}");
         }

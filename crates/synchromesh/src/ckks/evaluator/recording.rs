@@ -29,7 +29,7 @@ pub(crate) enum Event {
     /// A value was refreshed, since it lacked levels or since that was its place.
     Refreshed,
     /// A value would have been refreshed and may be too large for it.
-    TooLarge,
+    TooLarge(Parent),
 }
 
 /// Writes down events.

@@ -165,7 +165,7 @@ impl<B: Backend> Evaluator<B> {
         let bootstrapper = self.bootstrapper()?;
         let made = match (self.recorder(), bootstrapper.refresh(x)) {
             (Some(recorder), Err(Error::MessageBound { most, .. })) => {
-                recorder.push(Event::TooLarge);
+                recorder.push(Event::TooLarge(x.parent()));
                 let (inner, header) = x.duplicate(&self.context)?.into_parts();
                 let small = Ciphertext::checked(&self.context, Operation::Copy, inner, header.scale, most)?;
                 let (inner, small) = bootstrapper.refresh(&small)?.into_parts();
@@ -178,7 +178,9 @@ impl<B: Backend> Evaluator<B> {
                 made?
             }
         };
-        Ok(made.refreshed_from(x))
+        // Where the message was 0 it still is, but for the error.
+        let beside = x.beside().map(|beside| beside.with(made.inner().noise()));
+        Ok(made.refreshed_from(x).with_beside(beside))
     }
 }
 

@@ -53,6 +53,7 @@ impl<B: Backend> Evaluator<B> {
         sum: Ciphertext<B>,
         counts: &SumCounts,
     ) -> Result<Ciphertext<B>> {
+        let x = self.renew(x, 0)?;
         if self.routes.is_some() || x.scale() != sum.scale() || x.level() != sum.level() {
             return Ok(sum);
         }
