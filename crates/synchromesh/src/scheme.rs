@@ -17,7 +17,7 @@ use synchromesh_rlwe::ring::{Backend, Coeff, Cpu, Ntt, Poly, Ring};
 use synchromesh_rlwe::wire::EnvelopeKey;
 use synchromesh_rlwe::{self as rlwe, EvaluationKeys, KeyId, PublicKey, Randomness, SecretKey, SwitchDomain};
 
-pub use self::operation::{Binary, Entries, Operation, Where, apply, prepare};
+pub use self::operation::{Binary, Entries, Operation, Where, apply, linear_map};
 pub use self::values::Values;
 use crate::circuits::functions::Approximation;
 use crate::circuits::{self, Arithmetic, MatrixArithmetic};
