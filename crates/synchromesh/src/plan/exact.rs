@@ -127,11 +127,16 @@ impl<'a, S: Scheme> Exact<'a, S> {
         self.survives(log_n, &Shape::of(self.description, &split(base, width), &split(level, width)), switches)
     }
 
+    /// The parameters of a literal, at the failure probability asked for.
+    fn checked(&self, literal: ParamsLiteral) -> Result<Params<S>> {
+        Ok(Params::new(literal)?.with_failure_limit(self.description.failure))
+    }
+
     /// Whether the circuit survives a chain of this shape, security aside.
     fn survives(&self, log_n: u32, shape: &Shape, switches: usize) -> Result<bool> {
         let omega = shape.q_bits.len().min(3);
         let p_bits = shape.special(omega);
-        match Params::<S>::new(self.literal(log_n, shape, omega, &p_bits, Security::Insecure)) {
+        match self.checked(self.literal(log_n, shape, omega, &p_bits, Security::Insecure)) {
             Ok(params) => Ok(self.budget(&params, switches)?.is_some()),
             Err(Error::Primes(_)) => Ok(false),
             Err(e) if too_small(&e) => Ok(false),
@@ -262,7 +267,7 @@ impl<S: Scheme> Family for Exact<'_, S> {
     }
 
     fn params(&self, log_n: u32, chain: &Chain, omega: usize, p_bits: &[u32]) -> Result<Params<S>> {
-        Params::new(self.literal(log_n, &chain.shape, omega, p_bits, self.description.security))
+        self.checked(self.literal(log_n, &chain.shape, omega, p_bits, self.description.security))
     }
 
     fn rlwe(params: &Params<S>) -> (&synchromesh_rlwe::Params, &SwitchPlan) {
@@ -277,7 +282,8 @@ impl<S: Scheme> Family for Exact<'_, S> {
     }
 
     fn judge(&self, params: &Params<S>, switches: usize) -> Result<Option<String>> {
-        let words = |budget| format!("noise: {budget:.1} bits remain at the end, at failure probability 2^-128");
+        let limit = self.description.failure;
+        let words = |budget| format!("noise: {budget:.1} bits remain at the end, at failure probability {limit}");
         Ok(self.budget(params, switches)?.map(words))
     }
     fn trace(&self, params: &Params<S>, switches: usize) -> Result<Traced> {

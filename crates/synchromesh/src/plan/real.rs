@@ -45,6 +45,11 @@ impl<'a> Real<'a> {
         }
     }
 
+    /// The parameters of a literal, at the failure probability asked for.
+    fn checked(&self, literal: ParamsLiteral) -> Result<Params> {
+        Ok(Params::new(literal)?.with_failure_limit(self.description.failure))
+    }
+
     /// The chain of a scale and a level 0 that is `above` bits wider.
     fn sized(&self, log_scale: u32, above: u32) -> Chain {
         let width = self.description.width();
@@ -58,7 +63,7 @@ impl<'a> Real<'a> {
     fn kept_by(&self, log_n: u32, chain: &Chain, switches: usize) -> Result<Option<f64>> {
         let omega = chain.shape.q_bits.len().min(3);
         let p_bits = chain.shape.special(omega);
-        match Params::new(self.literal(log_n, chain, omega, &p_bits, Security::Insecure)) {
+        match self.checked(self.literal(log_n, chain, omega, &p_bits, Security::Insecure)) {
             Ok(params) => self.kept(&params, switches),
             // Primes that there are not enough of, or scales that drift.
             Err(Error::Primes(_) | Error::Params { .. }) => Ok(None),
@@ -151,7 +156,7 @@ impl Family for Real<'_> {
     }
 
     fn params(&self, log_n: u32, chain: &Chain, omega: usize, p_bits: &[u32]) -> Result<Params> {
-        Params::new(self.literal(log_n, chain, omega, p_bits, self.description.security))
+        self.checked(self.literal(log_n, chain, omega, p_bits, self.description.security))
     }
 
     fn rlwe(params: &Params) -> (&synchromesh_rlwe::Params, &SwitchPlan) {
@@ -166,9 +171,11 @@ impl Family for Real<'_> {
 
     fn judge(&self, params: &Params, switches: usize) -> Result<Option<String>> {
         let (depth, wanted) = (self.description.depth, self.precision);
+        let limit = self.description.failure;
         let words = |kept: f64| {
             format!(
-                "precision: the certificate keeps {kept:.1} bits after depth {depth} for inputs up to 1, {wanted} were asked for"
+                "precision: the certificate keeps {kept:.1} bits after depth {depth} for inputs up to 1, {wanted} were asked \
+                 for, at failure probability {limit}"
             )
         };
         Ok(self.kept(params, switches)?.filter(|&kept| kept >= f64::from(wanted)).map(words))
