@@ -107,7 +107,11 @@ class Context:
         if self._native.dry:
             return f"Context({self.scheme}, dry run, {self.slots} slots)"
         p = self._plan
-        return f"Context({p.scheme}, N=2^{p.log_n}, {p.slots} slots, {p.levels} levels, {p.security_bits:.0f}-bit)"
+        return f"Context({p.scheme}, N=2^{p.log_n}, {p.slots} slots, {p.levels} levels, {p.security_bits:.0f}-bit{p._failure_said})"
+
+    @property
+    def _failure_said(self) -> str:
+        return "" if self._native.dry else self._plan._failure_said
 
     @property
     def plan(self) -> Plan:
