@@ -1,8 +1,10 @@
 """Tasks in the lines that NumPy's users write, measured: python tasks.py [--small] [--peers] [--csv FILE] [TASK ..]
 
-For each: seconds to plan, to make keys, to encrypt and to evaluate; the same of a layout by hand where there is one; peak
-memory beside what keys and ciphertexts take; and the error against NumPy. Each task has a process of its own, on one thread
-unless SYNCHROMESH_THREADS says otherwise. With --peers TenSEAL computes what it can, if it is installed.
+For each: seconds to plan, to make keys, to encrypt and to evaluate; the same of a layout by hand where there is one; memory
+that the process grew by, from the plan on (beside the plan's forecast) and in all, and what keys and ciphertexts take of it;
+and the error against NumPy. Each task has a process of its own, on one thread
+unless SYNCHROMESH_THREADS says otherwise. With --peers TenSEAL and openfhe-python compute what they can, where they are
+installed.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import argparse
 import csv
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -22,8 +23,12 @@ import numpy as np
 
 import synchromesh as sm
 
-COLUMNS = ("task", "log_n", "depth", "rotations", "plan_s", "keys_s", "encrypt_s", "evaluate_s", "by_hand_s", "tenseal_s")
-MEMORY = ("keys_mb", "ciphertexts_mb", "peak_mb", "error", "error_bound")
+sys.path.insert(0, os.path.dirname(__file__))
+from peers import PEERS, seconds  # noqa: E402
+
+COLUMNS = ("task", "log_n", "depth", "rotations", "plan_s", "keys_s", "encrypt_s", "evaluate_s", "by_hand_s", "tenseal_s",
+           "openfhe_s")
+MEMORY = ("keys_mb", "ciphertexts_mb", "forecast_mb", "running_mb", "peak_mb", "error", "error_bound")
 
 
 class Task(NamedTuple):
@@ -33,7 +38,8 @@ class Task(NamedTuple):
     inputs: list[np.ndarray]
     # Makes what is encrypted and a function of its tensors, the results of which ``found`` gives the shape.
     by_hand: Callable[[], tuple[list[np.ndarray], Callable[..., Any], Callable[[Any], Any]]] | None = None
-    tenseal: Callable[[Any], float] | None = None
+    # Public numbers that other packages are given beside the inputs.
+    public: list[np.ndarray] = []  # noqa: RUF012
     precision: int = 12
 
 
@@ -69,15 +75,7 @@ def search(small: bool) -> Task:
 
         return [np.tile(query, slots // width)], product, lambda y: np.concatenate(y)[:rows]
 
-    def tenseal(ts: Any) -> float:
-        context = _tenseal_context(ts, [40, 30, 40])
-        encrypted = ts.ckks_vector(context, query.tolist())
-        columns = table.T.tolist()
-        start = time.perf_counter()
-        encrypted.mm(columns)
-        return time.perf_counter() - start
-
-    return Task(lambda q: table @ q, [query], by_hand, tenseal)
+    return Task(lambda q: table @ q, [query], by_hand, [table])
 
 
 def correlations(small: bool) -> Task:
@@ -141,14 +139,7 @@ def lookup(small: bool) -> Task:
     def by_hand() -> Any:
         return [chosen], lambda s: [(s * table[:, j]).sum() for j in range(width)], np.array
 
-    def tenseal(ts: Any) -> float:
-        context = _tenseal_context(ts, [40, 30, 40])
-        encrypted = ts.ckks_vector(context, chosen.tolist())
-        start = time.perf_counter()
-        encrypted.mm(table.tolist())
-        return time.perf_counter() - start
-
-    return Task(lambda s: s @ table, [chosen], by_hand, tenseal)
+    return Task(lambda s: s @ table, [chosen], by_hand, [table])
 
 
 def perceptron(small: bool) -> Task:
@@ -156,7 +147,7 @@ def perceptron(small: bool) -> Task:
     images, sizes = (6, (16, 8, 4)) if small else (128, (784, 64, 10))
     x = _random(images, sizes[0])
     first, second = _random(sizes[0], sizes[1], seed=4) / sizes[0], _random(sizes[1], sizes[2], seed=5) / sizes[1]
-    return Task(lambda x: ((x @ first) ** 2) @ second, [x])
+    return Task(lambda x: ((x @ first) ** 2) @ second, [x], public=[first, second])
 
 
 def convolutions(small: bool) -> Task:
@@ -196,17 +187,23 @@ TASKS: dict[str, Callable[[bool], Task]] = {
 }
 
 
-def _tenseal_context(ts: Any, bits: list[int]) -> Any:
-    context = ts.context(ts.SCHEME_TYPE.CKKS, 8192, coeff_mod_bit_sizes=bits, n_threads=1)
-    context.global_scale = 2.0 ** bits[1]
-    context.generate_galois_keys()
-    return context
-
-
 def _decrypted(keys: sm.Keys, result: Any) -> Any:
     if isinstance(result, (list, tuple)):
         return [_decrypted(keys, each) for each in result]
     return keys.secret.decrypt(result)
+
+
+def _memory() -> tuple[int, int]:
+    """Bytes of the process now, and the most since it began or :func:`_forget_peak`."""
+    with open("/proc/self/status") as file:
+        lines = dict(line.split(":", 1) for line in file)
+    now, most = (int(lines[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
+    return now, most
+
+
+def _forget_peak() -> None:
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -233,21 +230,24 @@ def _bounds(inputs: list[np.ndarray]) -> list[float]:
     return [max(1.0, float(np.abs(x).max())) for x in inputs]
 
 
-def measured(name: str, small: bool, peers: bool) -> dict[str, Any]:
-    """What one task takes."""
+def measured(name: str, small: bool, peers: bool, alone: bool = False) -> dict[str, Any]:
+    """What one task takes, ``alone`` without other layouts and packages."""
     task = TASKS[name](small)
     expected = task.function(*task.inputs)
     options: dict[str, Any] = {"security": "insecure"} if small else {}
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    bounds = _bounds(task.inputs)
+    before, bounds = _memory()[0], _bounds(task.inputs)
     planned, plan = _timed(
         lambda: sm.plan(task.function, [x.shape for x in task.inputs], precision=task.precision, bounds=bounds, **options)
     )
+    # What the plan's forecast is of begins here.
+    planned_memory = _memory()
+    _forget_peak()
     context = sm.Context(plan, insecure=small)
     keyed, keys = _timed(context.keygen)
     encrypting, inputs = _timed(lambda: [context.encrypt(x, bound=b) for x, b in zip(task.inputs, bounds)])
     evaluating, result = _timed(lambda: task.function(*inputs))
-    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e6
+    running = _memory()[1]
+    peak = max(running, planned_memory[1]) - before
     again, _ = _timed(lambda: task.function(*inputs))
     error = float(np.abs(keys.secret.decrypt(result) - expected).max())
     assert error <= result.error_bound
@@ -261,30 +261,26 @@ def measured(name: str, small: bool, peers: bool) -> dict[str, Any]:
         "keys_s": round(keyed, 2),
         "encrypt_s": round(encrypting, 2),
         "evaluate_s": round(min(evaluating, again), 3),
-        "by_hand_s": "" if task.by_hand is None else round(_by_hand(task, small, expected), 3),
-        "tenseal_s": "",
+        "by_hand_s": "" if alone or task.by_hand is None else round(_by_hand(task, small, expected), 3),
+        **{f"{peer}_s": "" for peer in PEERS},
         "keys_mb": round((forecast["keys"] + forecast["prepared_keys"]) / 1e6, 1),
         "ciphertexts_mb": round(forecast["ciphertexts"] / 1e6, 1),
         "forecast_mb": round(forecast["total"] / 1e6, 1),
-        "peak_mb": round(peak, 1),
+        "running_mb": round((running - planned_memory[0]) / 1e6, 1),
+        "peak_mb": round(peak / 1e6, 1),
         "error": f"{error:.1e}",
         "error_bound": f"{result.error_bound:.1e}",
     }
-    if peers and task.tenseal is not None:
-        try:
-            import tenseal
-        except ImportError:
-            row["tenseal_s"] = "not installed"
-        else:
-            row["tenseal_s"] = round(task.tenseal(tenseal), 3)
+    if peers:
+        row |= {f"{peer}_s": seconds(peer, name, [*task.inputs, *task.public], expected) for peer in PEERS}
     return row
 
 
-def _apart(name: str, small: bool, peers: bool) -> dict[str, Any]:
+def apart(name: str, **flags: bool) -> dict[str, Any]:
     """The same in a process of its own, so that its peak of memory is the task's."""
-    flags = [*(["--small"] if small else []), *(["--peers"] if peers else [])]
-    environment = {"SYNCHROMESH_THREADS": "1", **os.environ}
-    command = [sys.executable, __file__, "--one", *flags, name]
+    given = [f"--{flag}" for flag, wanted in flags.items() if wanted]
+    environment = {"SYNCHROMESH_THREADS": "1", "OMP_NUM_THREADS": "1", **os.environ}
+    command = [sys.executable, __file__, "--one", *given, name]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         return {"task": name, "plan_s": f"failed: {done.returncode}"}
@@ -296,20 +292,20 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(TASKS)}; all unless given")
     parser.add_argument("--small", action="store_true", help="sizes for tests, with parameters that are not secure")
-    parser.add_argument("--peers", action="store_true", help="TenSEAL beside it, if it is installed")
+    parser.add_argument("--peers", action="store_true", help="TenSEAL and openfhe-python beside it, where installed")
+    parser.add_argument("--alone", action="store_true", help="no layouts by hand")
     parser.add_argument("--one", action="store_true", help="one task in this process, as JSON")
     parser.add_argument("--csv", help="a file for the table")
     chosen = parser.parse_args(arguments)
     if chosen.one:
-        print(json.dumps(measured(chosen.tasks[0], chosen.small, chosen.peers)))
+        print(json.dumps(measured(chosen.tasks[0], chosen.small, chosen.peers, chosen.alone)))
         return
-    rows = [_apart(name, chosen.small, chosen.peers) for name in chosen.tasks or TASKS]
+    rows = [apart(name, small=chosen.small, peers=chosen.peers, alone=chosen.alone) for name in chosen.tasks or TASKS]
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()))
     if chosen.csv:
         with open(chosen.csv, "w", newline="") as file:
-            names = [*COLUMNS, *MEMORY[:2], "forecast_mb", *MEMORY[2:]]
-            writer = csv.DictWriter(file, names, lineterminator="\n")
+            writer = csv.DictWriter(file, [*COLUMNS, *MEMORY], lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
 

@@ -47,6 +47,14 @@ pub(crate) fn slots(array: &Bound<'_, PyArray1<i64>>) -> PyResult<Vec<usize>> {
     contiguous.iter().map(slot).collect()
 }
 
+fn entries(
+    to: &Bound<'_, PyArray1<i64>>,
+    origin: &Bound<'_, PyArray1<i64>>,
+    values: &Bound<'_, PyAny>,
+) -> PyResult<Entries> {
+    Ok(Entries { to: slots(to)?, from: slots(origin)?, values: from_array(values)? })
+}
+
 #[pymethods]
 impl Ciphertext {
     /// The linear map with these entries, encoded for ciphertexts like this one.
@@ -57,10 +65,22 @@ impl Ciphertext {
         origin: &Bound<'_, PyArray1<i64>>,
         values: &Bound<'_, PyAny>,
     ) -> PyResult<PreparedMap> {
-        let entries = Entries { to: slots(to)?, from: slots(origin)?, values: from_array(values)? };
+        let entries = entries(to, origin, values)?;
         let (engine, cipher) = (Arc::clone(&self.engine), Arc::clone(&self.cipher));
         let map = interruptible(py, move || Ok(engine.prepare(&cipher, &entries)?))?;
         Ok(PreparedMap(Arc::new(map)))
+    }
+
+    /// The image under the linear map with these entries, which is not kept.
+    fn linear(
+        &self,
+        py: Python<'_>,
+        to: &Bound<'_, PyArray1<i64>>,
+        origin: &Bound<'_, PyArray1<i64>>,
+        values: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let entries = entries(to, origin, values)?;
+        self.interruptibly(py, move |engine, x| engine.linear(entries, x))
     }
 
     fn apply(&self, py: Python<'_>, map: &PreparedMap) -> PyResult<Self> {

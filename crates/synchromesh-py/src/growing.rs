@@ -1,5 +1,7 @@
 //! A dry run that makes rotation keys as they are asked for, and tells which: one run finds all of them.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use synchromesh::circuits::{Cost, MatrixChoices, MatrixPlan, SlotShape};
@@ -12,15 +14,36 @@ use synchromesh::scheme::{Entries, Operation, Scheme, State, Values};
 use synchromesh::session::{AnySession, Engine, Erased, Session};
 use synchromesh::{Error, Result};
 
+/// Bytes of a number as circuits have it, and of an entry of a map in the caller's arrays: two slots and a weight. What the
+/// library makes of the latter is gone before temporaries come.
+const NUMBER_BYTES: usize = 16;
+const ENTRY_BYTES: usize = 24;
+
 /// A session without data that lacks no rotation key.
 pub(crate) struct Growing<S: Scheme> {
     session: Session<S, DryLedger>,
     found: Mutex<Rotations>,
+    /// The most bytes of a map's entries and numbers.
+    maps: AtomicU64,
 }
 
 impl<S: Scheme> Growing<S> {
     pub(crate) fn new(evaluator: S::Evaluator<DryLedger>) -> Self {
-        Self { session: Session::new(evaluator), found: Mutex::new(Rotations::none()) }
+        Self { session: Session::new(evaluator), found: Mutex::new(Rotations::none()), maps: AtomicU64::new(0) }
+    }
+
+    /// The most bytes of the entries and diagonals of a map, beside all buffers.
+    pub(crate) fn map_bytes(&self) -> u64 {
+        self.maps.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, entries: &Entries) {
+        let Ok(shape) = self.session.slots() else { return };
+        let row = shape.row.max(1);
+        let diagonal = |(&to, &from): (&usize, &usize)| (to / row != from / row, (from % row + row - to % row) % row);
+        let diagonals = entries.to.iter().zip(&entries.from).map(diagonal).collect::<BTreeSet<_>>().len();
+        let bytes = entries.to.len() * ENTRY_BYTES + diagonals * shape.count() * NUMBER_BYTES;
+        self.maps.fetch_max(bytes as u64, Ordering::Relaxed);
     }
 
     /// Fails with all rotations that were asked for and for which there were no keys.
@@ -85,7 +108,13 @@ impl<S: Scheme> Engine for Growing<S> {
     }
 
     fn prepare(&self, x: &Erased, entries: &Entries) -> Result<Erased> {
+        self.note(entries);
         self.with_keys(|session| session.prepare(x, entries))
+    }
+
+    fn linear(&self, entries: Entries, x: &Erased) -> Result<Erased> {
+        self.note(&entries);
+        self.with_keys(|session| session.linear(entries.clone(), x))
     }
 
     fn map(&self, map: &Erased, x: &Erased) -> Result<Erased> {

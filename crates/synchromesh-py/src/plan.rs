@@ -1,6 +1,6 @@
 //! Plans: from a description, or from a Python function that is run without data.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
@@ -55,6 +55,8 @@ struct Circuit {
     function: Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
     abandoned: AtomicBool,
+    /// The most bytes of a map's entries and numbers in the last call.
+    maps: AtomicU64,
 }
 
 impl Circuit {
@@ -85,6 +87,7 @@ impl Circuit {
                 })
             })?;
             growing.require_none_found()?;
+            self.maps.store(growing.map_bytes(), Ordering::Relaxed);
             let own = |x: &Ciphertext| match x.cipher.get() {
                 Ok(x) => evaluator.duplicate(x),
                 Err(_) => {
@@ -97,17 +100,17 @@ impl Circuit {
 }
 
 /// The plan, as JSON, at which `function(context, ciphertexts)` runs: on one fresh ciphertext for each of `bounds`, the
-/// largest absolute value of a slot in CKKS.
+/// largest absolute value of a slot in CKKS; and the most bytes of entries and numbers of a map, which the plan does not know.
 #[pyfunction]
 pub(crate) fn plan_function(
     py: Python<'_>,
     description: &str,
     bounds: Vec<f64>,
     function: Py<PyAny>,
-) -> PyResult<String> {
+) -> PyResult<(String, u64)> {
     let description = described(description)?;
     let abandoned = AtomicBool::new(false);
-    let circuit = Arc::new(Circuit { function, raised: Mutex::new(None), abandoned });
+    let circuit = Arc::new(Circuit { function, raised: Mutex::new(None), abandoned, maps: AtomicU64::new(0) });
     let shared = Arc::clone(&circuit);
     let planned = interruptible(py, move || {
         let circuit = &*shared;
@@ -116,7 +119,7 @@ pub(crate) fn plan_function(
             SchemeName::Bgv => description.plan_exact(bounds.len(), |e, x| circuit.call::<Bgv>(e, x)),
             SchemeName::Ckks => description.plan_ckks(&bounds, |e, x| circuit.call::<Ckks>(e, x)),
         };
-        Ok(plan?.to_json()?)
+        Ok((plan?.to_json()?, circuit.maps.load(Ordering::Relaxed)))
     });
     circuit.abandoned.store(true, Ordering::Relaxed);
     let raised = circuit.raised.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -259,6 +259,22 @@ def test_tasks(name):
     assert row["rotations"] < 40
 
 
+@pytest.mark.skipif(not pathlib.Path("/proc/self/clear_refs").exists(), reason="peaks of memory are Linux's")
+@pytest.mark.parametrize("name", ["lookup", "table @ query"])
+def test_memory_is_what_was_forecast(name):
+    """At parameters of 128 bits, in a process of its own."""
+    row = load("tasks").apart(name, alone=True)
+    assert 0.8 <= row["forecast_mb"] / row["running_mb"] <= 1.25, row
+    assert row["peak_mb"] <= 4 * (row["keys_mb"] + row["ciphertexts_mb"]), row
+
+
+def test_other_packages_are_given_what_they_compute():
+    peers = load("peers")
+    tasks = load("tasks").TASKS
+    assert all(name in tasks for found in peers.PEERS.values() for name in found)
+    assert peers.seconds("tenseal", "correlations", [], np.zeros(1)) == ""
+
+
 def test_expressions():
     bench = load("expressions")
     assert len(bench.EXPRESSIONS) == 30

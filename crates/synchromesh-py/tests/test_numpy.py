@@ -118,6 +118,35 @@ def test_deviations(ckks):
     assert off <= found.error_bound < 0.01
 
 
+def test_correlations():
+    def function(x):
+        return x.corrcoef(False, interval=(0.1, 0.5))
+
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-1, 1, (60, 3)) @ np.array([[1, 0.6, 0], [0, 0.7, -0.4], [0, 0, 0.9]])
+    x /= np.abs(x).max()
+    plan = sm.plan(function, [x], precision=8, security="insecure")
+    context = sm.Context(plan, insecure=True)
+    keys = context.keygen()
+    found = function(context.encrypt(x))
+    off = np.abs(keys.secret.decrypt(found) - np.corrcoef(x, rowvar=False)).max()
+    assert off <= found.error_bound <= 2**-8
+    with pytest.raises(errors.DTypeError, match="x.corrcoef"):
+        np.corrcoef(found)
+    with pytest.raises(errors.ShapeError):
+        sm.plan(lambda x: x.corrcoef(interval=(0.1, 1)), [(8,)], security="insecure")
+
+
+def test_what_arrays_have_and_tensors_have_not_says_what_to_write(ckks):
+    x = ckks.encrypt(ckks.numbers(4))
+    for name, way in {"max": "order", "flatten": "ravel", "copy": "as it is", "tolist": "decrypt", "cumsum": "tril"}.items():
+        with pytest.raises(AttributeError, match=f"have no {name}. Remedy: .*{way}"):
+            getattr(x, name)
+    with pytest.raises(AttributeError, match="has no attribute 'mx'"):
+        x.mx  # noqa: B018
+    assert not hasattr(x, "max") and hasattr(x, "mean")
+
+
 def test_stacks_of_matrices(each):
     small = (lambda *s: each.rng.integers(-3, 4, s)) if each.exact else each.numbers
     x, m, n = small(2, 3, 4), small(4, 2), small(5, 3)

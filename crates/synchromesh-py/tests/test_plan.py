@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pytest
 
 import synchromesh as sm
-from synchromesh import errors
+from synchromesh import _text, errors
 
 
 @pytest.mark.parametrize("scheme", ["bfv", "bgv", "ckks"])
@@ -54,15 +55,71 @@ def test_explanations_memory_and_files(tmp_path):
     assert "log QP" in text and "mul" in text and "rotate" in text
     assert [step[0] for step in plan.trace] == ["input", "mul", "add", "rotate"]
     memory = plan.memory(ciphertexts=4)
-    parts = ["ciphertexts", "keys", "prepared_keys", "tables", "working"]
+    parts = ["ciphertexts", "keys", "prepared_keys", "tables", "working", "maps", "kept"]
     assert memory["total"] == sum(memory[part] for part in parts) > plan.memory()["total"]
-    assert f"memory: {plan.memory()['total'] / 2**20:.1f} MiB" in text
+    # Told once, and the same.
+    assert f"memory: {_text.size(plan.memory()['total'])}: " in text and text.count("memory: ") == 1
+    assert pickle.loads(pickle.dumps(plan)).memory() == plan.memory()
+    assert plan.memory()["maps"] == 0
+    matrix = np.arange(12).reshape(3, 4)
+    mapped = sm.plan(lambda x: matrix @ x, [(4,)], scheme="bgv", security="insecure")
+    # Twelve entries, and at least as many diagonals of numbers as there are rows.
+    assert mapped.memory()["maps"] >= 12 * 24 + 3 * 16 * mapped.slots
     wide = sm.plan(lambda x: x * x, [(5000,)], scheme="bgv", security="insecure")
     assert wide.memory()["ciphertexts"] == wide.memory(-(-5000 // wide.slots) - 1)["ciphertexts"] > 0
     plan.save(tmp_path / "plan.json")
     assert sm.Plan.load(tmp_path / "plan.json") == plan
     with pytest.raises(errors.DecodeError):
         sm.Plan.from_json("{}")
+
+
+@pytest.mark.parametrize("scheme", ["bgv", "ckks"])
+def test_a_failure_probability_is_asked_for_by_name_and_told(scheme, tmp_path):
+    def function(x):
+        return x * x
+
+    options = {"scheme": scheme, "security": "insecure"}
+    usual = sm.plan(function, [(8,)], **options)
+    often = sm.plan(function, [(8,)], failure=2**-40, **options)
+    assert (usual.failure, often.failure) == (2**-128, 2**-40)
+    assert "failure probability 2^-40" in often.explain() and "failure probability 2^-128" in usual.explain()
+    assert "2^-40" in often._repr_html_() and "2^-128" in usual._repr_html_()
+    context = sm.Context(often, insecure=True)
+    keys = context.keygen()
+    numbers = np.arange(8) / (8 if scheme == "ckks" else 1)
+    x = context.encrypt(numbers.astype(int) if scheme == "bgv" else numbers)
+    for said in (often, context, x, keys.secret.context):
+        assert "failure 2^-40" in repr(said)
+    assert "failure" not in repr(usual)
+    # A file says it, and a context that reads it is of that plan, whatever others have its parameters.
+    other = sm.Context(sm.Plan.from_json(often.to_json().replace('"log2_p_fail": -40.0', '"log2_p_fail": -128.0')), insecure=True)
+    other.keygen()
+    assert "2^-40" not in repr(other) and not other.plan._same_parameters(often)
+    read = sm.Tensor.from_bytes(x.to_bytes(), trust_certificate=True)
+    assert read.context.plan.failure == 2**-40
+    y = other.encrypt(numbers.astype(int) if scheme == "bgv" else numbers)
+    with pytest.raises(errors.MismatchError):
+        x + y
+    if scheme == "ckks":
+        assert x.error_bound < 0.8 * y.error_bound
+    else:
+        assert x.noise_budget > y.noise_budget
+    for wrong in (2**-50, 0, "2^-40", None, True):
+        with pytest.raises(errors.ParamsError, match="2\\*\\*-40"):
+            sm.plan(function, [(8,)], failure=wrong, **options)
+    with pytest.raises(errors.ParamsError, match="failure"):
+        sm.plan(bootstrap=True, failure=2**-40, precision=10, security="insecure")
+
+
+def test_deep_plans_of_few_bits():
+    for depth in (8, 24, 32):
+        plan = sm.plan(depth=depth, precision=8)
+        assert plan.levels == depth + 1
+    # Beside many digits at one degree two at the next are weighed, for time and bytes of keys.
+    for rotations in ((), range(1, 41)):
+        for depth in (12, 13):
+            plan = sm.plan(depth=depth, precision=20, rotations=rotations)
+            assert plan._fields["switch"][-1]["omega"] < 9
 
 
 def test_what_repeats_is_told_once():

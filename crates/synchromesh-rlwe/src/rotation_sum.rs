@@ -62,34 +62,29 @@ impl<B: Backend> RotationSum<B> {
     ) -> Result<Self, Error> {
         let mut polynomials = 0;
         let mut compiled = Vec::with_capacity(giants.len());
-        for mut giant in giants {
-            giant.terms.sort_by_key(|(baby, _)| *baby);
-            let mut runs: Vec<Vec<Term<B>>> = Vec::new();
-            for (baby, factor) in giant.terms {
-                if baby >= babies.len() {
-                    return Err(Error::argument(format!("baby step {baby} of {}", babies.len())));
-                }
-                if let Some(factor) = &factor {
-                    factor.require(&extended)?;
-                    polynomials += 1;
-                }
-                let last = runs.last_mut().filter(|run| {
-                    let (at, kind) = (run[run.len() - 1].0, run[0].1.is_some());
-                    at + 1 == baby && kind == factor.is_some()
-                });
-                match last {
-                    Some(run) => run.push((baby, factor)),
-                    None => runs.push(vec![(baby, factor)]),
-                }
-            }
-            let runs = runs.into_iter().map(|run| Run::new(context, extended.len(), run)).collect::<Result<_, _>>()?;
-            compiled.push((giant.galois, runs));
+        for giant in giants {
+            polynomials += giant.terms.iter().filter(|(_, factor)| factor.is_some()).count();
+            compiled.push((giant.galois, Run::of(context, &extended, babies.len(), giant.terms)?));
         }
         if compiled.iter().all(|(_, runs): &(usize, Vec<Run<B>>)| runs.is_empty()) {
             return Err(Error::argument("a sum of rotations needs at least one term"));
         }
         let params_digest = *context.params().digest();
         Ok(Self { babies, giants: compiled, extended, level, polynomials, params_digest })
+    }
+
+    /// As [`Self::new`], with giant steps by their Galois elements alone, whose terms are made when they are summed:
+    /// [`KeySwitching::rotation_sum_of`].
+    #[must_use]
+    pub fn outline(
+        context: &Context<B>,
+        level: usize,
+        extended: IndexSet,
+        babies: Vec<(usize, usize)>,
+        giants: impl IntoIterator<Item = usize>,
+    ) -> Self {
+        let giants = giants.into_iter().map(|galois| (galois, Vec::new())).collect();
+        Self { babies, giants, extended, level, polynomials: 0, params_digest: *context.params().digest() }
     }
 
     /// The level of its inputs.
@@ -116,6 +111,34 @@ impl<B: Backend> RotationSum<B> {
 }
 
 impl<B: Backend> Run<B> {
+    /// The terms of a giant step, those next to one another together.
+    fn of(
+        context: &Context<B>,
+        extended: &IndexSet,
+        babies: usize,
+        mut terms: Vec<Term<B>>,
+    ) -> Result<Vec<Self>, Error> {
+        terms.sort_by_key(|(baby, _)| *baby);
+        let mut runs: Vec<Vec<Term<B>>> = Vec::new();
+        for (baby, factor) in terms {
+            if baby >= babies {
+                return Err(Error::argument(format!("baby step {baby} of {babies}")));
+            }
+            if let Some(factor) = &factor {
+                factor.require(extended)?;
+            }
+            let last = runs.last_mut().filter(|run| {
+                let (at, kind) = (run[run.len() - 1].0, run[0].1.is_some());
+                at + 1 == baby && kind == factor.is_some()
+            });
+            match last {
+                Some(run) => run.push((baby, factor)),
+                None => runs.push(vec![(baby, factor)]),
+            }
+        }
+        runs.into_iter().map(|run| Self::new(context, extended.len(), run)).collect()
+    }
+
     fn new(context: &Context<B>, width: usize, run: Vec<Term<B>>) -> Result<Self, Error> {
         let (first, count) = (run[0].0, run.len());
         if run[0].1.is_none() {
@@ -156,6 +179,39 @@ impl<B: Backend> KeySwitching<B> {
         sum: &RotationSum<B>,
         to: usize,
     ) -> Result<[Poly<B, D>; 2], Error> {
+        self.summed(context, inputs, sum, to, |babies, switcher, at, total| {
+            babies.sum(context, switcher, &sum.giants[at].1, total)
+        })
+    }
+
+    /// As [`Self::rotation_sum`], where `terms` makes those of a giant step, from the last to the first, when they are
+    /// summed: never more of them are held than those of one step.
+    ///
+    /// # Errors
+    /// As [`Self::rotation_sum`] and [`RotationSum::new`], and those of `terms`.
+    pub fn rotation_sum_of<D: SwitchDomain, E: From<Error>>(
+        &self,
+        context: &Context<B>,
+        inputs: &[&Ciphertext<B, D>],
+        sum: &RotationSum<B>,
+        to: usize,
+        mut terms: impl FnMut(usize) -> Result<Vec<Term<B>>, E>,
+    ) -> Result<[Poly<B, D>; 2], E> {
+        self.summed(context, inputs, sum, to, |babies, switcher, at, total| {
+            let runs = Run::of(context, &sum.extended, sum.babies.len(), terms(at)?)?;
+            Ok(babies.sum(context, switcher, &runs, total)?)
+        })
+    }
+
+    /// The components of the sum, where `giant` adds the terms of a giant step to what there is.
+    fn summed<D: SwitchDomain, E: From<Error>>(
+        &self,
+        context: &Context<B>,
+        inputs: &[&Ciphertext<B, D>],
+        sum: &RotationSum<B>,
+        to: usize,
+        mut giant: impl FnMut(&Babies<B>, &Switcher<B>, usize, Option<Accumulator<B>>) -> Result<Option<Accumulator<B>>, E>,
+    ) -> Result<[Poly<B, D>; 2], E> {
         context.params().require_digest(&sum.params_digest)?;
         let top = context.params().top_level();
         let under = inputs.first().map_or_else(|| self.key_at(context.params(), sum.level), |input| input.key());
@@ -164,7 +220,7 @@ impl<B: Backend> KeySwitching<B> {
             self.own(context, input)?;
             under.require(input.key())?;
             if input.level() != sum.level {
-                return Err(Error::Level { needed: sum.level, have: input.level(), top });
+                return Err(Error::Level { needed: sum.level, have: input.level(), top }.into());
             }
         }
         let (keys, plan) = self.under(under, sum.level)?;
@@ -174,12 +230,13 @@ impl<B: Backend> KeySwitching<B> {
             return Err(Error::argument(format!(
                 "the sum of rotations is made for the primes {made:?}, its inputs are switched on {have:?}: bring them \
                  under the secret key of their level first"
-            )));
+            ))
+            .into());
         }
         let babies = switch.baby_steps(context, inputs, sum)?;
         let mut total: Option<Accumulator<B>> = None;
-        for (galois, runs) in sum.giants.iter().rev() {
-            let inner = babies.sum(context, switch.switcher, runs, total.take())?;
+        for (at, (galois, _)) in sum.giants.iter().enumerate().rev() {
+            let inner = giant(&babies, switch.switcher, at, total.take())?;
             total = match inner {
                 Some(inner) if *galois != 1 => Some(switch.giant_step(context, inner, *galois)?),
                 inner => inner,

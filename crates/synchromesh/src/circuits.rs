@@ -15,10 +15,13 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use synchromesh_rlwe::operations::KeySwitching;
 use synchromesh_rlwe::ring::{Backend, IndexSet, Ntt, Poly, Threads};
-use synchromesh_rlwe::{Context, RotationSum};
+use synchromesh_rlwe::rotation_sum::Term;
+use synchromesh_rlwe::{Context, RotationSum, SwitchDomain};
 
 pub use coefficient::{Coefficient, Number};
 pub(crate) use linear::Pattern;
@@ -179,12 +182,56 @@ pub struct SumCounts {
 }
 
 /// A sum of rotations with what certificates need to know of it.
-pub struct SizedSum<B: Backend, Size> {
-    pub(crate) sum: RotationSum<B>,
-    /// For each giant step and each of its terms, the input and the size of its factor; none: 1.
-    pub(crate) terms: Vec<Vec<(usize, Option<Size>)>>,
+pub struct SizedSum<'a, B: Backend, Size> {
+    pub(crate) sum: &'a RotationSum<B>,
+    pub(crate) factors: Factors<'a, B, Size>,
     /// What the map does to the slots.
-    pub(crate) size: MapSize,
+    pub(crate) size: &'a MapSize,
+}
+
+/// The terms of one giant step, with the input and the size of each.
+pub(crate) type Step<B, Size> = (Vec<Term<B>>, Vec<(usize, Option<Size>)>);
+
+/// The factors of a sum of rotations: for each giant step and each of its terms, the input and the size of its factor; none: 1.
+pub(crate) enum Factors<'a, B: Backend, Size> {
+    /// They are in the sum.
+    Held(&'a [Vec<(usize, Option<Size>)>]),
+    /// None is 1, and those of a giant step are made when it is summed.
+    Made(&'a dyn Fn(usize) -> Result<Step<B, Size>>),
+}
+
+impl<B: Backend, Size: Copy> SizedSum<'_, B, Size> {
+    /// Whether any factor is not 1.
+    pub(crate) fn is_weighted(&self) -> bool {
+        match &self.factors {
+            Factors::Held(terms) => terms.iter().flatten().any(|(_, size)| size.is_some()),
+            Factors::Made(_) => true,
+        }
+    }
+
+    /// The components of the sum, divided down to level `to`, and what its terms were.
+    pub(crate) fn run<D: SwitchDomain>(
+        &self,
+        switching: &KeySwitching<B>,
+        context: &Context<B>,
+        inputs: &[&synchromesh_rlwe::Ciphertext<B, D>],
+        to: usize,
+    ) -> Result<([Poly<B, D>; 2], Cow<'_, [Vec<(usize, Option<Size>)>]>)> {
+        match &self.factors {
+            Factors::Held(terms) => Ok((switching.rotation_sum(context, inputs, self.sum, to)?, Cow::Borrowed(terms))),
+            Factors::Made(make) => {
+                let mut sizes = Vec::new();
+                let parts = switching.rotation_sum_of(context, inputs, self.sum, to, |at| -> Result<_> {
+                    let (terms, own) = make(at)?;
+                    sizes.push(own);
+                    Ok(terms)
+                })?;
+                // The innermost giant step comes first.
+                sizes.reverse();
+                Ok((parts, Cow::Owned(sizes)))
+            }
+        }
+    }
 }
 
 /// How large a linear map of the slots makes them.

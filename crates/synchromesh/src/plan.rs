@@ -23,6 +23,7 @@ mod switches;
 pub(crate) mod trace;
 
 use serde::{Deserialize, Serialize};
+use synchromesh_rlwe::noise::FailureLimit;
 use synchromesh_rlwe::ring::Dry;
 use synchromesh_rlwe::{LevelPlans, Params, PrimeSwitching, Security, SwitchPlan};
 
@@ -124,6 +125,9 @@ pub struct Description {
     /// decryption by all of them, of CKKS with the precision. None: one party holds the key.
     #[serde(default)]
     pub joint: Option<Joint>,
+    /// The largest probability that a decryption goes wrong or, in CKKS, that an error exceeds what its certificate says.
+    #[serde(default)]
+    pub failure: FailureLimit,
 }
 
 impl Description {
@@ -153,6 +157,7 @@ impl Description {
             finer: 0,
             bootstrap: None,
             joint: None,
+            failure: FailureLimit::Negligible,
         }
     }
 
@@ -315,7 +320,8 @@ pub struct Plan {
     /// Predicted milliseconds of the circuit, its [`Self::nodes`] together; none without a machine profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuit_ms: Option<f64>,
-    /// log2 of the failure probability of a decryption.
+    /// log2 of the largest probability that a decryption fails, or in CKKS that an error exceeds its certificate: -128, -64
+    /// or -40.
     pub log2_p_fail: f64,
     /// Key switching at each level, lowest first.
     pub switch: Vec<LevelSwitch>,
@@ -366,7 +372,7 @@ impl Plan {
             predicted_ms: None,
             predicted_threads: None,
             circuit_ms: None,
-            log2_p_fail: derived::log2_p_fail(),
+            log2_p_fail: derived::log2_p_fail(description.failure),
             switch: switches::described(&rlwe, &switch.clone().into()),
             explain,
             nodes: traced.nodes.clone(),
@@ -398,7 +404,7 @@ impl Plan {
     pub(crate) fn exact<S: crate::exact::Scheme>(&self) -> Result<crate::exact::Params<S>> {
         match &self.params {
             SchemeParams::Bfv(literal) | SchemeParams::Bgv(literal) if self.params.scheme() == S::SCHEME => {
-                let params = crate::exact::Params::new(literal.clone())?;
+                let params = crate::exact::Params::new(literal.clone())?.with_failure_limit(self.failure_limit());
                 let params = self.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties));
                 let plans = self.level_plans(params.rlwe(), params.plans())?;
                 plans.map_or_else(|| Ok(params.clone()), |plans| params.with_plans(plans))
@@ -414,7 +420,7 @@ impl Plan {
     pub fn ckks(&self) -> Result<ckks::Params> {
         match &self.params {
             SchemeParams::Ckks(literal) => {
-                let params = ckks::Params::new(literal.clone())?;
+                let params = ckks::Params::new(literal.clone())?.with_failure_limit(self.failure_limit());
                 let params = self.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties));
                 let plans = self.level_plans(params.rlwe(), params.plans())?;
                 plans.map_or_else(|| Ok(params.clone()), |plans| params.with_plans(plans))
@@ -431,6 +437,12 @@ impl Plan {
 
     fn other_scheme(&self, wanted: SchemeName) -> Error {
         Error::argument(format!("the plan is for {}, not for {}", self.scheme.name(), wanted.name()))
+    }
+
+    /// The largest probability of a wrong decryption under the plan's parameters.
+    #[must_use]
+    pub fn failure_limit(&self) -> FailureLimit {
+        FailureLimit::ALL.into_iter().find(|&limit| derived::log2_p_fail(limit) == self.log2_p_fail).unwrap_or_default()
     }
 
     /// The rotations that keys are made for.

@@ -20,7 +20,7 @@ use synchromesh_rlwe::{
 };
 
 pub(crate) use self::exact::hidden_budget;
-pub use self::operation::{Binary, Entries, Operation, Where, apply, prepare};
+pub use self::operation::{Binary, Entries, Operation, Where, apply, linear_map};
 pub use self::values::Values;
 use crate::circuits::functions::Approximation;
 use crate::circuits::{self, Arithmetic, MatrixArithmetic};

@@ -38,6 +38,8 @@ struct Common {
     slots: usize,
     log_qp: u32,
     security_bits: f64,
+    /// log2 of the probability with which a decryption fails, or in ckks an error exceeds its certificate, at most.
+    log2_p_fail: f64,
     levels: usize,
     params_digest: String,
     /// The secret key that a key or ciphertext belongs to.
@@ -115,6 +117,7 @@ fn common(path: &Path, kind: &'static str, plan: &Plan) -> Result<Common, Error>
         slots: plan.slots,
         log_qp: params.log_qp(),
         security_bits: params.security_bits(),
+        log2_p_fail: plan.log2_p_fail,
         levels: params.top_level() + 1,
         params_digest: params.digest().iter().map(|byte| format!("{byte:02x}")).collect(),
         key_id: None,

@@ -17,6 +17,7 @@ use synchromesh::circuits::Arithmetic;
 use synchromesh::ckks::Ckks;
 use synchromesh::cost::{IndexMap, Profile};
 use synchromesh::plan::{Description, Joint, LevelSwitch, Plan, SchemeName};
+use synchromesh::rlwe::noise::FailureLimit;
 use synchromesh::rlwe::{PrimeSwitching, Security};
 use synchromesh::scheme;
 use synchromesh_ring::Backend;
@@ -87,6 +88,10 @@ pub(super) struct Planning {
     /// Allow any security at all: for tests.
     #[arg(long, conflicts_with = "security")]
     insecure: bool,
+    /// Largest probability that a decryption fails or, in ckks, that an error exceeds what its certificate says. 2^-40 is as
+    /// likely as a fault of the machine: not where an attacker may have ciphertexts of his making decrypted.
+    #[arg(long, default_value = "2^-128", value_parser = failure)]
+    failure: FailureLimit,
     /// Most bytes all evaluation keys may take; rotations are composed from fewer keys where that helps.
     #[arg(long)]
     max_key_bytes: Option<u64>,
@@ -255,6 +260,7 @@ impl Planning {
             static_levels: self.static_levels,
             bootstrap: self.bootstrap,
             joint: self.joint(),
+            failure: self.failure,
             ..Description::new(self.scheme.into(), depth as usize)
         })
     }
@@ -271,6 +277,15 @@ impl Planning {
             decryptions: 1 << self.decryptions.unwrap_or(decryptions),
         })
     }
+}
+
+/// A failure probability that plans are made for.
+fn failure(text: &str) -> Result<FailureLimit, String> {
+    let known = || FailureLimit::ALL.map(|limit| limit.to_string()).join(", ");
+    FailureLimit::ALL
+        .into_iter()
+        .find(|limit| limit.to_string() == text)
+        .ok_or_else(|| format!("expected one of {}", known()))
 }
 
 /// A name with the largest magnitude of its numbers.

@@ -49,6 +49,8 @@ struct Keys {
     scheme: &'static str,
     key_id: String,
     security_bits: f64,
+    /// log2 of the probability with which a decryption fails, or in ckks an error exceeds its certificate, at most.
+    log2_p_fail: f64,
     rotations: Vec<i64>,
     files: Vec<KeyFile>,
 }
@@ -66,6 +68,7 @@ impl Keygen {
             scheme: plan.scheme.name(),
             key_id: generated.key_id,
             security_bits: plan.params.check()?.0.security_bits(),
+            log2_p_fail: plan.log2_p_fail,
             rotations: plan.rotations,
             files: generated.files.into_iter().map(file).collect(),
         })

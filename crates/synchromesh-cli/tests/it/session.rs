@@ -129,6 +129,26 @@ fn published_values_are_the_same_each_time_and_requests_that_cannot_be_met_are_r
 }
 
 #[test]
+fn another_failure_probability_than_the_usual_one_is_in_every_report() {
+    let bound = |failure: &'static str| {
+        let plan = ["--scheme", "ckks", "--depth", "0", "--precision", "12", "--failure", failure];
+        let shell = prepared(&plan, &csv([0.5; 7]), &csv([0.25; 7]), &[]);
+        let reports = ["x.ct", "plan.json", "keys/eval.keys"].map(|file| shell.succeed(&["inspect", file]));
+        let logs = reports.each_ref().map(|report| report["log2_p_fail"].as_f64().unwrap());
+        (logs, reports[0]["error_bound"].as_f64().unwrap())
+    };
+    let ((often, wider), (seldom, tighter)) = (bound("2^-128"), bound("2^-40"));
+    assert_eq!((often, seldom), ([-128.0; 3], [-40.0; 3]));
+    assert!(tighter < 0.8 * wider, "{tighter} {wider}");
+    let shell = Shell::new();
+    let plan = |failure| ["plan", "--scheme", "bgv", "--depth", "1", "--failure", failure, "--explain"];
+    let report = shell.succeed(&plan("2^-64"));
+    assert!(report["explain"].to_string().contains("failure probability 2^-64"), "{report}");
+    let message = error(&shell.fail(&plan("2^-50")), "usage");
+    assert!(message.contains("2^-40, 2^-64, 2^-128"), "{message}");
+}
+
+#[test]
 fn integers_of_128_bits_are_exact() {
     let shell = Shell::new();
     let t = "0xffffffffffffffffffffffffff820001";

@@ -82,7 +82,7 @@ class Known:
 
     @property
     def error_bound(self) -> float:
-        """CKKS: how far a decrypted element may be off, except with probability 2^-128; 0 in BFV and BGV."""
+        """CKKS: how far a decrypted element may be off, except with the plan's probability of failure; 0 in BFV and BGV."""
         return max(part.state()[4] for part in self._parts)
 
     @property
@@ -109,7 +109,7 @@ class Known:
         state = f"level {self.level} of {self.context.top_level}, {self.noise_budget:.1f} bits of noise left"
         if not self.context.exact:
             state += f", {self.precision_bits:.1f} bits of precision"
-        return f"Tensor({self.context.scheme}, shape {self.shape}, {state})"
+        return f"Tensor({self.context.scheme}, shape {self.shape}, {state}{self.context._failure_said})"
 
     def _repr_html_(self) -> str:
         """For notebooks."""
@@ -120,8 +120,16 @@ class Known:
             ("noise budget", f"{self.noise_budget:.1f} bits"),
         ]
         if not self.context.exact:
-            rows.append(("error at most", f"{self.error_bound:.3g}"))
+            rows.append(("error at most", f"{self.error_bound:.3g}{self.context._failure_said}"))
         return _text.table(f"Tensor, {self.context.scheme}", rows)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from ._numpy import absent
+
+            said = absent(name)
+            raise AttributeError(said or f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __len__(self) -> int:
         if not self.shape:

@@ -435,6 +435,11 @@ def applied(
         for at, origin in pairs:
             yield at, nothing(parts[origin], exact)
         return
+    if prepared is None and len(pairs) == 1:
+        # Encoded as it is needed: nobody asks for it again.
+        ((at, origin),) = pairs
+        yield at, parts[origin].linear(*entries)
+        return
     kept: Prepared = {} if prepared is None else prepared
     # For one ciphertext nothing is looked for.
     name = b"" if prepared is None else named(entries)

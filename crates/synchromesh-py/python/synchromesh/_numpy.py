@@ -66,7 +66,7 @@ _INSTEAD = {
     "tensordot": "write it with transpose, reshape and @",
     "kron": "write it with reshape and *",
     "std": "take x.std(axis, interval=(low, high)), which variances lie in",
-    "corrcoef": "divide np.cov(x) by deviations that are public, or by those of x.var() through chebyshev",
+    "corrcoef": "take x.corrcoef(rowvar, interval=(low, high)), which variances lie in",
     "norm": "take x.square().sum(), and chebyshev(np.sqrt, (low, high), degree) of it",
     "convolve": "add shifted slices, each times its weight",
     "append": "encrypt what is added, and take synchromesh.concatenate",
@@ -78,6 +78,34 @@ _ORDERED = (
     "allclose amax amin argmax argmin argsort array_equal array_equiv isclose max median min percentile quantile round "
     "searchsorted sort unique"
 ).split()
+
+
+# Attributes of arrays that tensors have not.
+_ABSENT = {
+    "astype": "encrypt numbers of the type that you want",
+    "copy": "nothing changes a tensor: use it as it is",
+    "fill": "nothing changes a tensor: encrypt another",
+    "flatten": "take x.ravel()",
+    "item": "decrypt it: secret.decrypt(x)",
+    "repeat": "take np.repeat(x, n)",
+    "squeeze": "take np.squeeze(x)",
+    "swapaxes": "take np.swapaxes(x, i, j)",
+    "take": "take np.take(x, indices)",
+    "tolist": "decrypt it: secret.decrypt(x)",
+    "trace": "take np.trace(x)",
+}
+
+
+def absent(name: str) -> str | None:
+    """Why a tensor has no attribute of this name, and what to write instead, where arrays have one."""
+    if name.startswith("_") or not hasattr(np.ndarray, name):
+        return None
+    remedy = _ABSENT.get(name) or _INSTEAD.get(name)
+    if remedy is None and (name in _ORDERED or name in ("argpartition", "partition", "all", "any")):
+        remedy = _UNORDERED
+    if remedy is None:
+        remedy = "write it with the tensor's own operations (+ - * @, slices, sum, mean, var), or decrypt it first"
+    return f"encrypted tensors have no {name}. Remedy: {remedy}"
 
 
 def of_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -257,6 +285,17 @@ def _cov(m: Tensor, rowvar: bool = True, bias: bool = False, ddof: int | None = 
     mean = x.sum(1, keepdims=True) * (1.0 / count)
     found = (x @ x.T) * (1.0 / (count - ddof)) - (mean @ mean.T) * (count / (count - ddof))
     return found.reshape(()) if m.ndim < 2 else found
+
+
+def correlations(m: Tensor, rowvar: bool, interval: Any) -> Tensor:
+    """The covariances of the rows, or of the columns unless ``rowvar``, by their deviations; variances lie in the interval."""
+    from .functions import rsqrt
+
+    if m.ndim != 2:
+        raise ShapeError(f"correlations of shape {m.shape}", kind="shape", remedy="pass a table of two axes")
+    found = _cov(m, rowvar, bias=True)
+    inverse = rsqrt(np.diagonal(found).declare_bound(interval))
+    return found * inverse.reshape(-1, 1) * inverse.reshape(1, -1)
 
 
 def _shape(a: Any) -> tuple[int, ...]:

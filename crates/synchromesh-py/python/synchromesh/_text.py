@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 
 
@@ -12,6 +13,11 @@ def size(count: int) -> str:
     while value >= 1024 and len(units) > 1:
         value, units = value / 1024, units[1:]
     return f"{count} bytes" if units[0] == "bytes" else f"{value:.3g} {units[0]}"
+
+
+def sized(line: str) -> str:
+    """A line with its bytes in the units that suit."""
+    return re.sub(r"\b(\d{4,}) bytes\b", lambda found: size(int(found[1])), line)
 
 
 def table(title: str, rows: Sequence[tuple[str, object]]) -> str:

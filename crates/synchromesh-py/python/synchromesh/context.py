@@ -135,7 +135,11 @@ class Context:
             return f"Context({self.scheme}, dry run, {self.slots} slots)"
         p, place = self._plan, "" if self.device == "cpu" else f", on {self.device}"
         parameters = f"{p.scheme}, N=2^{p.log_n}, {p.slots} slots, {p.levels} levels, {p.security_bits:.0f}-bit"
-        return f"Context({parameters}{place})"
+        return f"Context({parameters}{p._failure_said}{place})"
+
+    @property
+    def _failure_said(self) -> str:
+        return "" if self._native.dry else self._plan._failure_said
 
     @property
     def plan(self) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import json
 import os
 import threading
@@ -29,9 +30,14 @@ Bounds = Union[Bound, Sequence[Bound], Mapping[str, Bound], None]
 # What the library takes where nothing is asked for.
 _DEFAULT_T = 65537
 _DEFAULT_PRECISION = 20
+# Failure probabilities that plans are made for, the usual one first.
+_FAILURES = (2.0**-128, 2.0**-64, 2.0**-40)
 # Slots at every degree up to this one, which shallow circuits need; and to the largest.
 _LOG_N, _LARGEST_LOG_N = 15, 17
 _MAX_PLAN_BYTES = 1 << 24
+# Parts of a forecast of memory, and which part of all buffers is kept of those that are not in use.
+_MEMORY = ("ciphertexts", "keys", "prepared_keys", "tables", "working", "maps", "kept")
+_KEPT = 8
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,7 @@ class Plan:
         trace: Sequence[Step] = (),
         notes: Sequence[str] = (),
         inputs: int = 0,
+        maps: int = 0,
         made: Mapping[str, int] | None = None,
     ) -> None:
         if not isinstance(text, str) or len(text) > _MAX_PLAN_BYTES:
@@ -97,6 +104,8 @@ class Plan:
         # For the values that are refreshed, and those that need it, the number of the operation in the trace.
         named = {at for placed in self._fields.get("refreshes", []) for at in (placed["value"], placed["needed_by"])}
         self._made = {at: number for at, number in (made or {}).items() if at in named}
+        # The most bytes of entries and numbers of a linear map of the planned function.
+        self._maps = maps
 
     def to_json(self) -> str:
         """The plan as text."""
@@ -120,7 +129,7 @@ class Plan:
             raise ParamsError(f"the plan is no text: {error}", kind="params", remedy="give a plan file") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Plan, (self._text, self._trace, self._notes, self._inputs, self._made)
+        return Plan, (self._text, self._trace, self._notes, self._inputs, self._maps, self._made)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and other._text == self._text
@@ -132,7 +141,8 @@ class Plan:
         keys = 1 + len(self.rotations) + self.swap
         return (
             f"Plan({self.scheme}, N=2^{self.log_n}, {self.slots} slots, depth {self.depth}, log2 QP={self.log_qp}, "
-            f"{self.security_bits:.0f}-bit, {keys} {'key' if keys == 1 else 'keys'} of {_text.size(self.key_bytes)})"
+            f"{self.security_bits:.0f}-bit, {keys} {'key' if keys == 1 else 'keys'} of {_text.size(self.key_bytes)}"
+            f"{self._failure_said})"
         )
 
     def _repr_html_(self) -> str:
@@ -143,6 +153,7 @@ class Plan:
             ("depth", self.depth),
             ("log2 QP", self.log_qp),
             ("security", f"{self.security_bits:.0f} bits"),
+            ("failure probability", self._failure_text),
             ("rotations", len(self.rotations)),
             ("keys in files", _text.size(self.key_bytes)),
             ("memory", _text.size(self.memory()["total"])),
@@ -153,8 +164,8 @@ class Plan:
 
     @property
     def _identity(self) -> str:
-        """The same for plans whose keys and tensors serve one another."""
-        return json.dumps([self._fields[name] for name in ("scheme", "params")], sort_keys=True)
+        """The same for plans whose keys and tensors serve one another, with certificates that mean the same."""
+        return json.dumps([self._fields[name] for name in ("scheme", "params", "log2_p_fail")], sort_keys=True)
 
     def _same_parameters(self, other: Plan) -> bool:
         """Whether keys of one serve the other."""
@@ -175,6 +186,20 @@ class Plan:
     def log_n(self) -> int:
         """log2 of the ring degree."""
         return int(self._fields["log_n"])
+
+    @property
+    def failure(self) -> float:
+        """The largest probability that a decryption fails or, in CKKS, that an error exceeds ``error_bound``."""
+        return float(2.0 ** self._fields["log2_p_fail"])
+
+    @property
+    def _failure_text(self) -> str:
+        return f"2^{self._fields['log2_p_fail']:.0f}"
+
+    @property
+    def _failure_said(self) -> str:
+        """How reports of the plan's objects name a probability other than the usual one."""
+        return "" if self.failure == _FAILURES[0] else f", failure {self._failure_text}"
 
     @property
     def slots(self) -> int:
@@ -237,9 +262,14 @@ class Plan:
     def explain(self) -> str:
         """Why each choice was made, and what the planned function does to level and noise, repeated steps in one line."""
         unit = "precision" if self.scheme == "ckks" else "noise budget"
-        lines = [self._in_place(str(line)) for line in self._fields["explain"]] + list(self._notes)
+        said = [self._in_place(str(line)) for line in self._fields["explain"]]
+        # The library knows of no tensors: memory is told as this package counts it.
+        lines = [line for line in said if not line.startswith("memory: ")] + list(self._notes)
+        parts = self.memory()
+        listed = ", ".join(f"{name.replace('_', ' ')} {_text.size(parts[name])}" for name in _MEMORY if parts[name])
+        lines.append(f"memory: {_text.size(parts['total'])}: {listed}")
         lines += [f"{what}: level {level}, {bits:.1f} bits of {unit}" for what, level, bits in _text.folded(self._trace)]
-        return "\n".join(lines)
+        return "\n".join(_text.sized(line) for line in lines)
 
     def _in_place(self, line: str) -> str:
         """A line about a refresh, with the operation of the planned function that it follows."""
@@ -253,7 +283,9 @@ class Plan:
     def memory(self, ciphertexts: int | None = None) -> dict[str, int]:
         """A forecast in bytes while keys are held and the planned function runs; keys in files are not in the total.
 
-        ``ciphertexts`` fresh ones come on top, by default those of the function's inputs beyond one for each.
+        ``ciphertexts`` fresh ones come on top, by default those of the function's inputs beyond one for each. ``maps`` are
+        entries and numbers of the function's linear maps before they are encoded, ``kept`` what the library keeps of
+        temporaries for the next ones.
         """
         count = self._inputs if ciphertexts is None else _numbers.whole(ciphertexts, "ciphertexts", 0, 1 << 40)
         forecast = self._fields["memory"]
@@ -263,7 +295,10 @@ class Plan:
             "prepared_keys": int(forecast["prepared_key_bytes"]),
             "tables": int(forecast["table_bytes"]),
             "working": int(forecast["working_bytes"]),
+            "maps": self._maps,
         }
+        buffers = sum(parts[name] for name in ("ciphertexts", "keys", "prepared_keys", "working"))
+        parts["kept"] = buffers // _KEPT
         return {**parts, "total": sum(parts.values()), "keys_in_files": self.key_bytes}
 
     def plot(self, ax: Any = None) -> Any:
@@ -314,6 +349,7 @@ def plan(
     additions: int = 0,
     min_slots: int = 0,
     security: int | str = 128,
+    failure: float = _FAILURES[0],
     max_key_bytes: int | None = None,
     width: int | None = None,
     max_digits: int | None = None,
@@ -338,7 +374,9 @@ def plan(
 
     ``prime_switching`` is ``(mu, kappa)``: mostly large primes, mu of which leave where kappa levels are used up.
     ``leading_levels`` from the top are under the first secret key, the others under a second one. ``rotation_level`` is
-    the highest level at which slots are rotated. With ``bootstrap`` ciphertexts are refreshed where levels run out, in CKKS,
+    the highest level at which slots are rotated. ``failure`` is the largest probability that a decryption fails or, in CKKS,
+    that an error exceeds ``error_bound``: ``2**-128``, ``2**-64`` or ``2**-40``, which is as likely as a fault of the machine
+    and not for ciphertexts that an attacker makes; plan, contexts and tensors name it where it is not the first. With ``bootstrap`` ciphertexts are refreshed where levels run out, in CKKS,
     so that functions have no end: ``depth`` is then the least number of levels between two refreshes (0: as many as security
     leaves), ``precision`` what a refresh keeps, and a number instead of True the largest magnitude of what is refreshed.
     ``joint`` says that several parties hold the key together (:mod:`synchromesh.parties`): results have room for the noise of
@@ -371,6 +409,7 @@ def plan(
         "rotation_level": _optional(rotation_level, "rotation_level", 1 << 20),
         "bootstrap": float(bootstrap) if bootstrap else None,
         "joint": None if joint is None else _held_by(joint, scheme),
+        "failure": _failure(failure),
     }
     if function is None:
         return _of_description(description, bounds)
@@ -383,6 +422,14 @@ def plan(
         return _of_function(function, shapes, bounds, description, meter)
     finally:
         meter.close()
+        _give_back()
+
+
+def _give_back() -> None:
+    """Hands the arrays of runs without data back to the system: glibc keeps them for threads that have ended."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
 
 
 def plain_modulus(bound: int, log_n: int = _LOG_N) -> int:
@@ -582,11 +629,18 @@ def _of_function(
             return made
 
     try:
-        text = modulus.planned(lambda text: _native.plan_function(text, largest, run))
+        maps: list[int] = []
+
+        def make(text: str) -> str:
+            made, most = _native.plan_function(text, largest, run)
+            maps[:] = [most]
+            return made
+
+        text = modulus.planned(make)
         total = int(json.loads(text)["slots"])
         slots = Slots(total, total if not modulus.exact else total // 2)
         spread = sum(int(canonical(shape, slots).max()) // slots.total for shape in listed)
-        return Plan(text, trace, modulus.notes, spread, made)
+        return Plan(text, trace, modulus.notes, spread, *maps, made=made)
     except BaseException as error:
         trace.stopped = True
         precision = _DEFAULT_PRECISION if description["precision"] is None else description["precision"]
@@ -666,6 +720,13 @@ def _listed(values: Any, what: str) -> list[Any]:
         return list(values)
     except TypeError:
         raise DTypeError(f"{what} is {values!r}, no list", kind="dtype", remedy="pass a list") from None
+
+
+def _failure(value: Any) -> str:
+    if not isinstance(value, (int, float)) or value not in _FAILURES:
+        remedy = "choose 2**-128, 2**-64 or 2**-40"
+        raise ParamsError(f"failure {value!r}", kind="params", remedy=remedy)
+    return f"2^{np.log2(value):.0f}"
 
 
 def _switching(value: Any) -> dict[str, int] | None:

@@ -517,6 +517,13 @@ class Tensor(Known):
         variance = self.var(axis, keepdims, ddof).declare_bound(interval)
         return variance.chebyshev(np.sqrt, interval, degree)
 
+    def corrcoef(self, rowvar: bool = True, *, interval: tuple[float, float]) -> Tensor:
+        """The correlation coefficients of the rows, or of the columns unless ``rowvar``, as NumPy's; CKKS only.
+
+        Their variances, the means of squared distances from the mean, lie in an interval above 0, which is your word.
+        """
+        return _numpy.correlations(self, rowvar, interval)
+
     def prod(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         """The product over an axis, or of all elements, in a tree of products."""
         if axis is None:

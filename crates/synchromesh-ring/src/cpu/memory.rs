@@ -39,10 +39,11 @@ impl Memory {
             return Ok(Self::Lines(lines));
         }
         let map = MmapMut::map_anon(bytes + HUGE_PAGE).map_err(|_| refused())?;
-        // Advice only: without huge pages the same memory is merely slower. Interpreters know none.
-        #[cfg(all(target_os = "linux", not(miri)))]
-        let _ = map.advise(memmap2::Advice::HugePage);
         let offset = map.as_ptr().align_offset(HUGE_PAGE).min(HUGE_PAGE);
+        // Advice only: without huge pages the same memory is merely slower. Interpreters know none. What fills no whole one
+        // at the end would take one all the same.
+        #[cfg(all(target_os = "linux", not(miri)))]
+        let _ = map.advise_range(memmap2::Advice::HugePage, offset, bytes / HUGE_PAGE * HUGE_PAGE);
         Ok(Self::Map { map, offset, bytes })
     }
 
@@ -86,21 +87,40 @@ struct Shelf {
 /// need buffers of almost the same size.
 const SLACK: usize = 4;
 
-/// Dropped memory by size in bytes, how much there is and may be, and how often any was asked for.
+/// By how much memory in use and dropped memory together may exceed the most that ever was in use, as a part of that and in
+/// bytes at the least: levels that follow one another would otherwise each leave buffers of their own sizes.
+const BEYOND_USE: (usize, usize) = (8, 4 << 20);
+
+/// Dropped memory by size in bytes, how much there is and may be, how much is in use and ever was, and how often any was
+/// asked for.
 struct Free {
     by_size: BTreeMap<usize, Shelf>,
     bytes: usize,
     most: usize,
+    used: usize,
+    most_used: usize,
     clock: u64,
 }
 
 impl Default for Free {
     fn default() -> Self {
-        Self { by_size: BTreeMap::new(), bytes: 0, most: RECYCLED_BYTES, clock: 0 }
+        Self { by_size: BTreeMap::new(), bytes: 0, most: RECYCLED_BYTES, used: 0, most_used: 0, clock: 0 }
     }
 }
 
 impl Free {
+    /// Memory of so many bytes is in use from now on.
+    fn lend(&mut self, bytes: usize) {
+        self.used += bytes;
+        self.most_used = self.most_used.max(self.used);
+    }
+
+    /// What may be kept beside what is in use.
+    fn room(&self) -> usize {
+        let (part, least) = BEYOND_USE;
+        (self.most_used + (self.most_used / part).max(least) - self.used).min(self.most)
+    }
+
     fn take(&mut self, bytes: usize) -> Option<Memory> {
         self.clock += 1;
         self.by_size.entry(bytes).or_default().asked = self.clock;
@@ -115,10 +135,12 @@ impl Free {
     /// Keeps `memory`, and returns what has to go for it: buffers of the sizes that were not asked for the longest.
     fn keep(&mut self, memory: Memory) -> Vec<Memory> {
         let (bytes, mut gone) = (memory.bytes(), Vec::new());
-        if bytes == 0 || bytes > self.most {
+        self.used = self.used.saturating_sub(bytes);
+        let most = self.room();
+        if bytes == 0 || bytes > most {
             return vec![memory];
         }
-        while self.bytes + bytes > self.most {
+        while self.bytes + bytes > most {
             let full = self.by_size.values_mut().filter(|shelf| !shelf.buffers.is_empty());
             let Some(old) = full.min_by_key(|shelf| shelf.asked).and_then(|shelf| shelf.buffers.pop()) else { break };
             self.bytes -= old.bytes();
@@ -137,12 +159,23 @@ pub(super) struct Recycler(Mutex<Free>);
 impl Recycler {
     /// A buffer of `bytes` bytes (a multiple of 64), contents unspecified.
     pub(super) fn take(self: &Arc<Self>, bytes: usize) -> Result<CpuBuffer, BackendError> {
-        let recycled = self.0.lock().unwrap_or_else(PoisonError::into_inner).take(bytes);
+        let recycled = {
+            let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let recycled = free.take(bytes);
+            free.lend(recycled.as_ref().map_or(bytes, Memory::bytes));
+            recycled
+        };
         let memory = match recycled {
             Some(memory) => memory,
-            None => Memory::new(bytes)?,
+            None => Memory::new(bytes).inspect_err(|_| self.returned(bytes))?,
         };
         Ok(CpuBuffer { memory: Some(memory), count: bytes / size_of::<u64>(), recycler: Arc::clone(self) })
+    }
+
+    /// So many bytes are in use no more, and were never had.
+    fn returned(&self, bytes: usize) {
+        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        free.used = free.used.saturating_sub(bytes);
     }
 
     fn give(&self, memory: Memory) {
@@ -204,7 +237,7 @@ mod tests {
 
     #[test]
     fn sizes_that_nobody_asks_for_make_way() {
-        let mut free = Free { most: 1000, ..Free::default() };
+        let mut free = Free { most: 1000, most_used: 1 << 20, ..Free::default() };
         let memory = |bytes: usize| Memory::new(bytes).unwrap();
         for _ in 0..2 {
             assert!(free.take(448).is_none());
@@ -220,5 +253,25 @@ mod tests {
         assert!(free.keep(larger).is_empty());
         assert!(free.take(128).is_some_and(|memory| memory.bytes() == 128));
         assert_eq!(free.keep(memory(1024)).len(), 1, "larger than all that may be kept");
+    }
+
+    #[test]
+    fn little_more_is_kept_than_ever_was_in_use() {
+        let (mebi, recycler) = (1 << 20, Arc::new(Recycler::default()));
+        let kept = || recycler.0.lock().unwrap().bytes;
+        // Buffers of many sizes, one after another as levels have them, beside one that stays.
+        let stays = recycler.take(64 * mebi).unwrap();
+        for size in 1..16 {
+            drop(recycler.take(size * mebi).unwrap());
+            assert!(kept() <= 64 * mebi / 8 + 16 * mebi, "{} kept after {size}", kept());
+        }
+        // What one level asks for again and again stays.
+        for _ in 0..3 {
+            let before = kept();
+            drop([15, 1].map(|size| recycler.take(size * mebi).unwrap()));
+            assert!(kept() >= before.min(16 * mebi));
+        }
+        drop(stays);
+        assert!(kept() >= 64 * mebi, "all may be kept once nothing else is in use");
     }
 }

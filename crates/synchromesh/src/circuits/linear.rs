@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use synchromesh_rlwe::{Giant, RotationSum};
 
 pub(crate) use self::pattern::Pattern;
+use self::pattern::Unit;
 use super::slots::SlotShape;
-use super::{Arithmetic, MapSize, Number, SizedSum};
+use super::{Arithmetic, Factors, MapSize, Number, SizedSum, Step};
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 
@@ -176,6 +177,37 @@ impl<T: Number> LinearTransform<T> {
         level: usize,
         baby: usize,
     ) -> Result<PreparedTransform<A>> {
+        let layout = self.layout(arithmetic, baby)?;
+        let (mut compiled, mut terms) = (Vec::new(), Vec::new());
+        for (at, &galois) in layout.giants.iter().enumerate() {
+            let (own, sizes) = self.step(arithmetic, &layout, at, level)?;
+            compiled.push(Giant { galois, terms: own });
+            terms.push(sizes);
+        }
+        let (context, extended) = arithmetic.extended(level)?;
+        let sum = RotationSum::new(context, level, extended, layout.babies, compiled)?;
+        Ok(PreparedTransform { sum, terms, size: self.size(), rotations: layout.rotations })
+    }
+
+    /// The image of x; takes a level in CKKS. Diagonals are encoded for one giant step at a time: a map that is applied once
+    /// takes no more memory than these.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`] and [`PreparedTransform::apply`].
+    pub fn apply<A: Arithmetic<Scalar = T>>(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
+        let layout = self.layout(arithmetic, self.baby_steps())?;
+        let x = arithmetic.renewed(x, arithmetic.lowest_level() + 1)?;
+        let level = arithmetic.level(x);
+        let (context, extended) = arithmetic.extended(level)?;
+        let sum = RotationSum::outline(context, level, extended, layout.babies.clone(), layout.giants.iter().copied());
+        let (x, size) = (arithmetic.at_level(x, level)?, self.size());
+        let make = |at| self.step(arithmetic, &layout, at, level);
+        let sum = SizedSum { sum: &sum, factors: Factors::Made(&make), size: &size };
+        summed(arithmetic, &x, &sum, &layout.rotations)
+    }
+
+    /// Which rotations make the map with this many baby steps.
+    fn layout<A: Arithmetic<Scalar = T>>(&self, arithmetic: &A, baby: usize) -> Result<Layout> {
         let baby = baby.clamp(1, self.shape.row.max(1));
         let shape = arithmetic.slots()?;
         if shape != self.shape {
@@ -185,35 +217,40 @@ impl<T: Number> LinearTransform<T> {
                 made.rows, made.row, shape.rows, shape.row
             )));
         }
+        if self.diagonals.is_empty() {
+            return Err(Error::shape("the map to 0 has no diagonals; multiply by 0 instead"));
+        }
         let pattern = self.pattern();
         let rotations = pattern.rotations(baby);
         arithmetic.require_rotations(&rotations)?;
-        let (unit, (babies, giants)) = (pattern.unit(), pattern.steps(baby));
-        let babies: Vec<(bool, usize)> = babies.into_iter().collect();
-        let (mut compiled, mut terms) = (Vec::new(), Vec::new());
-        for (&giant, distance) in giants.iter().zip(pattern.apart(&giants)) {
-            let (mut own, mut sizes) = (Vec::new(), Vec::new());
-            for (at, &(swap, b)) in babies.iter().enumerate() {
-                // A step next to half a row may be the same as one from the other side.
-                let k = (giant + b) % self.shape.row;
-                let Some(values) = self.diagonals.get(&(swap, k)).filter(|_| unit.split(k, baby) == (b, giant)) else {
-                    continue;
-                };
-                let (factor, size) = arithmetic.factor(&self.moved(values, giant), level)?;
-                own.push((at, Some(factor)));
-                sizes.push((usize::from(swap), Some(size)));
-            }
-            compiled.push(Giant { galois: arithmetic.element(distance as i64)?, terms: own });
-            terms.push(sizes);
-        }
+        let (unit, (steps, places)) = (pattern.unit(), pattern.steps(baby));
+        let steps: Vec<(bool, usize)> = steps.into_iter().collect();
         let element = |&(swap, b): &(bool, usize)| Ok((usize::from(swap), arithmetic.element(b as i64)?));
-        let steps = babies.iter().map(element).collect::<Result<Vec<_>>>()?;
-        let (context, extended) = arithmetic.extended(level)?;
-        if compiled.is_empty() {
-            return Err(Error::shape("the map to 0 has no diagonals; multiply by 0 instead"));
+        let babies = steps.iter().map(element).collect::<Result<Vec<_>>>()?;
+        let distances = pattern.apart(&places);
+        let giants = distances.iter().map(|&d| arithmetic.element(d as i64)).collect::<Result<Vec<_>>>()?;
+        Ok(Layout { baby, unit, steps, babies, places, giants, rotations })
+    }
+
+    /// The diagonals of one giant step, encoded.
+    fn step<A: Arithmetic<Scalar = T>>(
+        &self,
+        arithmetic: &A,
+        layout: &Layout,
+        at: usize,
+        level: usize,
+    ) -> Result<Step<A::Backend, A::Size>> {
+        let (giant, mut own, mut sizes) = (layout.places[at], Vec::new(), Vec::new());
+        for (baby, &(swap, b)) in layout.steps.iter().enumerate() {
+            // A step next to half a row may be the same as one from the other side.
+            let k = (giant + b) % self.shape.row;
+            let own_step = layout.unit.split(k, layout.baby) == (b, giant);
+            let Some(values) = self.diagonals.get(&(swap, k)).filter(|_| own_step) else { continue };
+            let (factor, size) = arithmetic.factor(&self.moved(values, giant), level)?;
+            own.push((baby, Some(factor)));
+            sizes.push((usize::from(swap), Some(size)));
         }
-        let sum = RotationSum::new(context, level, extended, steps, compiled)?;
-        Ok(PreparedTransform { sum: SizedSum { sum, terms, size: self.size() }, rotations })
+        Ok((own, sizes))
     }
 
     /// A diagonal before the giant step brings it to its place: rotated to the right.
@@ -255,9 +292,38 @@ impl<T: Number> LinearTransform<T> {
     }
 }
 
+/// Which rotations make a map: baby steps, giant steps, and the Galois elements of both.
+struct Layout {
+    /// How many baby steps there may be.
+    baby: usize,
+    unit: Unit,
+    steps: Vec<(bool, usize)>,
+    babies: Vec<(usize, usize)>,
+    /// Giant steps, and the Galois element from each to the one before.
+    places: Vec<usize>,
+    giants: Vec<usize>,
+    rotations: Rotations,
+}
+
+/// The sum for an argument of its level.
+fn summed<A: Arithmetic>(
+    arithmetic: &A,
+    x: &A::Ciphertext,
+    sum: &SizedSum<'_, A::Backend, A::Size>,
+    rotations: &Rotations,
+) -> Result<A::Ciphertext> {
+    if !rotations.swap {
+        return arithmetic.rotation_sum(&[x], sum);
+    }
+    let swapped = arithmetic.swap(x)?;
+    arithmetic.rotation_sum(&[x, &swapped], sum)
+}
+
 /// A linear map encoded for one level of one context.
 pub struct PreparedTransform<A: Arithmetic> {
-    sum: SizedSum<A::Backend, A::Size>,
+    sum: RotationSum<A::Backend>,
+    terms: Vec<Vec<(usize, Option<A::Size>)>>,
+    size: MapSize,
     rotations: Rotations,
 }
 
@@ -265,7 +331,7 @@ impl<A: Arithmetic> PreparedTransform<A> {
     /// The level that arguments are brought to.
     #[must_use]
     pub const fn level(&self) -> usize {
-        self.sum.sum.level()
+        self.sum.level()
     }
 
     /// The rotations it makes.
@@ -277,7 +343,7 @@ impl<A: Arithmetic> PreparedTransform<A> {
     /// Bytes of its diagonals for ring degree n.
     #[must_use]
     pub fn bytes(&self, n: usize) -> usize {
-        self.sum.sum.bytes(n)
+        self.sum.bytes(n)
     }
 
     /// The image of x; takes a level in CKKS.
@@ -292,10 +358,7 @@ impl<A: Arithmetic> PreparedTransform<A> {
             x = arithmetic.renewed(x, self.level())?;
         }
         let x = arithmetic.at_level(x, self.level())?;
-        if !self.rotations.swap {
-            return arithmetic.rotation_sum(&[&x], &self.sum);
-        }
-        let swapped = arithmetic.swap(&x)?;
-        arithmetic.rotation_sum(&[&x, &swapped], &self.sum)
+        let sum = SizedSum { sum: &self.sum, factors: Factors::Held(&self.terms), size: &self.size };
+        summed(arithmetic, &x, &sum, &self.rotations)
     }
 }

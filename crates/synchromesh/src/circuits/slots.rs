@@ -2,7 +2,7 @@
 
 use synchromesh_rlwe::{Giant, RotationSum};
 
-use super::{Arithmetic, Coefficient, Combination, MapSize, Number, SizedSum, SumCounts};
+use super::{Arithmetic, Coefficient, Combination, Factors, MapSize, Number, SizedSum, SumCounts};
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 
@@ -181,10 +181,8 @@ impl SlotSum {
         let (context, extended) = arithmetic.extended(level)?;
         let sum = RotationSum::new(context, level, extended, babies, vec![giant])?;
         let (terms, all) = (vec![vec![(0, None); count]], count as f64);
-        arithmetic.rotation_sum(
-            &[x],
-            &SizedSum { sum, terms, size: MapSize { gain: all, norm: all, row: all, total: all, own: None } },
-        )
+        let size = MapSize { gain: all, norm: all, row: all, total: all, own: None };
+        arithmetic.rotation_sum(&[x], &SizedSum { sum: &sum, factors: Factors::Held(&terms), size: &size })
     }
 }
 

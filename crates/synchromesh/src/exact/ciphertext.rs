@@ -93,7 +93,7 @@ impl<S: Scheme, B: Backend> Ciphertext<S, B> {
         let (params, level) = (context.params(), self.level());
         require_room(params, self.inner.noise(), level)?;
         if let Some(observer) = context.rlwe().observer() {
-            let bound = self.inner.noise().bound(params.log_n(), noise::DEFAULT_LOG2_FAILURE);
+            let bound = self.inner.noise().bound(params.log_n(), params.failure_limit().log2_failure());
             let (budget, modulus_bits) = (S::room(params, level)? - bound, params.log2_modulus(level)?);
             let (components, noise_bits) = (self.components(), modulus_bits - budget);
             observer.made(&Made { operation, level, components, modulus_bits, noise_bits });

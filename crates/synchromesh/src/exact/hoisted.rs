@@ -1,7 +1,7 @@
 //! Hoisted rotations of BFV and BGV in weighted sums, with their certificates; the levels of matrix products.
 
 use num_bigint::BigInt;
-use synchromesh_rlwe::noise::{DEFAULT_LOG2_FAILURE, Noise};
+use synchromesh_rlwe::noise::Noise;
 use synchromesh_rlwe::ring::{Backend, Coeff, Ntt, Poly};
 use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm, Operation};
 
@@ -87,7 +87,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
 
     fn budget(&self, noise: Noise, level: usize) -> Result<f64> {
         let params = self.context().params();
-        Ok(S::room(params, level)? - noise.bound(params.log_n(), DEFAULT_LOG2_FAILURE))
+        Ok(S::room(params, level)? - noise.bound(params.log_n(), params.failure_limit().log2_failure()))
     }
 }
 

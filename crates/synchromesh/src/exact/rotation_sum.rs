@@ -60,10 +60,10 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         }
         let (switching, level) = (self.switching("rotation")?, sum.sum.level());
         let inner: Vec<_> = inputs.iter().map(|x| x.inner()).collect();
-        let parts = switching.rotation_sum(context.rlwe(), &inner, &sum.sum, level)?;
+        let (parts, terms) = sum.run(switching, context.rlwe(), &inner, level)?;
         let added = switching.rotation_noise_under(context.rlwe(), first.inner().key(), level, level)?;
         let mut total = added;
-        for giant in &sum.terms {
+        for giant in &*terms {
             for (input, size) in giant {
                 let rotated = inputs[*input].noise().moved().plus_switching(added);
                 let times = |norms| super::evaluator::times_known::<S>(rotated, params.log_n(), norms);

@@ -67,12 +67,7 @@ impl Description {
             return Err(Error::request(format!("the description is for {}, not for {}", self.scheme.name(), S::NAME)));
         }
         self.search_for(|plan, steps, _| {
-            let literal = match &plan.params {
-                super::SchemeParams::Bfv(literal) | super::SchemeParams::Bgv(literal) => literal.clone(),
-                super::SchemeParams::Ckks(_) => return Err(Error::request("the plan is for ckks")),
-            };
-            let params = exact::Params::<S>::new(literal)?;
-            let params = plan.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties));
+            let params = plan.exact::<S>()?;
             let device = recorder(params.rlwe());
             let trace = Trace::new(device.reader());
             let context = exact::Context::observed(params, device, Some(Trace::observer(&trace)))?;

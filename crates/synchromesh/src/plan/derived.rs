@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use synchromesh_rlwe::noise::DEFAULT_LOG2_FAILURE;
+use synchromesh_rlwe::noise::FailureLimit;
 use synchromesh_rlwe::ring::IndexSet;
 use synchromesh_rlwe::ring::threads::MOST_THREADS;
 use synchromesh_rlwe::{LevelPlans, Params, SwitchPlan};
@@ -37,8 +37,8 @@ pub(super) fn cost_model(params: &Params) -> Option<String> {
 }
 
 /// log2 of the failure probability of a decryption under the parameters of a plan.
-pub(super) fn log2_p_fail() -> f64 {
-    -f64::from(DEFAULT_LOG2_FAILURE)
+pub(super) fn log2_p_fail(limit: FailureLimit) -> f64 {
+    -f64::from(limit.log2_failure())
 }
 
 /// Fails unless the file says of `field` what the parameters make it.
@@ -99,7 +99,8 @@ impl Plan {
         hold("q_bits", &self.q_bits, &widths(params, params.q()))?;
         hold("p_bits", &self.p_bits, &widths(params, params.p()))?;
         hold("log_qp", &self.log_qp, &params.log_qp())?;
-        hold("log2_p_fail", &self.log2_p_fail, &log2_p_fail())?;
+        let limits = FailureLimit::ALL.map(log2_p_fail);
+        demand("log2_p_fail", self.log2_p_fail, limits.contains(&self.log2_p_fail), &format!("one of {limits:?}"))?;
         // An estimate, which another version may make better: never more than this one finds.
         let bits = params.security_bits();
         let words = format!("{bits} or less");

@@ -55,12 +55,6 @@ impl<'a, S: Scheme> Exact<'a, S> {
         }
     }
 
-    /// The parameters for keys as the description has them.
-    fn held(&self, params: Result<Params<S>>) -> Result<Params<S>> {
-        let params = params?;
-        Ok(self.description.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties)))
-    }
-
     /// The chain of the static rule of BGV.
     fn static_chain(&self, log_n: u32) -> Result<std::result::Result<Chain, String>> {
         let Description { depth, additions, prime_switching: packing, .. } = *self.description;
@@ -134,11 +128,17 @@ impl<'a, S: Scheme> Exact<'a, S> {
         self.survives(log_n, &Shape::of(self.description, &split(base, width), &split(level, width)), switches)
     }
 
+    /// The parameters of a literal, for keys and at the failure probability as the description has them.
+    fn checked(&self, literal: ParamsLiteral) -> Result<Params<S>> {
+        let params = Params::new(literal)?.with_failure_limit(self.description.failure);
+        Ok(self.description.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties)))
+    }
+
     /// Whether the circuit survives a chain of this shape, security aside.
     fn survives(&self, log_n: u32, shape: &Shape, switches: usize) -> Result<bool> {
         let omega = shape.q_bits.len().min(3);
         let p_bits = shape.special(omega);
-        match self.held(Params::<S>::new(self.literal(log_n, shape, omega, &p_bits, Security::Insecure))) {
+        match self.checked(self.literal(log_n, shape, omega, &p_bits, Security::Insecure)) {
             Ok(params) => Ok(self.budget(&params, switches)?.is_some()),
             Err(Error::Primes(_)) => Ok(false),
             Err(e) if too_small(&e) => Ok(false),
@@ -272,7 +272,7 @@ impl<S: Scheme> Family for Exact<'_, S> {
     }
 
     fn params(&self, log_n: u32, chain: &Chain, omega: usize, p_bits: &[u32]) -> Result<Params<S>> {
-        self.held(Params::new(self.literal(log_n, &chain.shape, omega, p_bits, self.description.security)))
+        self.checked(self.literal(log_n, &chain.shape, omega, p_bits, self.description.security))
     }
 
     fn rlwe(params: &Params<S>) -> (&synchromesh_rlwe::Params, &SwitchPlan) {
@@ -287,7 +287,8 @@ impl<S: Scheme> Family for Exact<'_, S> {
     }
 
     fn judge(&self, params: &Params<S>, switches: usize) -> Result<Option<String>> {
-        let words = |budget| format!("noise: {budget:.1} bits remain at the end, at failure probability 2^-128");
+        let limit = self.description.failure;
+        let words = |budget| format!("noise: {budget:.1} bits remain at the end, at failure probability {limit}");
         Ok(self.budget(params, switches)?.map(words))
     }
     fn trace(&self, params: &Params<S>, switches: usize) -> Result<Traced> {

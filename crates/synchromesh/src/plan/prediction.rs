@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use synchromesh_rlwe::noise::FailureLimit;
 use synchromesh_rlwe::ring::ledger::Entries;
 use synchromesh_rlwe::{PrimeSwitching, Randomness};
 
@@ -156,9 +157,12 @@ pub(super) fn peak_bytes(params: &SchemeParams, multiplies: bool) -> Result<usiz
     Ok(peak)
 }
 
+/// What is counted is the same for every failure probability: that which refuses least.
+const ANY: FailureLimit = FailureLimit::Statistical;
+
 fn exact_record<S: exact::Scheme>(params: exact::Params<S>, multiplies: bool) -> Result<(Entries, usize)> {
     let device: DryLedger = recorder(params.rlwe());
-    let context = exact::Context::<S, _>::with_backend(params, device)?;
+    let context = exact::Context::<S, _>::with_backend(params.with_failure_limit(ANY), device)?;
     let mut randomness = Randomness::insecure_from_number(0);
     let (secret, public) = context.generate_keys(&mut randomness)?;
     let keys = context.generate_evaluation_keys(&secret, &exact::Rotations::none(), &mut randomness)?;
@@ -174,7 +178,7 @@ fn exact_record<S: exact::Scheme>(params: exact::Params<S>, multiplies: bool) ->
 
 fn real_record(params: ckks::Params, multiplies: bool) -> Result<(Entries, usize)> {
     let device: DryLedger = recorder(params.rlwe());
-    let context = ckks::Context::with_backend(params, device)?;
+    let context = ckks::Context::with_backend(params.with_failure_limit(ANY), device)?;
     let mut randomness = Randomness::insecure_from_number(0);
     let (secret, public) = context.generate_keys(&mut randomness)?;
     let keys = context.generate_evaluation_keys(&secret, &ckks::Rotations::none(), &mut randomness)?;

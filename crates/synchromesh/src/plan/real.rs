@@ -45,9 +45,9 @@ impl<'a> Real<'a> {
         }
     }
 
-    /// The parameters for keys as the description has them.
-    fn held(&self, params: Result<Params>) -> Result<Params> {
-        let params = params?;
+    /// The parameters of a literal, for keys and at the failure probability as the description has them.
+    fn checked(&self, literal: ParamsLiteral) -> Result<Params> {
+        let params = Params::new(literal)?.with_failure_limit(self.description.failure);
         Ok(self.description.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties)))
     }
 
@@ -64,7 +64,7 @@ impl<'a> Real<'a> {
     fn kept_by(&self, log_n: u32, chain: &Chain, switches: usize) -> Result<Option<f64>> {
         let omega = chain.shape.q_bits.len().min(3);
         let p_bits = chain.shape.special(omega);
-        match self.held(Params::new(self.literal(log_n, chain, omega, &p_bits, Security::Insecure))) {
+        match self.checked(self.literal(log_n, chain, omega, &p_bits, Security::Insecure)) {
             Ok(params) => self.kept(&params, switches),
             // Primes that there are not enough of, or scales that drift.
             Err(Error::Primes(_) | Error::Params { .. }) => Ok(None),
@@ -157,7 +157,7 @@ impl Family for Real<'_> {
     }
 
     fn params(&self, log_n: u32, chain: &Chain, omega: usize, p_bits: &[u32]) -> Result<Params> {
-        self.held(Params::new(self.literal(log_n, chain, omega, p_bits, self.description.security)))
+        self.checked(self.literal(log_n, chain, omega, p_bits, self.description.security))
     }
 
     fn rlwe(params: &Params) -> (&synchromesh_rlwe::Params, &SwitchPlan) {
@@ -172,9 +172,11 @@ impl Family for Real<'_> {
 
     fn judge(&self, params: &Params, switches: usize) -> Result<Option<String>> {
         let (depth, wanted) = (self.description.depth, self.precision);
+        let limit = self.description.failure;
         let words = |kept: f64| {
             format!(
-                "precision: the certificate keeps {kept:.1} bits after depth {depth} for inputs up to 1, {wanted} were asked for"
+                "precision: the certificate keeps {kept:.1} bits after depth {depth} for inputs up to 1, {wanted} were asked \
+                 for, at failure probability {limit}"
             )
         };
         Ok(self.kept(params, switches)?.filter(|&kept| kept >= f64::from(wanted)).map(words))

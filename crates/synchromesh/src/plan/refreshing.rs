@@ -2,6 +2,7 @@
 //! memory that they take.
 
 use synchromesh_rlwe::Randomness;
+use synchromesh_rlwe::noise::FailureLimit;
 use synchromesh_rlwe::ring::Backend;
 
 use super::bootstrap::{BootstrapRequest, Found, RefreshForecast};
@@ -109,6 +110,7 @@ impl Description {
             ("prime switching", self.prime_switching.is_some()),
             ("a second secret key", self.leading_levels > 0),
             ("a level for rotations", self.rotation_level.is_some()),
+            ("a failure probability", self.failure != FailureLimit::default()),
         ];
         match chosen.iter().find(|(_, named)| *named) {
             Some((what, _)) => Err(Error::request(format!("{what} and bootstrapping, which chooses its own"))),

@@ -6,9 +6,7 @@ use synchromesh_rlwe::ring::Backend;
 
 use super::{Scheme, Values};
 use crate::circuits::functions::Approximation;
-use crate::circuits::{
-    Arithmetic, Coefficient, LinearTransform, Number, Polynomial, PreparedTransform, SlotSum, inner_product,
-};
+use crate::circuits::{Arithmetic, Coefficient, LinearTransform, Number, Polynomial, SlotSum, inner_product};
 use crate::error::{Error, Result};
 
 /// Operations on two ciphertexts, or a ciphertext and public numbers.
@@ -77,6 +75,7 @@ pub(super) fn coefficient<T: Number>(value: T, slots: Where<'_>) -> Coefficient<
 }
 
 /// The entries of a linear map of slots that are not 0.
+#[derive(Clone)]
 pub struct Entries {
     /// Slot of the result, for each entry.
     pub to: Vec<usize>,
@@ -146,16 +145,11 @@ fn not_taken(count: usize) -> Error {
     Error::Shape { reason: format!("an operation that does not take {count} ciphertexts") }
 }
 
-/// A linear map with these entries, encoded for ciphertexts of a level.
+/// A linear map with these entries.
 ///
 /// # Errors
-/// [`Error::Shape`] for lists of different lengths or a slot that there is not, numbers that the scheme does not hold, or
-/// as [`LinearTransform::prepare`].
-pub fn prepare<S: Scheme, B: Backend>(
-    e: &S::Evaluator<B>,
-    entries: &Entries,
-    level: usize,
-) -> Result<PreparedTransform<S::Evaluator<B>>> {
+/// [`Error::Shape`] for lists of different lengths or a slot that there is not, numbers that the scheme does not hold.
+pub fn linear_map<S: Scheme, B: Backend>(e: &S::Evaluator<B>, entries: &Entries) -> Result<LinearTransform<S::Number>> {
     let (shape, values) = (e.slots()?, held::<S, B>(e, &entries.values)?);
     if entries.to.len() != entries.from.len() || entries.to.len() != values.len() {
         return Err(Error::Shape { reason: "a map's lists differ in length".to_owned() });
@@ -175,7 +169,7 @@ pub fn prepare<S: Scheme, B: Backend>(
     for ((swap, step), values) in diagonals {
         map.add_diagonal(step as i64, swap, values)?;
     }
-    map.prepare(e, level)
+    Ok(map)
 }
 
 /// Numbers that the scheme holds as they are.

@@ -67,8 +67,14 @@ pub trait Engine: Send + Sync {
     /// A linear map with these entries, for ciphertexts like `x`.
     ///
     /// # Errors
-    /// As [`scheme::prepare`].
+    /// As [`scheme::linear_map`] and [`prepare`](crate::circuits::LinearTransform::prepare).
     fn prepare(&self, x: &Erased, entries: &Entries) -> Result<Erased>;
+
+    /// The image of a ciphertext under the linear map with these entries, which is encoded as it is needed and not kept.
+    ///
+    /// # Errors
+    /// As [`scheme::linear_map`] and [`apply`](crate::circuits::LinearTransform::apply).
+    fn linear(&self, entries: Entries, x: &Erased) -> Result<Erased>;
 
     /// The image of a ciphertext under a map that was prepared for its level.
     ///
@@ -206,7 +212,15 @@ impl<S: Scheme, B: Backend> Engine for Session<S, B> {
         let x = x.get()?;
         let e = self.evaluator_of(x);
         let level = e.level(e.renewed(x, e.lowest_level() + 1)?);
-        scheme::prepare::<S, B>(&e, entries, level).map(Erased::new)
+        scheme::linear_map::<S, B>(&e, entries)?.prepare(&*e, level).map(Erased::new)
+    }
+
+    fn linear(&self, entries: Entries, x: &Erased) -> Result<Erased> {
+        let x = x.get()?;
+        let e = self.evaluator_of(x);
+        let map = scheme::linear_map::<S, B>(&e, &entries)?;
+        drop(entries);
+        map.apply(&*e, x).map(Erased::new)
     }
 
     fn map(&self, map: &Erased, x: &Erased) -> Result<Erased> {

@@ -55,7 +55,7 @@ fn scaled(x: &Slots, v: f64) -> Slots {
 }
 
 fn map(f: &Fixture, x: &Ciphertext, diagonals: Vec<(i64, Slots)>) -> Result<Ciphertext> {
-    LinearTransform::from_diagonals(SHAPE, diagonals)?.prepare(&f.evaluator, x.level())?.apply(&f.evaluator, x)
+    LinearTransform::from_diagonals(SHAPE, diagonals)?.apply(&f.evaluator, x)
 }
 
 fn weighted(

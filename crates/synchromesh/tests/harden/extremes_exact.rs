@@ -51,7 +51,7 @@ fn weighted<S: Judged>(
 }
 
 fn map<S: Judged>(f: &Fixture<S>, x: &Ct<S>, diagonals: Vec<(i64, Model)>) -> Result<Ct<S>> {
-    LinearTransform::from_diagonals(SHAPE, diagonals)?.prepare(&f.evaluator, x.level())?.apply(&f.evaluator, x)
+    LinearTransform::from_diagonals(SHAPE, diagonals)?.apply(&f.evaluator, x)
 }
 
 fn operations<S: Judged>() -> Vec<Operation<S>> {

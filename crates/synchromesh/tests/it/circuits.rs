@@ -191,6 +191,7 @@ fn transforms<S: Judged>(t: &str) {
             f.judge(&prepared.apply(&f.evaluator, &x).unwrap(), &expected);
         }
         f.judge(&map.prepare(&f.evaluator, 1).unwrap().apply(&f.evaluator, &x).unwrap(), &expected);
+        f.judge(&map.apply(&f.evaluator, &x).unwrap(), &expected);
     }
     let periodic: Model = (0..1024).map(|i| m[i % 8].clone()).collect();
     let y = f.encrypt(&periodic);

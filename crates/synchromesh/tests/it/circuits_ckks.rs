@@ -6,9 +6,10 @@ use crate::ckks_fixture::{Fixture, Slots, conjugate, fixture, literal, minus, pl
 use synchromesh::circuits::{
     Coefficient, LinearTransform, Polynomial, SlotShape, SlotSum, chebyshev_coefficients, inner_product, product,
 };
-use synchromesh::ckks::{Ciphertext, Complex64, Context, Evaluator, Mode, ParamsLiteral, Rotations};
+use synchromesh::ckks::{Ciphertext, Complex64, Context, Evaluator, Mode, Params, ParamsLiteral, Rotations};
 
 use synchromesh::plan::{Description, SchemeName};
+use synchromesh::rlwe::noise::FailureLimit;
 use synchromesh::rlwe::{Randomness, Security};
 
 const SLOTS: usize = 1 << 9;
@@ -169,6 +170,12 @@ fn slot_sums_and_linear_transforms() {
         zip(&rotated(&m, 2).iter().map(|z| times(*z, 0.5.into())).collect(), &zip(&own, &conjugates, times), plus);
     let result = both.prepare(&f.evaluator, 2).unwrap().apply(&f.evaluator, &x).unwrap();
     near(&f, &result, &expected, 15, "with conjugates");
+    // Encoded as it goes: the same ciphertext with the same certificate.
+    let streamed = both.apply(&f.evaluator, &x).unwrap();
+    let bytes = |x: &Ciphertext| x.to_bytes(&f.context, None).unwrap();
+    assert!(bytes(&streamed) == bytes(&result), "bits of a map that is encoded as it goes");
+    let zero = LinearTransform::<Complex64>::zero(SHAPE);
+    assert_eq!(zero.apply(&f.evaluator, &x).err().map(|e| e.kind()), Some("shape"));
     let error = SlotSum::new(2).stride(99).run(&f.evaluator, &x).err().unwrap();
     assert!(error.kind() == "missing_key" && error.to_string().contains("99"), "{error}");
     let bottom = dense.prepare_with(&f.evaluator, 0, 4).unwrap();
@@ -246,6 +253,58 @@ fn a_run_without_data_finds_levels_precision_and_rotations() {
     }
     let mismatched = Description::new(SchemeName::Bfv, 1).plan_ckks(&[], |_, _| Ok(vec![]));
     assert_eq!(mismatched.err().map(|e| e.kind()), Some("request"));
+}
+
+#[test]
+fn a_map_that_is_applied_once_holds_the_diagonals_of_one_giant_step() {
+    let most = |streamed: bool| {
+        let mut description = Description::new(SchemeName::Ckks, 1);
+        (description.security, description.precision) = (Security::Insecure, Some(12));
+        let plan = description.plan_ckks(&[1.0], |e, x| {
+            let row = e.context().params().slots();
+            let diagonals = (0..64).map(|k| (k, vec![Complex64::new(1.0 / 64.0, 0.0); row]));
+            let map = LinearTransform::from_diagonals(SlotShape { row, rows: 1 }, diagonals)?;
+            let made = if streamed { map.apply(e, &x[0]) } else { map.prepare(e, x[0].level())?.apply(e, &x[0]) };
+            Ok(vec![made?])
+        });
+        let plan = plan.unwrap();
+        let limb = 8u64 << plan.log_n;
+        let polynomial = limb * (plan.q_bits.len() + plan.p_bits.len()) as u64;
+        (plan.nodes.iter().map(|node| node.bytes).max().unwrap() / polynomial, plan.rotations)
+    };
+    let ((held, rotations), (streamed, same)) = (most(false), most(true));
+    assert_eq!(rotations, same);
+    assert!(streamed + 64 - 16 <= held, "{streamed} polynomials for one giant step at a time, {held} for all");
+}
+
+#[test]
+fn failure_probabilities_that_are_asked_for_are_in_the_plan_and_decide_what_is_refused() {
+    let plan = |failure: FailureLimit| {
+        let mut description = Description::new(SchemeName::Ckks, 3);
+        (description.security, description.failure) = (Security::Insecure, failure);
+        description.plan().unwrap()
+    };
+    let [often, _, seldom] = FailureLimit::ALL.map(plan);
+    assert_eq!((often.log2_p_fail, seldom.log2_p_fail), (-40.0, -128.0));
+    assert!(often.explain.iter().any(|line| line.contains("failure probability 2^-40")), "{:?}", often.explain);
+    assert!(often.q_bits.iter().sum::<u32>() <= seldom.q_bits.iter().sum::<u32>());
+    // What the parameters of a plan's file say is what it was planned for, and a ciphertext's bound follows it.
+    let read = synchromesh::plan::Plan::from_json(&often.to_json().unwrap()).unwrap();
+    assert_eq!(read.ckks().unwrap().failure_limit(), FailureLimit::Statistical);
+    let bound = |params: Params| {
+        let context = Context::new(params).unwrap();
+        let mut randomness = Randomness::insecure_from_number(1);
+        let (_, public) = context.generate_keys(&mut randomness).unwrap();
+        let x = context.encrypt(&public, &context.encode(&[0.5]).unwrap(), &mut randomness).unwrap();
+        context.error_bound(&x)
+    };
+    let own = read.ckks().unwrap();
+    let stricter = own.with_failure_limit(FailureLimit::Negligible);
+    let (often, seldom) = (bound(own), bound(stricter));
+    assert!(often < 0.8 * seldom, "{often} at 2^-40, {seldom} at 2^-128");
+    let mut refreshing = Description::new(SchemeName::Ckks, 0);
+    (refreshing.bootstrap, refreshing.failure) = (Some(1.0), FailureLimit::Statistical);
+    assert_eq!(refreshing.plan().err().map(|e| e.kind()), Some("request"));
 }
 
 /// 3.5 x (1 - x), whose values stay in \[0, 1\]; bounds of them, which know no more than |x| <= 1, square at each step.

@@ -167,6 +167,7 @@ fn maps_and_products_of_matrices_go_through_a_session() {
         let mut expected = vec![0; a.len()];
         expected[5] = 2 * a[6] - a[5];
         f.judge(&f.session.map(&map, &x).unwrap(), &expected, "a map");
+        f.judge(&f.session.linear(entries, &x).unwrap(), &expected, "a map that is applied once");
 
         let packing = MatrixPacking::new(f.shape, 2, 2, f.shape.row / 2 - 1, f.shape.row / 2).unwrap();
         let (product, choices) = (MatrixPlan::new(packing, [2, 2, 2], 1, [1, 1]).unwrap(), MatrixChoices::mixed(4));
@@ -331,6 +332,7 @@ fn what_does_not_belong_is_refused_by_name() {
         // A slot that there is not.
         let beyond = Entries { to: vec![f.shape.count()], from: vec![0], values: f.numbers(&[1]) };
         assert_eq!(kind(f.session.prepare(&x, &beyond)), Some("shape"));
+        assert_eq!(kind(f.session.linear(beyond, &x)), Some("shape"));
     }
 }
 

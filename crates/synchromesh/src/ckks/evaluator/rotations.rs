@@ -109,7 +109,7 @@ impl<B: Backend> Evaluator<B> {
                 return Err(Error::ScaleMismatch { left: x.log2_scale(), right: own.log2 });
             }
         }
-        let weighted = sum.terms.iter().flatten().any(|(_, size)| size.is_some());
+        let weighted = sum.is_weighted();
         if weighted && level == 0 {
             return Err(self.no_level(1, 0));
         }
@@ -121,12 +121,12 @@ impl<B: Backend> Evaluator<B> {
         let given = inputs.iter().fold(first.inner().noise(), worst).moved();
         let rotated = given.plus_switching(added);
         let bound = inputs.iter().map(|x| x.bound()).fold(0.0, f64::max);
-        let giants = added.times((sum.terms.len() as f64).log2());
         let inner: Vec<_> = inputs.iter().map(|x| x.inner()).collect();
-        let parts = Vec::from(switching.rotation_sum(context, &inner, &sum.sum, to)?);
+        let (parts, terms) = sum.run(switching, context, &inner, to)?;
+        let (parts, giants) = (Vec::from(parts), added.times((terms.len() as f64).log2()));
         let made = |noise| rlwe::Ciphertext::new(params.rlwe(), parts, to, key, noise);
         if !weighted {
-            let count = sum.terms.iter().flatten().count() as f64;
+            let count = terms.iter().flatten().count() as f64;
             // Rotations of one error are independent in the average case.
             let estimated =
                 |e: Estimates| Estimates { average: e.average.times(count.log2() / 2.0), ..e.times(count.log2()) };
@@ -134,9 +134,9 @@ impl<B: Backend> Evaluator<B> {
             let noise = rotated.plus(giants).plus(added);
             return self.finish(Operation::Rotation, &from, made(noise)?, noise, own.scale.clone(), bound * count);
         }
-        let errors = sum.terms.iter().flatten().filter_map(|(_, error)| *error).fold(f64::NEG_INFINITY, log2_add);
+        let errors = terms.iter().flatten().filter_map(|(_, error)| *error).fold(f64::NEG_INFINITY, log2_add);
         let message = own.log2 + bound.log2();
-        let MapSize { gain, norm, row, total, .. } = sum.size;
+        let MapSize { gain, norm, row, total, .. } = *sum.size;
         let log_n = params.log_n();
         // What comes with the inputs goes through the whole map, what each rotation adds through a part of it.
         let bounds = |norm: f64, row: f64| {
