@@ -14,7 +14,7 @@ const FOLDER: &str = "target/gpu-check";
 /// What the folder says of itself.
 const README: &str = "\
 Judges and measures the CUDA kernels of synchromesh on this machine's first NVIDIA card. Needs the card's driver, of CUDA
-12.8 or later, and nothing else.
+12.0 or later, and nothing else.
 
   ./gpu-check                      everything on the card; report.json and exit code 0, or 1 where something is wrong
   ./gpu-check --quick              small degrees

@@ -1,6 +1,8 @@
 //! [`Cuda`]: a device with a ring's constants on it, and how it is to be used.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use synchromesh_ring::backend::Open;
 use synchromesh_ring::{BackendError, Ring};
@@ -42,6 +44,15 @@ impl Default for Transforms {
     }
 }
 
+/// Launches of a kernel, and the seconds that they took together by the device's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Timed {
+    /// How many.
+    pub launches: u64,
+    /// Seconds of all.
+    pub seconds: f64,
+}
+
 /// A device that computes on the RNS polynomials of one ring.
 ///
 /// Work is queued in order; [`Backend::download`](synchromesh_ring::Backend::download) waits. Buffers come from a pool within a budget of bytes.
@@ -51,6 +62,7 @@ pub struct Cuda<D: Device> {
     stages: Stages,
     transforms: Transforms,
     waits: bool,
+    times: Option<Mutex<BTreeMap<&'static CStr, Timed>>>,
     pool: Arc<Pool<D>>,
 }
 
@@ -66,7 +78,7 @@ impl<D: Device> Cuda<D> {
         let pool = Pool::new(device, budget);
         let tables = Arc::new(Tables::new(&pool, &ring)?);
         let (stages, transforms) = (Stages::default(), Transforms::default());
-        Ok(Self { tables, ring, stages, transforms, waits: false, pool })
+        Ok(Self { tables, ring, stages, transforms, waits: false, times: None, pool })
     }
 
     /// The same, by `stages`; results do not depend on it.
@@ -88,6 +100,39 @@ impl<D: Device> Cuda<D> {
     pub fn waiting(mut self) -> Self {
         self.waits = true;
         self
+    }
+
+    /// The same, timing each launch by the device's clock and waiting for it: for whoever wants to know which kernels take how
+    /// long. Not for recordings.
+    #[must_use]
+    pub fn timing(mut self) -> Self {
+        self.times = Some(Mutex::default());
+        self
+    }
+
+    /// What launches of each kernel took since the last call, under [`Self::timing`].
+    #[must_use]
+    pub fn take_times(&self) -> BTreeMap<&'static CStr, Timed> {
+        let times = self.times.as_ref().map(|times| times.lock().unwrap_or_else(PoisonError::into_inner));
+        times.map_or_else(BTreeMap::new, |mut times| std::mem::take(&mut *times))
+    }
+
+    /// Runs `launch` of a kernel, on the clock if there is one.
+    pub(crate) fn timed(
+        &self,
+        kernel: &'static CStr,
+        launch: impl FnOnce() -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let Some(times) = &self.times else { return launch() };
+        let device = self.pool.device();
+        let from = device.mark()?;
+        launch()?;
+        let seconds = device.seconds(&from, &device.mark()?)?;
+        let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
+        let kernel = times.entry(kernel).or_default();
+        kernel.launches += 1;
+        kernel.seconds += seconds;
+        Ok(())
     }
 
     /// How a transform becomes launches.

@@ -121,7 +121,7 @@ impl<D: Device> Cuda<D> {
             return Ok(());
         }
         // SAFETY: forwarded contract.
-        unsafe { self.pool().launch(kernel, launch, arguments)? };
+        self.timed(kernel, || unsafe { self.pool().launch(kernel, launch, arguments) })?;
         if self.waits() { self.synchronize() } else { Ok(()) }
     }
 

@@ -41,7 +41,7 @@ pub use any::{AnyBuffer, AnyConversion, AnyDevice, DeviceChoice};
 pub use convert::DeviceConversion;
 #[cfg(feature = "emulated")]
 pub use counts::Counts;
-pub use cuda::{Cuda, Stages, Transforms};
+pub use cuda::{Cuda, Stages, Timed, Transforms};
 pub use device::{Device, DeviceError, First, Properties};
 #[cfg(feature = "driver")]
 pub use driver::Driver;

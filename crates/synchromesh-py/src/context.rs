@@ -189,6 +189,12 @@ impl Context {
         Ok(())
     }
 
+    /// Whether what one of the two made is at hand for the other: contexts on the CPU have one memory, others one each.
+    fn shares_memory(&self, other: &Self) -> bool {
+        let on_cpu = [self, other].iter().all(|context| context.device == DeviceChoice::Cpu);
+        on_cpu || Arc::ptr_eq(&self.engine, &other.engine)
+    }
+
     /// Ciphertexts of a context of the same parameters, on this one's device.
     fn bring(&self, py: Python<'_>, context: &Self, parts: Vec<Bound<'_, Ciphertext>>) -> PyResult<Vec<Ciphertext>> {
         self.require_own(context, "ciphertexts")?;

@@ -163,7 +163,7 @@ def test_secret_keys_are_neither_pickled_nor_shown(each):
     for thing in (*each.keys, each.context, each.encrypt(each.numbers(2)), each.context.plan):
         assert len(repr(thing)) < 300
     names = {n for n in dir(each.keys.secret._native) if not n.startswith("__")}
-    assert names == {"context", "key_id", "decrypt", "save", "load"}
+    assert names == {"context", "key_id", "decrypt", "save", "load", "to"}
 
 
 def test_damaged_bytes_are_named(each):

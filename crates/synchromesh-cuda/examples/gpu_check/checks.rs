@@ -5,27 +5,31 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use synchromesh_cuda::{Cuda, Device, Stages, Transforms};
+use synchromesh_cuda::{Cuda, Device, Stages, Timed, Transforms};
 use synchromesh_ring::{Backend, BackendError, Coeff, Cpu, IndexSet, Poly, Ring};
 use synchromesh_testing::laws;
 use synchromesh_testing::random::SplitMix;
 use synchromesh_testing::toy;
 
 use crate::Request;
+use crate::deadline::Watch;
 use crate::runs::{methods, schemes};
 
 /// The results so far.
 struct Results {
     checks: Vec<Value>,
     well: bool,
+    watch: Watch,
 }
 
 impl Results {
     /// Runs a check; a panic in it is its failure.
     fn check(&mut self, name: String, check: impl FnOnce()) {
+        self.watch.begin(&name);
         let start = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(check));
         let seconds = start.elapsed().as_secs_f64();
+        self.watch.end();
         let message = outcome.err().map(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
@@ -38,7 +42,7 @@ impl Results {
 
 /// Every check; their results, and whether all passed.
 pub(crate) fn run<D: Device>(open: &dyn Fn(&Arc<Ring>) -> Cuda<D>, request: &Request) -> (Vec<Value>, bool) {
-    let mut results = Results { checks: Vec::new(), well: true };
+    let mut results = Results { checks: Vec::new(), well: true, watch: Watch::start() };
     for set in toy::sets() {
         let ring = laws::ring(&set);
         if set.q.len() + set.p.len() > 1 {
@@ -71,6 +75,14 @@ pub(crate) fn run<D: Device>(open: &dyn Fn(&Arc<Ring>) -> Cuda<D>, request: &Req
     for scheme in schemes::SCHEMES {
         results.check(format!("scheme: {scheme}"), || schemes::has_the_bits_of_the_cpu(scheme, open));
     }
+    if !request.checks_only {
+        let [log_n, primes] = request.shape();
+        for case in methods::measured(log_n as u32, primes) {
+            results.check(format!("at the shape that is measured: {}", case.name), || {
+                methods::has_the_bits_of_the_cpu(&case, open);
+            });
+        }
+    }
     results.check("a budget is kept".to_owned(), || budget(open));
     (results.checks, results.well)
 }
@@ -96,4 +108,16 @@ fn budget<D: Device>(open: &dyn Fn(&Arc<Ring>) -> Cuda<D>) {
     let rows = usize::try_from(device.memory_budget() >> 13).expect("a number of rows") + 1;
     let refused = device.alloc(rows).err();
     assert!(matches!(refused, Some(BackendError::Memory { needed, available, .. }) if needed > available));
+}
+
+/// The kernels of one key switch by each measured method, and what each takes.
+pub(crate) fn kernels<D: Device>(open: &dyn Fn(&Arc<Ring>) -> Cuda<D>, request: &Request) -> Value {
+    let [log_n, primes] = request.shape();
+    let kernel =
+        |(name, time): (String, Timed)| json!({"kernel": name, "launches": time.launches, "us": time.seconds * 1e6});
+    let method = |case: methods::Case| {
+        let times = methods::kernel_times(&case, open);
+        json!({"method": case.name, "kernels": times.into_iter().map(kernel).collect::<Vec<_>>()})
+    };
+    methods::measured(log_n as u32, primes).into_iter().map(method).collect()
 }

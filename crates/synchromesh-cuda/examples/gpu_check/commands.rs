@@ -1,9 +1,10 @@
 //! What other programs say: NVIDIA's sanitizer about this one, and `synchromesh` about digests and times.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::deadline::output;
 use crate::{Request, folder};
 
 /// Key-switching methods and their flags.
@@ -27,8 +28,14 @@ pub(crate) fn sanitizer(request: &Request) -> (Value, bool) {
     for tool in ["memcheck", "racecheck", "initcheck", "synccheck"] {
         let mut command = Command::new("compute-sanitizer");
         command.args(["--error-exitcode", "99", "--tool", tool]).arg(&own).args(["--checks-only", "--device", "cuda"]);
-        let Ok(output) = command.stdin(Stdio::null()).output() else {
-            return absent("compute-sanitizer is not on the path");
+        let output = match output(&mut command) {
+            Ok(output) => output,
+            Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+                clean = false;
+                tools.push(json!({"tool": tool, "exit": Value::Null, "says": [error.to_string()]}));
+                continue;
+            }
+            Err(_) => return absent("compute-sanitizer is not on the path"),
         };
         let text = String::from_utf8_lossy(&output.stdout);
         // initcheck reports memory that the pool hands out and nobody reads as well: it informs and does not judge.
@@ -44,9 +51,12 @@ pub(crate) fn sanitizer(request: &Request) -> (Value, bool) {
 fn synchromesh(arguments: &[&str]) -> Value {
     let folder = folder();
     let mut command = Command::new(folder.join("synchromesh"));
-    command.args(arguments).arg("--json").current_dir(&folder).stdin(Stdio::null());
+    command.args(arguments).arg("--json").current_dir(&folder);
     eprintln!("synchromesh {}", arguments.join(" "));
-    match command.output() {
+    match output(&mut command) {
+        Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+            json!({"error": {"kind": "timeout", "message": error.to_string()}})
+        }
         Err(error) => json!({"error": {"kind": "missing", "message": error.to_string()}}),
         Ok(output) => serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
             let message = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -6,6 +6,7 @@
 
 mod checks;
 mod commands;
+mod deadline;
 #[path = "../../tests/it/runs/mod.rs"]
 mod runs;
 
@@ -49,6 +50,13 @@ impl Request {
     }
 }
 
+impl Request {
+    /// log2 of the degree, and primes, of what is measured.
+    fn shape(&self) -> [usize; 2] {
+        if self.device == "cuda" && !self.quick { [16, 32] } else { [11, 8] }
+    }
+}
+
 /// Where this program is.
 fn folder() -> PathBuf {
     let own = std::env::current_exe().ok();
@@ -78,6 +86,7 @@ fn judge<D: Device>(request: &Request, device: Value, open: impl Fn() -> Result<
         well &= clean && equal;
         report["sanitizer"] = sanitizer;
         report["digests"] = digests;
+        report["kernels"] = checks::kernels(&opened, request);
         report["bench"] = commands::bench(request);
     }
     report["well"] = json!(well);
@@ -110,9 +119,14 @@ fn main() -> ExitCode {
             }
         },
     };
+    finish(&report, keep);
+    ExitCode::from(code)
+}
+
+/// Prints a report, and writes it beside this program if it is to be kept.
+pub(crate) fn finish(report: &Value, keep: bool) {
     if keep && let Err(error) = std::fs::write(folder().join("report.json"), format!("{report:#}\n")) {
         eprintln!("report.json was not written: {error}");
     }
     println!("{report:#}");
-    ExitCode::from(code)
 }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::runs::methods::{cases, has_the_bits_of_the_cpu, merges};
+use crate::runs::methods::{cases, has_the_bits_of_the_cpu, kernel_times, measured, merges};
 use crate::runs::say;
 use synchromesh_cuda::{Cuda, Emulated, Kernels, Order, Stages};
 use synchromesh_ring::backend::{Backend, View, ViewMut};
@@ -46,6 +46,16 @@ fn batches_are_one_launch_a_step_and_have_the_bits_of_the_cpu(kernels: Kernels) 
     assert!(2 * launches[0] < launches[1], "{launches:?}");
     let [merged, alone] = launches;
     say(&format!("{} plans in batches of 3: {merged} launches instead of {alone}", cases.len()));
+}
+
+#[test]
+fn kernels_of_a_switch_are_timed_one_by_one() {
+    for case in measured(10, 8) {
+        has_the_bits_of_the_cpu(&case, |ring| emulated(ring, Order::Descending));
+        let times = kernel_times(&case, |ring| emulated(ring, Order::Ascending));
+        assert!(times.len() > 2 && times.iter().all(|(_, time)| time.launches > 0 && time.seconds > 0.0), "{times:?}");
+        assert!(times.is_sorted_by(|(_, a), (_, b)| a.seconds >= b.seconds), "{times:?}");
+    }
 }
 
 fn ring() -> Arc<Ring> {

@@ -46,8 +46,8 @@ class Context:
     ``"emulated"``; unless given, what the environment variable ``SYNCHROMESH_DEVICE`` names, else the CPU. Results are the
     same bits on all of them.
 
-    Contexts of one plan on one device are interchangeable, whoever made them and wherever they are. They may be shared by
-    threads.
+    Contexts of one plan on the CPU are interchangeable, whoever made them and wherever they are; on a card each has memory of
+    its own, and ``to`` brings keys and tensors from one to another. They may be shared by threads.
     """
 
     def __init__(self, plan: Plan, *, device: str | None = None, insecure: bool = False) -> None:
@@ -375,6 +375,15 @@ class _Key:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.context.scheme}, id {self.key_id[:8]})"
 
+    @classmethod
+    def _of(cls, native: Any, context: Context | None) -> Any:
+        """The key in a context that it was read for, or in the live one of its plan and device."""
+        if context is None:
+            context = Context._of(native.context)
+            if not context._native.shares_memory(native.context):
+                native = native.to(context._native)
+        return cls(context, native)
+
     def to(self: Any, context: Context) -> Any:
         """The same key for a context of the same parameters, on that context's device."""
         _held(context)
@@ -398,8 +407,7 @@ class _KeptKey(_Key):
     @classmethod
     def load(cls: type[Kept], path: Path, context: Context | None = None) -> Kept:
         """The key in a file that :meth:`save` or ``synchromesh keygen`` wrote."""
-        native = cls._class.load(_path(path), _held(context))
-        return cls(context if context is not None else Context._of(native.context), native)
+        return cls._of(cls._class.load(_path(path), _held(context)), context)
 
 
 Kept = TypeVar("Kept", bound=_KeptKey)
@@ -464,8 +472,7 @@ class _SharedKey(_Key):
     @classmethod
     def from_bytes(cls: type[Shared], data: Any, context: Context | None = None) -> Shared:
         """The key in bytes that :meth:`to_bytes` wrote."""
-        native = cls._class.from_bytes(_numbers.buffer(data), _held(context))
-        return cls(context if context is not None else Context._of(native.context), native)
+        return cls._of(cls._class.from_bytes(_numbers.buffer(data), _held(context)), context)
 
     def save(self, path: Path, *, replace: bool = False) -> None:
         """Writes the key to a file; one that exists is kept unless ``replace``."""

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use synchromesh::cost::{OneSwitch, Op, Shape};
-use synchromesh_cuda::{Cuda, Device};
+use synchromesh_cuda::{Cuda, Device, Timed};
 use synchromesh_ring::rns::Overflow;
 use synchromesh_ring::{Backend, Cpu, Ring};
 use synchromesh_rlwe::domain::MixedPoly;
 use synchromesh_rlwe::{Context, LevelPlans, Params, SwitchPlan};
 
-use super::{Run, params};
+use super::{Run, params, params_at};
 
 /// A method at parameters that it fits.
 pub(crate) struct Case {
@@ -52,6 +52,42 @@ pub(crate) fn cases() -> Vec<Case> {
     let lost = params(&[50, 45, 55, 50, 48, 47], &[], &[], "1");
     add("level-aware".to_owned(), &lost, LevelPlans::level_aware(&lost).expect("plans"));
     all
+}
+
+/// Methods at the shape that is measured: this degree, so many primes of 40 bits, one digit for eight of them or one for each.
+pub(crate) fn measured(log_n: u32, count: usize) -> Vec<Case> {
+    let shape = format!("N = 2^{log_n}, {count} primes");
+    let (q, digits) = (vec![40; count], count.div_ceil(8));
+    let wide = params_at(log_n, &q, &[60; 6], &[], "1");
+    let narrow = params_at(log_n, &q, &[60], &vec![60; 8], "1");
+    let ghs = params_at(log_n, &q, &vec![60; (40 * count).div_ceil(60) + 1], &[], "1");
+    let case = |name: &str, params: &Params, plan: LevelPlans| Case {
+        name: format!("{name}, {shape}"),
+        params: params.clone(),
+        plans: plan,
+    };
+    vec![
+        case("hybrid, 8 primes a digit", &wide, SwitchPlan::hybrid(&wide, digits).expect("a plan").into()),
+        case("hybrid, 1 prime a digit", &narrow, SwitchPlan::hybrid(&narrow, count).expect("a plan").into()),
+        case("linear", &narrow, SwitchPlan::linear(&narrow, 1).expect("a plan").into()),
+        case("ghs", &ghs, SwitchPlan::ghs(&ghs).expect("a plan").into()),
+    ]
+}
+
+/// What kernels one relinearisation launches, and how long each takes by the device's clock, the longest first.
+pub(crate) fn kernel_times<D: Device>(case: &Case, open: impl Fn(&Arc<Ring>) -> Cuda<D>) -> Vec<(String, Timed)> {
+    let shape = Shape { op: Op::Relin, input_ntt: true, output_ntt: true, batch: 1 };
+    let switch = one_switch(case, open(case.params.ring()).timing(), shape);
+    let device = switch.context().backend();
+    // Conversions and keys are prepared by the first one.
+    for _ in 0..2 {
+        drop(device.take_times());
+        drop(switch.run_one(0).expect("a switch"));
+    }
+    let times = device.take_times().into_iter().map(|(kernel, time)| (kernel.to_string_lossy().into_owned(), time));
+    let mut times: Vec<_> = times.collect();
+    times.sort_by(|(_, a), (_, b)| b.seconds.total_cmp(&a.seconds));
+    times
 }
 
 /// That a device switches, rotates, hoists and decrypts with the bits of the CPU.

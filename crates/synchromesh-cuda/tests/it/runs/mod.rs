@@ -28,16 +28,21 @@ pub(crate) fn say(line: &str) {
 
 /// Parameters with primes of these widths; without special primes the highest level lacks one.
 pub(crate) fn params(q: &[u32], p: &[u32], aux: &[u32], t: &str) -> Params {
+    params_at(LOG_N, q, p, aux, t)
+}
+
+/// As [`params`], at this degree.
+pub(crate) fn params_at(log_n: u32, q: &[u32], p: &[u32], aux: &[u32], t: &str) -> Params {
     let mut primes: Vec<u64> = Vec::new();
     for &width in q.iter().chain(p).chain(aux) {
-        primes.push(ntt_primes_excluding(width, LOG_N, 1, &primes).expect("a prime")[0]);
+        primes.push(ntt_primes_excluding(width, log_n, 1, &primes).expect("a prime")[0]);
     }
     let aux = primes.split_off(q.len() + p.len());
     let p = primes.split_off(q.len());
     let level_limbs = if p.is_empty() { (1..primes.len()).collect() } else { vec![] };
     Params::new(ParamsLiteral {
         tag: "test".to_owned(),
-        log_n: LOG_N,
+        log_n,
         q: primes,
         p,
         aux,
