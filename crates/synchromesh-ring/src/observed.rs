@@ -191,6 +191,10 @@ fn inner<'a, B: Backend, O: Observer>(stage: Stage<'a, Observed<B, O>>) -> Stage
         Stage::SumInto { xs, scalars, g, out } => {
             Stage::SumInto { xs: xs.into_iter().map(view).collect(), scalars, g, out: view_mut(out) }
         }
+        Stage::RepeatedProduct { factors, columns, out, accumulate } => {
+            let (factors, columns) = (&factors.inner, columns.map(view));
+            Stage::RepeatedProduct { factors, columns, out: view_mut(out), accumulate }
+        }
         Stage::NttInverseInto { src, dst } => Stage::NttInverseInto { src: view(src), dst: view_mut(dst) },
         Stage::Tensor { a, b, out, mode } => {
             Stage::Tensor { a: a.map(view), b: b.map(view), out: out.map(view_mut), mode }

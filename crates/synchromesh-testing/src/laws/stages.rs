@@ -2,7 +2,7 @@
 
 use synchromesh_ring::backend::{DigitLimb, GadgetDigits, SlotSum, Stage, TensorMode};
 use synchromesh_ring::sampler::{Purpose, Seed};
-use synchromesh_ring::{Backend, View, ViewMut};
+use synchromesh_ring::{Backend, View, ViewMut, repeated};
 
 use super::Transcript;
 
@@ -30,6 +30,7 @@ stages! {
     GadgetSums: "sums with a gadget product",
     SlotSums: "sums of slots",
     SumInto: "the sum of several",
+    RepeatedProduct: "products with slots that repeat",
     NttInverseInto: "the inverse transform elsewhere",
     Tensor: "the tensor product",
 }
@@ -48,6 +49,7 @@ pub(super) fn transcript<B: Backend>(backend: &B) -> Transcript {
     let mut bench = Bench { backend, primes, drawn: 0, results: Vec::new() };
     bench.gadgets();
     bench.sums();
+    bench.repeated();
     bench.tensors();
     let lacks = |name: &&&str| bench.results.iter().all(|(run, _)| *run != **name);
     assert_eq!(NAMES.iter().find(lacks), None, "a stage that the transcript lacks");
@@ -154,6 +156,31 @@ impl<B: Backend> Bench<'_, B> {
         let mut out = self.random(1);
         let name = self.run(Stage::NttInverseInto { src: addend, dst: ViewMut::new(&mut out, &rows) });
         self.note(name, 1, &[out]);
+    }
+
+    /// Products with factors of which an eighth of the slots are there, stored and added.
+    fn repeated(&mut self) {
+        let (n, limbs, rows) = (self.backend.ring().n(), self.primes.len(), self.primes.clone());
+        let each = repeated::words(n);
+        let mut words = Vec::new();
+        for j in 0..DIGITS {
+            for modulus in self.backend.ring().moduli() {
+                let q = modulus.value();
+                let residue = |k: u64| (k + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ j as u64) % q;
+                words.extend((0..each as u64).map(residue));
+            }
+        }
+        words.resize(words.len().next_multiple_of(n), 0);
+        let mut factors = self.backend.alloc(words.len() / n).expect("memory");
+        self.backend.upload(&words, &mut factors, 0).expect("upload");
+        let (a, b) = (self.random(DIGITS), self.random(DIGITS));
+        let columns = [&a, &b].map(|buffer| View { buffer, batch: DIGITS, batch_stride: limbs, rows: &rows });
+        let mut pair = self.random(2);
+        for accumulate in [false, true] {
+            let out = ViewMut { buffer: &mut pair, batch: 2, batch_stride: limbs, rows: &rows };
+            let name = self.run(Stage::RepeatedProduct { factors: &factors, columns, out, accumulate });
+            self.note(name, 2, std::slice::from_ref(&pair));
+        }
     }
 
     /// Two tensor products added, of operands in either domain, with components that leave in either domain.
