@@ -18,6 +18,8 @@ type Case struct {
 	Limbs   int
 	Special int
 	Scheme  string
+	Set     string
+	Runs    int
 	MinTime time.Duration
 }
 
@@ -25,6 +27,7 @@ const usage = `usage:
   lattigo ntt        -log-n 16 -bits 50
   lattigo key-switch -log-n 16 -bits 56 -limbs 20 -special 10
   lattigo scheme     -scheme ckks|bgv|bfv
+  lattigo bootstrap  -set N16QP1767H32768H32 -runs 3
   lattigo differential FILE
 `
 
@@ -43,6 +46,8 @@ func main() {
 	flags.IntVar(&c.Limbs, "limbs", 20, "primes in Q")
 	flags.IntVar(&c.Special, "special", 10, "primes in P")
 	flags.StringVar(&c.Scheme, "scheme", "ckks", "ckks, bgv or bfv")
+	flags.StringVar(&c.Set, "set", "N16QP1767H32768H32", "parameters of bootstrapping")
+	flags.IntVar(&c.Runs, "runs", 3, "refreshes that are timed")
 	flags.DurationVar(&c.MinTime, "min-time", time.Second, "least time spent on one line")
 	check(flags.Parse(os.Args[2:]))
 	switch os.Args[1] {
@@ -52,6 +57,8 @@ func main() {
 		benchKeySwitch(c)
 	case "scheme":
 		benchScheme(c)
+	case "bootstrap":
+		benchBootstrap(c.Set, c.Runs)
 	default:
 		fail(usage)
 	}

@@ -4,6 +4,7 @@
     bench.py scheme --scheme ckks|bgv|bfv
     bench.py products --log-n 15 --depth 10
     bench.py circuit --scheme bgv|bfv --circuit product|polynomial|inner-product --k 16
+    bench.py bootstrap --log-n 16 --levels 9 --runs 3
     bench.py plan --scheme ckks|bgv|bfv --depth 5 --security 128|192|256
 
 OpenFHE chooses its own special primes (60 bits) and, in BFV, its own ciphertext modulus. Its decryption includes
@@ -158,6 +159,57 @@ def bench_products(args):
         print(json.dumps({**fields, **line, "technique": name, "median_ns": ns, "runs": runs}), flush=True)
 
 
+def peak_bytes():
+    """The most memory that this process had, as Linux says it; None elsewhere."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as status:
+            lines = dict(line.split(":", 1) for line in status)
+        return int(lines["VmHWM"].split()[0]) << 10
+    except (OSError, KeyError):
+        return None
+
+
+def bench_bootstrap(args):
+    """Refreshes of all slots, with OpenFHE's sparse encapsulation, scales of 50 bits, maps of three levels and 4 digits."""
+    secret, budget, slots = fhe.SPARSE_ENCAPSULATED, [3, 3], 1 << (args.log_n - 1)
+    params = fhe.CCParamsCKKSRNS()
+    params.SetRingDim(1 << args.log_n)
+    params.SetSecurityLevel(fhe.HEStd_NotSet)
+    params.SetSecretKeyDist(secret)
+    params.SetCKKSDataType(fhe.COMPLEX)
+    params.SetScalingModSize(50)
+    params.SetFirstModSize(53)
+    params.SetNumLargeDigits(4)
+    params.SetKeySwitchTechnique(fhe.HYBRID)
+    params.SetScalingTechnique(fhe.FLEXIBLEAUTO)
+    depth = args.levels + fhe.CryptoContext.GetBootstrapDepth(budget, secret)
+    params.SetMultiplicativeDepth(depth)
+    cc = context(params)
+    for feature in (fhe.ADVANCEDSHE, fhe.FHE):
+        cc.Enable(feature)
+    cc.EvalBootstrapSetup(budget, [0, 0], slots)
+    pair = cc.KeyGen()
+    cc.EvalMultKeyGen(pair.secretKey)
+    cc.EvalBootstrapKeyGen(pair.secretKey, slots)
+    values = [complex(math.sin(i * 0.37), math.cos(i * 1.1)) / math.sqrt(2) for i in range(slots)]
+    x = cc.Encrypt(pair.publicKey, cc.MakeCKKSPackedPlaintext(values, 1, depth - 1, None, slots))
+    times = []
+    for _ in range(args.runs):
+        start = time.perf_counter_ns()
+        out = cc.EvalBootstrap(x)
+        times.append(time.perf_counter_ns() - start)
+    decrypted = cc.Decrypt(pair.secretKey, out)
+    decrypted.SetLength(slots)
+    errors = [abs(a - b) for a, b in zip(decrypted.GetCKKSPackedValue(), values)]
+    special, log_q = log_p(cc)
+    left = depth - out.GetLevel() - (out.GetNoiseScaleDeg() - 1)
+    line = {"peer": "openfhe", "version": importlib.metadata.version("openfhe"), "bench": "bootstrap", "op": "refresh"}
+    line |= {"log_n": args.log_n, "slots": slots, "log_qp": log_q + special, "usable_bits": 50 * left}
+    line |= {"measured_bits": -math.log2(max(errors)), "mean_bits": -math.log2(sum(errors) / slots)}
+    line |= {"median_ns": sorted(times)[len(times) // 2], "runs": len(times), "peak_bytes": peak_bytes()}
+    print(json.dumps(line), flush=True)
+
+
 def circuit_context(scheme, depth):
     """128 bits of security at t = 65537 for this depth, by OpenFHE's own choice of degree and modulus."""
     params = {"bgv": fhe.CCParamsBGVRNS, "bfv": fhe.CCParamsBFVRNS}[scheme]()
@@ -262,7 +314,7 @@ def bench_circuit(args):
 def main():
     """Reads the command line and runs the case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bench", choices=["key-switch", "scheme", "products", "circuit", "plan"])
+    parser.add_argument("bench", choices=["key-switch", "scheme", "products", "circuit", "plan", "bootstrap"])
     parser.add_argument("--log-n", type=int, default=16)
     parser.add_argument("--bits", type=int, default=56)
     parser.add_argument("--limbs", type=int, default=20)
@@ -272,10 +324,13 @@ def main():
     parser.add_argument("--circuit", choices=["product", "polynomial", "inner-product"], default="product")
     parser.add_argument("--k", type=int, default=4)
     parser.add_argument("--security", type=int, choices=[128, 192, 256], default=128)
+    parser.add_argument("--levels", type=int, default=9)
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--min-time", type=lambda text: float(text.rstrip("s")), default=1.0)
     args = parser.parse_args()
     benches = {"key-switch": bench_key_switch, "scheme": bench_scheme}
     benches |= {"products": bench_products, "circuit": bench_circuit, "plan": bench_plan}
+    benches |= {"bootstrap": bench_bootstrap}
     benches[args.bench](args)
 
 

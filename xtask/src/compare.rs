@@ -1,5 +1,6 @@
 //! `cargo xtask compare`: this library and its peers in turn, in one run on one core, and the ratio of their times.
 
+mod bootstrap;
 mod cases;
 mod picture;
 mod plans;
@@ -17,7 +18,7 @@ use cases::{Case, Group};
 use programs::{OURS, Programs};
 use report::{About, Row};
 
-const USAGE: &str = "usage: cargo xtask compare [ntt|key-switch|key-switch-sets|key-switch-levels|scheme|circuits] [--rounds 3] [--core N] [--min-time 1] [--peers-only]\n       \
+const USAGE: &str = "usage: cargo xtask compare [ntt|key-switch|key-switch-sets|key-switch-levels|scheme|circuits|bootstrap] [--rounds 3] [--core N] [--min-time 1] [--peers-only]\n       \
                      cargo xtask compare plans|picture";
 
 /// What the command line asks for.
@@ -92,7 +93,7 @@ fn parse(args: &[String]) -> Result<Options> {
         }
     }
     if options.groups.is_empty() {
-        options.groups = Group::ALL.to_vec();
+        options.groups = Group::ALL.into_iter().filter(|group| group.by_default()).collect();
     }
     Ok(options)
 }
@@ -103,7 +104,7 @@ impl Samples {
         for call in &case.ours {
             for line in programs.run(OURS, &call.args) {
                 for field in &call.fields {
-                    if let Some(time) = line[field.key].as_f64() {
+                    if let Some(time) = field.of(&line) {
                         self.push(index, OURS, field.op, time * field.to_ns, &line);
                     }
                 }
@@ -171,9 +172,10 @@ mod tests {
     #[test]
     fn arguments_are_checked() {
         let parse = |text: &str| parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(parse("bootstrap").expect("a group").groups, [Group::Bootstrap]);
         let options = parse("ntt --rounds 5 --core 0").expect("good arguments");
         assert_eq!((options.groups.as_slice(), options.rounds, options.core), (&[Group::Ntt][..], 5, 0));
-        assert_eq!(parse("").expect("no arguments").groups.len(), Group::ALL.len());
+        assert_eq!(parse("").expect("no arguments").groups.len(), Group::ALL.len() - 1);
         assert!(parse("--rounds").is_err());
         assert!(parse("--rounds many").is_err());
         assert!(parse("fft").is_err());

@@ -43,10 +43,11 @@ enum Part {
     Noise,
     Plans,
     Triples,
+    Bootstrap,
 }
 
 impl Part {
-    const ALL: [Self; 5] = [Self::Tests, Self::CostModel, Self::Noise, Self::Plans, Self::Triples];
+    const ALL: [Self; 6] = [Self::Tests, Self::CostModel, Self::Noise, Self::Plans, Self::Triples, Self::Bootstrap];
 
     const fn name(self) -> &'static str {
         match self {
@@ -55,6 +56,7 @@ impl Part {
             Self::Noise => "noise",
             Self::Plans => "plans",
             Self::Triples => "triples",
+            Self::Bootstrap => "bootstrap",
         }
     }
 
@@ -77,6 +79,11 @@ impl Part {
                 "plans of depth 10 for every scheme and security keep the table of moduli, and 1000 of 1000 random circuits of \
                  that depth decrypt rightly at each (`docs/planner/decryptions.csv`)"
             }
+            Self::Bootstrap => {
+                "refreshes of CKKS ciphertexts at real parameters: the largest error of a slot beside the certificate, the \
+                 multiples of the modulus that come in beside their distribution, and one ciphertext refreshed again and again \
+                 (`docs/bootstrap`)"
+            }
             Self::Triples => {
                 "parties that cheat, fall silent or are killed while triples and keys are made: honest ones always abort with \
                  the blame and give out no triple; one that learns the MAC key, aborts and comes back finds nobody who accepts \
@@ -85,7 +92,7 @@ impl Part {
         }
     }
 
-    /// `cases` are those that the noise suite or the plan suite is cut down to; none: all.
+    /// `cases` are those that a suite of noise, plans or refreshes is cut down to; none: all.
     fn steps(self, root: &Path, cases: &[String]) -> Result<Vec<Step>> {
         const PROGRAM: &str = "run --quiet --release -p synchromesh-bench --example";
         let program =
@@ -104,6 +111,9 @@ impl Part {
                 vec![program("random circuits at their plans", &format!("plan_suite -- docs/planner 1000{cases}"))]
             }
             Self::Triples => adversary(root)?,
+            Self::Bootstrap => {
+                vec![program("refreshes", &format!("refresh_suite -- docs/bootstrap{cases}"))]
+            }
         })
     }
 }
@@ -160,16 +170,18 @@ fn begin_adversary(root: &Path) -> Result<String> {
 
 /// Runs the parts named, or all: every test on every instruction set; the cost model (`docs/planner`); the errors of every
 /// operation (`docs/noise`), which goes on where an interrupted run stopped; random circuits at planned parameters
-/// (`docs/planner`); cheaters in the protocol that makes triples (`docs/triples-adversary.csv`). Each writes its section
-/// of `docs/verify.md`. `noise` may be followed by sizes LOG_N:KEYS and `plans` by cases SCHEME:SECURITY; the section names
-/// them.
+/// (`docs/planner`); cheaters in the protocol that makes triples (`docs/triples-adversary.csv`); refreshes of CKKS ciphertexts
+/// (`docs/bootstrap`). Each writes its section
+/// of `docs/verify.md`. `noise` may be followed by sizes LOG_N:KEYS, `plans` by cases SCHEME:SECURITY and `bootstrap` by
+/// LOG_N:REFRESHES:CHAIN, without which it takes hours and 10 GB of memory; the section names them.
 ///
 /// # Errors
 /// On a part that there is not, or when the record cannot be written.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     let Some(named) = parts(args) else {
         bail!(
-            "unknown parts in {args:?}; usage: cargo xtask verify [{}], noise followed by sizes 12:100 .., plans by cases bgv:128 ..",
+            "unknown parts in {args:?}; usage: cargo xtask verify [{}], noise followed by sizes 12:100 .., plans by cases bgv:128 .., bootstrap by \
+             LOG_N:REFRESHES:CHAIN",
             Part::ALL.map(Part::name).join("|")
         );
     };
@@ -209,7 +221,8 @@ fn parts(words: &[String]) -> Option<Vec<(Part, Vec<String>)>> {
         match Part::ALL.into_iter().find(|part| part.name() == word) {
             Some(part) => named.push((part, Vec::new())),
             None => {
-                let last = named.last_mut().filter(|(part, _)| matches!(part, Part::Noise | Part::Plans))?;
+                let last =
+                    named.last_mut().filter(|(part, _)| matches!(part, Part::Noise | Part::Plans | Part::Bootstrap))?;
                 last.1.push(Some(word).filter(|word| word.contains(':'))?.clone());
             }
         }

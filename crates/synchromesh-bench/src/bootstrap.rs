@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Stage};
 use synchromesh::ckks::{Complex64, Context, Params, Rotations};
-use synchromesh::plan::bootstrap::{BootstrapRequest, RefreshForecast};
+use synchromesh::plan::bootstrap::{BootstrapRequest, Found, RefreshForecast};
 use synchromesh_ring::isa::Isa;
 use synchromesh_ring::{Cpu, Threads};
-use synchromesh_rlwe::Randomness;
+use synchromesh_rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
 
 use crate::Error;
 use crate::memory::{fits, forget_peak, peak_bytes};
@@ -83,6 +83,52 @@ pub struct Report {
     pub seconds: f64,
 }
 
+/// All that refreshes take.
+pub(crate) struct Made {
+    pub(crate) context: Arc<Context>,
+    pub(crate) secret: SecretKey,
+    pub(crate) public: PublicKey,
+    pub(crate) keys: Arc<EvaluationKeys>,
+    pub(crate) bootstrapper: Bootstrapper,
+    pub(crate) randomness: Randomness,
+    keys_s: f64,
+    vectors_s: f64,
+}
+
+impl Made {
+    /// Keys and public vectors at parameters that were found, if there is memory for them.
+    pub(crate) fn new(
+        found: &Found,
+        threads: &Threads,
+        mut randomness: Randomness,
+        progress: impl Fn(&str),
+    ) -> Result<Self, Error> {
+        let RefreshForecast { peak_bytes: forecast, .. } = found.forecast;
+        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+        fits(forecast as usize).map_err(|free| Error::Request {
+            reason: format!(
+                "a refresh takes {:.1} GB of memory, {:.1} GB are free: fewer baby steps need fewer keys",
+                gigabytes(forecast),
+                gigabytes(free)
+            ),
+        })?;
+        let params = Params::new(found.params.clone())?;
+        let bootstrap = Bootstrap::new(&params, found.bootstrap.clone())?;
+        let device = Cpu::open(Arc::clone(params.rlwe().ring()))?.with_threads(threads.clone());
+        let context = Context::with_backend(params, device)?;
+        let (secret, public) = context.generate_keys(&mut randomness)?;
+        progress("keys");
+        let start = Instant::now();
+        let keys = Arc::new(bootstrap.generate_keys(&context, &secret, &Rotations::default(), &mut randomness)?);
+        let keys_s = start.elapsed().as_secs_f64();
+        progress("public vectors");
+        let start = Instant::now();
+        let bootstrapper = Bootstrapper::new(&context, bootstrap, Arc::clone(&keys))?;
+        let vectors_s = start.elapsed().as_secs_f64();
+        Ok(Self { context, secret, public, keys, bootstrapper, randomness, keys_s, vectors_s })
+    }
+}
+
 /// Measures refreshes of random messages at the parameters found for a request; `progress` hears what is done.
 ///
 /// # Errors
@@ -95,30 +141,10 @@ pub fn measure(
 ) -> Result<Report, Error> {
     progress("parameters");
     let found = request.find(None)?;
-    let RefreshForecast { peak_bytes: forecast, .. } = found.forecast;
-    let gigabytes = |bytes: u64| bytes as f64 / 1e9;
-    fits(forecast as usize).map_err(|free| Error::Request {
-        reason: format!(
-            "a refresh takes {:.1} GB of memory, {:.1} GB are free: fewer baby steps need fewer keys",
-            gigabytes(forecast),
-            gigabytes(free)
-        ),
-    })?;
     forget_peak();
-    let params = Params::new(found.params.clone())?;
-    let bootstrap = Bootstrap::new(&params, found.bootstrap.clone())?;
-    let device = Cpu::open(Arc::clone(params.rlwe().ring()))?.with_threads(threads.clone());
-    let context = Context::with_backend(params.clone(), device)?;
-    let mut randomness = Randomness::from_os();
-    let (secret, public) = context.generate_keys(&mut randomness)?;
-    progress("keys");
-    let start = Instant::now();
-    let keys = Arc::new(bootstrap.generate_keys(&context, &secret, &Rotations::default(), &mut randomness)?);
-    let keys_s = start.elapsed().as_secs_f64();
-    progress("public vectors");
-    let start = Instant::now();
-    let bootstrapper = Bootstrapper::new(&context, bootstrap, Arc::clone(&keys))?;
-    let vectors_s = start.elapsed().as_secs_f64();
+    let made = Made::new(&found, threads, Randomness::from_os(), &progress)?;
+    let Made { context, secret, public, keys, bootstrapper, mut randomness, keys_s, vectors_s } = made;
+    let params = context.params();
     let level = bootstrapper.bootstrap().input_level();
     let mut times: Vec<Vec<Duration>> = vec![Vec::new(); Stage::ALL.len()];
     let mut totals = Vec::new();
@@ -131,7 +157,7 @@ pub fn measure(
         let begin = Instant::now();
         let mut last = begin;
         let mut own = Vec::with_capacity(Stage::ALL.len());
-        let refreshed = bootstrapper.refresh_watched(&x, |_| {
+        let refreshed = bootstrapper.refresh_watched(&x, |_, _| {
             let now = Instant::now();
             own.push(now - last);
             last = now;
@@ -182,7 +208,7 @@ pub fn measure(
 }
 
 /// Values in the square of this half diagonal, the same for the same number.
-fn random(slots: usize, bound: f64, number: u64) -> Vec<Complex64> {
+pub(crate) fn random(slots: usize, bound: f64, number: u64) -> Vec<Complex64> {
     let mut numbers = Numbers(number);
     let half = bound * f64::sqrt(0.5) * (1.0 - 1e-9);
     (0..slots).map(|_| Complex64::new(half * numbers.unit(), half * numbers.unit())).collect()

@@ -14,6 +14,7 @@ pub mod memory;
 pub mod noise;
 pub mod ntt;
 pub mod numbers;
+pub mod refreshes;
 pub mod scaling;
 pub mod scheme;
 pub mod slicing;

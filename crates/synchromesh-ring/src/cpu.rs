@@ -16,6 +16,7 @@ use crate::isa::Isa;
 use crate::kernels::convert::{ConvertMatrix, Mode};
 use crate::kernels::{LimbKernels, STREAM_WORDS};
 use crate::ntt::NttTable;
+use crate::repeated;
 use crate::ring::{IndexSet, Ring};
 use crate::rns::ConvertSpec;
 use crate::sampler::{Purpose, Seed, uniform_into};
@@ -230,6 +231,27 @@ impl Cpu {
             }
             Ok(())
         })
+    }
+
+    /// [`Stage::RepeatedProduct`].
+    fn repeated_products(
+        &self,
+        primes: &[usize],
+        factors: &CpuBuffer,
+        columns: [View<'_, Self>; 2],
+        out: ViewMut<'_, Self>,
+        accumulate: bool,
+    ) {
+        let (limbs, terms) = (primes.len(), columns[0].batch);
+        let mut out0 = self.rows_mut(out);
+        let out1 = out0.split_off(limbs);
+        let items: Vec<_> = out0.into_iter().zip(out1).enumerate().collect();
+        let packed: Vec<&[u64]> = factors.words().chunks_exact(repeated::words(self.ring.n())).collect();
+        self.for_each(items, self.ring.n() * terms, |(r, (out0, out1))| {
+            let own: Vec<&[u64]> = (0..terms).map(|j| packed[j * limbs + r]).collect();
+            let [a, b] = [&columns[0], &columns[1]].map(|view| self.column(view, terms, r));
+            self.kernels[primes[r]].repeated_product2(&own, [&a, &b], [out0, out1], accumulate);
+        });
     }
 
     fn permutation(&self, g: usize) -> Arc<SlotPermutation> {
@@ -489,6 +511,10 @@ impl Backend for Cpu {
             Stage::GadgetSums { gadget, keys, sums, g } => self.sums(primes, Some((&gadget, keys)), sums, g),
             Stage::SlotSums { sums, g } => self.sums(primes, None, sums, g),
             Stage::SumInto { xs, scalars, g, out } => self.sum_rows(primes, &xs, scalars, g, out),
+            Stage::RepeatedProduct { factors, columns, out, accumulate } => {
+                self.repeated_products(primes, factors, columns, out, accumulate);
+                Ok(())
+            }
             Stage::NttInverseInto { src, dst } => self.inverse_rows(primes, &src, dst),
             Stage::Tensor { a, b, out, mode } => self.tensor_rows(primes, a, b, out, mode),
             Stage::TransformDigits(_) => stage.apart(self, primes),

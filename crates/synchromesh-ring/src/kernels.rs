@@ -9,6 +9,7 @@ mod tensor;
 
 use crate::isa::Isa;
 use crate::modulus::{Modulus, Scalar};
+use crate::repeated;
 use crate::slot_order::SlotPermutation;
 use lanes::dispatch;
 use pointwise::{
@@ -185,7 +186,31 @@ impl LimbKernels {
         limbs.for_each(|limb| self.check(&[&limb[first..first + n]]));
         let out = out.map(<[u64]>::as_mut_ptr);
         assert!(!stream || out.iter().all(|&p| aligned(p)), "streams to unaligned memory");
-        dispatch(self.isa, InnerProduct2 { modulus: &self.modulus, digits, keys, first, out, n, accumulate, stream });
+        let (modulus, repeated) = (&self.modulus, false);
+        dispatch(self.isa, InnerProduct2 { modulus, digits, keys, first, out, n, accumulate, stream, repeated });
+    }
+
+    /// As [`LimbKernels::inner_product2`] with factors of which eight words stand for a block of 64; see
+    /// [`crate::repeated`].
+    pub fn repeated_product2(
+        &self,
+        factors: &[&[u64]],
+        columns: [&[&[u64]]; 2],
+        out: [&mut [u64]; 2],
+        accumulate: bool,
+    ) {
+        let n = out[0].len();
+        assert!(columns.iter().all(|k| k.len() == factors.len()), "inner product of unequal numbers of limbs");
+        assert!(n.is_multiple_of(repeated::BLOCK), "{n} words are no whole blocks");
+        assert!(factors.iter().all(|f| f.len() == repeated::words(n)), "factors of another length");
+        let mut limbs = columns.iter().copied().flatten();
+        assert!(out[1].len() == n && limbs.all(|limb| limb.len() == n), "limbs of unequal length");
+        factors.iter().chain(columns[0]).chain(columns[1]).for_each(|limb| self.check(&[limb]));
+        let out = out.map(<[u64]>::as_mut_ptr);
+        let stream = !accumulate && out.iter().all(|&p| streams(p, n));
+        let (modulus, digits, keys) = (&self.modulus, factors, columns);
+        let product = InnerProduct2 { modulus, digits, keys, first: 0, out, n, accumulate, stream, repeated: true };
+        dispatch(self.isa, product);
     }
 
     /// out = src mod q, for any words in `src`.

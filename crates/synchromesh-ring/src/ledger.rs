@@ -261,6 +261,11 @@ impl Observer for Book {
                 let extra = u64::from(scalars.is_some());
                 whole(Operation::SumInto, &|_| Work { primes: 0, rows: 1, terms: xs.len() as u64, extra })
             }
+            // Like any inner product, but for what is read.
+            Stage::RepeatedProduct { columns, .. } => {
+                let terms = columns[0].batch as u64;
+                whole(Operation::InnerProduct, &|_| Work { primes: 1, rows: 0, terms, extra: 0 })
+            }
             Stage::NttInverseInto { src, .. } => {
                 let rows = src.batch as u64;
                 whole(Operation::NttInverseInto, &|_| Work { primes: 1, rows, terms: 0, extra: 0 })

@@ -4,6 +4,7 @@
 //! - [`ring`]: one ordered table of primes for a degree N, and [`IndexSet`]s into it;
 //! - [`rns`]: what a base conversion or a scaling means, as constants computed from big integers;
 //! - [`modulus`], [`prime`], [`ntt`], [`kernels`]: arithmetic modulo one prime, on one limb; [`isa`] picks the lanes;
+//! - [`repeated`]: rows of slots that fewer words stand for;
 //! - [`threads`]: how many threads the CPU computes on;
 //! - [`sampler`]: random polynomials expanded from seeds; [`secrecy`]: marks of what is secret, for a check;
 //! - [`backend`]: the operations on whole RNS polynomials that a device offers; [`cpu`] implements them; [`observed`]
@@ -27,6 +28,7 @@ pub mod ntt;
 pub mod observed;
 pub mod poly;
 pub mod prime;
+pub mod repeated;
 pub mod ring;
 pub mod rns;
 pub mod sampler;

@@ -7,6 +7,7 @@ use crate::backend::{
     Backend, BackendError, ConvertMode, DigitLimb, GadgetDigits, RadixDigit, SlotSum, Stage, TensorMode, View, ViewMut,
 };
 use crate::error::Error;
+use crate::repeated;
 use crate::ring::IndexSet;
 use crate::rns::{ConvertSpec, Overflow};
 use crate::sampler::{Purpose, Seed};
@@ -39,6 +40,7 @@ stages! {
     GadgetSums: "sums with a gadget product",
     SlotSums: "sums of slots",
     SumInto: "the sum of several",
+    RepeatedProduct: "products with slots that repeat",
     NttInverseInto: "the inverse transform elsewhere",
     Tensor: "the tensor product",
 }
@@ -75,6 +77,7 @@ pub fn stages<B: Backend>(backend: &B, primes: &IndexSet) -> Result<Transcript, 
     let mut bench = Bench::new(backend, primes);
     bench.gadgets()?;
     bench.sums()?;
+    bench.repeated()?;
     bench.tensors()?;
     Ok(bench.results)
 }
@@ -286,6 +289,30 @@ impl<'a, B: Backend> Bench<'a, B> {
         let mut out = self.random(1)?;
         let name = self.run(Stage::NttInverseInto { src: addend, dst: ViewMut::new(&mut out, &rows) })?;
         self.note(name, 1, &[out])
+    }
+
+    /// Products with factors of which an eighth of the slots are there, stored and added.
+    fn repeated(&mut self) -> Done {
+        let (n, limbs, rows) = (self.backend.ring().n(), self.primes.len(), self.rows.clone());
+        let (each, mut words) = (repeated::words(n), Vec::new());
+        for j in 0..DIGITS {
+            for &prime in &self.primes {
+                let q = self.backend.ring().modulus(prime).value();
+                let residue = |k: u64| (k + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ j as u64) % q;
+                words.extend((0..each as u64).map(residue));
+            }
+        }
+        words.resize(words.len().next_multiple_of(n), 0);
+        let mut factors = self.backend.alloc(words.len() / n)?;
+        self.backend.upload(&words, &mut factors, 0)?;
+        let (a, b, mut pair) = (self.random(DIGITS)?, self.random(DIGITS)?, self.random(2)?);
+        let columns = [&a, &b].map(|buffer| View { buffer, batch: DIGITS, batch_stride: limbs, rows: &rows });
+        for accumulate in [false, true] {
+            let out = ViewMut { buffer: &mut pair, batch: 2, batch_stride: limbs, rows: &rows };
+            let name = self.run(Stage::RepeatedProduct { factors: &factors, columns, out, accumulate })?;
+            self.note(name, 2, std::slice::from_ref(&pair))?;
+        }
+        Ok(())
     }
 
     /// Two tensor products added, of operands in either domain, with components that leave in either domain.

@@ -68,7 +68,7 @@ impl LevelPlans {
     }
 
     /// How parameters switch keys: by `omega` digits and their special primes, of as many primes each or, where a schedule
-    /// lists primes of different widths, of about as many bits; or, where there are no special primes and the highest
+    /// lists primes of different widths or has a sparse key for bootstrapping, of about as many bits; or, where there are no special primes and the highest
     /// level lacks primes to borrow, level-aware.
     ///
     /// # Errors
@@ -76,7 +76,8 @@ impl LevelPlans {
     pub fn of(params: &Params, omega: usize) -> Result<Self, Error> {
         let (l, top) = (params.q().len(), params.level(params.top_level())?.len());
         if top == l || !params.p().is_empty() {
-            if params.literal().schedule.levels.is_empty() {
+            let schedule = &params.literal().schedule;
+            if schedule.levels.is_empty() && schedule.sparse.is_none() {
                 return Ok(SwitchPlan::hybrid(params, omega)?.into());
             }
             let width = |i: usize| params.ring().log2(&std::iter::once(i).collect()).round() as u32;

@@ -5,7 +5,7 @@
 //! Giant steps are nested, rot_0(s_0 + rot_1(s_1 + rot_2(...))) with s_g = sum_i f_gi rot_i(x): as many switches as
 //! rot_0(s_0) + rot_01(s_1) + ..., and steps of equal distance need one key.
 
-use synchromesh_ring::{Backend, IndexSet, Ntt, Poly, View, ViewMut};
+use synchromesh_ring::{Backend, IndexSet, Ntt, Poly, View, ViewMut, repeated};
 
 use crate::ciphertext::Ciphertext;
 use crate::context::Context;
@@ -27,13 +27,25 @@ pub struct Giant<B: Backend> {
     pub galois: usize,
     /// The terms of its sum.
     pub terms: Vec<Term<B>>,
+    /// Whether its polynomials are polynomials in X^8, of which an eighth of the slots are kept.
+    pub repeats: bool,
 }
 
-/// Baby steps next to one another in one giant step, with their polynomials in one buffer; none: all 1.
+/// The polynomials of a run, one after another.
+enum Factors<B: Backend> {
+    /// All 1.
+    Ones,
+    /// All slots.
+    Whole(B::Buffer),
+    /// The words that stand for slots which repeat, see [`repeated`].
+    Repeated(B::Buffer),
+}
+
+/// Baby steps next to one another in one giant step, with their polynomials.
 struct Run<B: Backend> {
     first: usize,
     count: usize,
-    factors: Option<B::Buffer>,
+    factors: Factors<B>,
 }
 
 /// A sum of rotations, its polynomials on the device.
@@ -43,7 +55,6 @@ pub struct RotationSum<B: Backend> {
     giants: Vec<(usize, Vec<Run<B>>)>,
     extended: IndexSet,
     level: usize,
-    polynomials: usize,
     params_digest: [u8; 32],
 }
 
@@ -60,17 +71,16 @@ impl<B: Backend> RotationSum<B> {
         babies: Vec<(usize, usize)>,
         giants: Vec<Giant<B>>,
     ) -> Result<Self, Error> {
-        let mut polynomials = 0;
         let mut compiled = Vec::with_capacity(giants.len());
         for giant in giants {
-            polynomials += giant.terms.iter().filter(|(_, factor)| factor.is_some()).count();
-            compiled.push((giant.galois, Run::of(context, &extended, babies.len(), giant.terms)?));
+            let runs = Run::of(context, &extended, babies.len(), (giant.terms, giant.repeats))?;
+            compiled.push((giant.galois, runs));
         }
         if compiled.iter().all(|(_, runs): &(usize, Vec<Run<B>>)| runs.is_empty()) {
             return Err(Error::argument("a sum of rotations needs at least one term"));
         }
         let params_digest = *context.params().digest();
-        Ok(Self { babies, giants: compiled, extended, level, polynomials, params_digest })
+        Ok(Self { babies, giants: compiled, extended, level, params_digest })
     }
 
     /// As [`Self::new`], with giant steps by their Galois elements alone, whose terms are made when they are summed:
@@ -84,7 +94,7 @@ impl<B: Backend> RotationSum<B> {
         giants: impl IntoIterator<Item = usize>,
     ) -> Self {
         let giants = giants.into_iter().map(|galois| (galois, Vec::new())).collect();
-        Self { babies, giants, extended, level, polynomials: 0, params_digest: *context.params().digest() }
+        Self { babies, giants, extended, level, params_digest: *context.params().digest() }
     }
 
     /// The level of its inputs.
@@ -106,7 +116,13 @@ impl<B: Backend> RotationSum<B> {
     /// Bytes of its polynomials on the device.
     #[must_use]
     pub fn bytes(&self, n: usize) -> usize {
-        8 * n * self.extended.as_slice().len() * self.polynomials
+        let words = |run: &Run<B>| match run.factors {
+            Factors::Ones => 0,
+            Factors::Whole(_) => run.count * n,
+            Factors::Repeated(_) => run.count * repeated::words(n),
+        };
+        let all: usize = self.giants.iter().flat_map(|(_, runs)| runs).map(words).sum();
+        8 * self.extended.len() * all
     }
 }
 
@@ -116,7 +132,7 @@ impl<B: Backend> Run<B> {
         context: &Context<B>,
         extended: &IndexSet,
         babies: usize,
-        mut terms: Vec<Term<B>>,
+        (mut terms, repeats): (Vec<Term<B>>, bool),
     ) -> Result<Vec<Self>, Error> {
         terms.sort_by_key(|(baby, _)| *baby);
         let mut runs: Vec<Vec<Term<B>>> = Vec::new();
@@ -136,13 +152,16 @@ impl<B: Backend> Run<B> {
                 None => runs.push(vec![(baby, factor)]),
             }
         }
-        runs.into_iter().map(|run| Self::new(context, extended.len(), run)).collect()
+        runs.into_iter().map(|run| Self::new(context, extended.len(), run, repeats)).collect()
     }
 
-    fn new(context: &Context<B>, width: usize, run: Vec<Term<B>>) -> Result<Self, Error> {
+    fn new(context: &Context<B>, width: usize, run: Vec<Term<B>>, repeats: bool) -> Result<Self, Error> {
         let (first, count) = (run[0].0, run.len());
         if run[0].1.is_none() {
-            return Ok(Self { first, count, factors: None });
+            return Ok(Self { first, count, factors: Factors::Ones });
+        }
+        if let Some(buffer) = if repeats { Self::packed(context, width, &run)? } else { None } {
+            return Ok(Self { first, count, factors: Factors::Repeated(buffer) });
         }
         let mut buffer = context.backend().alloc(count * width)?;
         let from: Vec<usize> = (0..width).collect();
@@ -151,7 +170,30 @@ impl<B: Backend> Run<B> {
             let (src, dst) = (View::new(factor.buffer(), &from), ViewMut::new(&mut buffer, &to));
             context.backend().copy(src, dst)?;
         }
-        Ok(Self { first, count, factors: Some(buffer) })
+        Ok(Self { first, count, factors: Factors::Whole(buffer) })
+    }
+
+    /// The words that stand for the slots of all polynomials; none where slots do not repeat after all.
+    fn packed(context: &Context<B>, width: usize, run: &[Term<B>]) -> Result<Option<B::Buffer>, Error> {
+        let (backend, n) = (context.backend(), context.params().ring().n());
+        let each = repeated::words(n);
+        let mut buffer = backend.alloc((run.len() * width * each).div_ceil(n))?;
+        if !B::HOLDS_NUMBERS {
+            return Ok(Some(buffer));
+        }
+        let (mut row, mut words) = (vec![0; n], Vec::with_capacity(run.len() * width * each));
+        for factor in run.iter().filter_map(|(_, factor)| factor.as_ref()) {
+            for limb in 0..width {
+                backend.download(factor.buffer(), limb, &mut row)?;
+                let Some(kept) = repeated::pack(&row) else { return Ok(None) };
+                words.extend(kept);
+            }
+        }
+        words.resize(words.len().next_multiple_of(n), 0);
+        for (at, row) in words.chunks(n).enumerate() {
+            backend.upload(row, &mut buffer, at)?;
+        }
+        Ok(Some(buffer))
     }
 }
 
@@ -198,7 +240,7 @@ impl<B: Backend> KeySwitching<B> {
         mut terms: impl FnMut(usize) -> Result<Vec<Term<B>>, E>,
     ) -> Result<[Poly<B, D>; 2], E> {
         self.summed(context, inputs, sum, to, |babies, switcher, at, total| {
-            let runs = Run::of(context, &sum.extended, sum.babies.len(), terms(at)?)?;
+            let runs = Run::of(context, &sum.extended, sum.babies.len(), (terms(at)?, false))?;
             Ok(babies.sum(context, switcher, &runs, total)?)
         })
     }
@@ -340,8 +382,13 @@ impl<B: Backend> Babies<B> {
         for run in runs {
             let [a, b] = &self.parts;
             sum = Some(match &run.factors {
-                Some(factors) => switcher.multiply_sum(context, factors, [a, b], (run.first, run.count), sum)?,
-                None => {
+                Factors::Whole(factors) => {
+                    switcher.multiply_sum(context, factors, [a, b], (run.first, run.count), sum)?
+                }
+                Factors::Repeated(factors) => {
+                    switcher.multiply_repeated(context, factors, [a, b], (run.first, run.count), sum)?
+                }
+                Factors::Ones => {
                     let mut total = match sum {
                         Some(sum) => sum,
                         None => switcher.zero(context)?,

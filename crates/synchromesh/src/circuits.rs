@@ -247,4 +247,6 @@ pub(crate) struct MapSize {
     pub(crate) own: Option<Arc<[bool]>>,
     /// The sum over the factors of the largest absolute value of each.
     pub(crate) total: f64,
+    /// What no message exceeds after the map, where more is known than the gain says.
+    pub(crate) image: Option<f64>,
 }

@@ -1,5 +1,7 @@
 //! What is compared: the cases, the command lines that measure them, and the limits on the ratios.
 
+use serde_json::Value;
+
 /// A family of cases that can be run alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
@@ -9,11 +11,24 @@ pub(crate) enum Group {
     KeySwitchLevels,
     Scheme,
     Circuits,
+    Bootstrap,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Ntt, Self::KeySwitch, Self::KeySwitchSets, Self::KeySwitchLevels, Self::Scheme, Self::Circuits];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Ntt,
+        Self::KeySwitch,
+        Self::KeySwitchSets,
+        Self::KeySwitchLevels,
+        Self::Scheme,
+        Self::Circuits,
+        Self::Bootstrap,
+    ];
+
+    /// Whether it runs where no group is named: bootstrapping takes 14 GB of memory.
+    pub(crate) fn by_default(self) -> bool {
+        self != Self::Bootstrap
+    }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -23,6 +38,7 @@ impl Group {
             Self::KeySwitchLevels => "key-switch-levels",
             Self::Scheme => "scheme",
             Self::Circuits => "circuits",
+            Self::Bootstrap => "bootstrap",
         }
     }
 }
@@ -51,11 +67,18 @@ pub(crate) struct OurCall {
     pub(crate) fields: Vec<Field>,
 }
 
-/// Where a time stands in our JSON, and the factor that makes it nanoseconds.
+/// Where a time stands in our JSON, as a pointer if it begins with a slash, and the factor that makes it nanoseconds.
 pub(crate) struct Field {
     pub(crate) op: &'static str,
     pub(crate) key: &'static str,
     pub(crate) to_ns: f64,
+}
+
+impl Field {
+    /// Its value in a line of ours, if it is there.
+    pub(crate) fn of(&self, line: &Value) -> Option<f64> {
+        if self.key.starts_with('/') { line.pointer(self.key)?.as_f64() } else { line[self.key].as_f64() }
+    }
 }
 
 /// One call of a peer's program, which prints a line an operation, and the operations it does not have.
@@ -94,6 +117,10 @@ pub(crate) fn all() -> Vec<Case> {
         cases.extend([2, 4, 8, 16, 32, 48, 64].map(|k| circuit(name, "polynomial", k)));
         cases.push(circuit(name, "inner-product", 128));
     }
+    cases.extend([
+        bootstrap(16, "--levels 14 --precision 15 --baby-steps 8", "N16QP1767H32768H32"),
+        bootstrap(15, "--log-scale 35 --precision 8", "N15QP880H16384H32"),
+    ]);
     cases
 }
 
@@ -298,6 +325,36 @@ fn circuit(name: &'static str, op: &'static str, k: u32) -> Case {
         }],
         peers: vec![PeerCall { peer: OPENFHE, args: format!("circuit {args}"), lacks: Vec::new() }],
         limits: vec![Limit { op, peer: OPENFHE, ratio: 0.25, only_isa: None }],
+    }
+}
+
+/// The stages of a refresh, in the order in which we run them.
+const STAGES: [(&str, &str); 4] = [
+    ("SlotsToCoeffs", "/stages/0/seconds"),
+    ("ModRaise", "/stages/1/seconds"),
+    ("CoeffsToSlots", "/stages/2/seconds"),
+    ("EvalMod", "/stages/3/seconds"),
+];
+
+/// A refresh of all slots, each library at its own parameters, what they come to being in the second table: at most a
+/// quarter of Lattigo's time at its set for a uniform secret. Stages have no limits, for what one does in one of them
+/// another does elsewhere.
+fn bootstrap(log_n: u32, args: &str, set: &str) -> Case {
+    let stages = STAGES.map(|(op, key)| Field { op, key, to_ns: 1e9 });
+    let fields = std::iter::once(Field { op: "refresh", key: "seconds", to_ns: 1e9 }).chain(stages).collect();
+    let lattigo = PeerCall { peer: LATTIGO, args: format!("bootstrap --set {set} --runs 3"), lacks: Vec::new() };
+    let openfhe = PeerCall {
+        peer: OPENFHE,
+        args: format!("bootstrap --log-n {log_n} --levels 9 --runs 3"),
+        lacks: STAGES.map(|(op, _)| op).to_vec(),
+    };
+    Case {
+        group: Group::Bootstrap,
+        label: format!("bootstrap, N 2^{log_n}, {set}"),
+        ops: std::iter::once("refresh").chain(STAGES.map(|(op, _)| op)).collect(),
+        ours: vec![OurCall { args: format!("bench bootstrap --log-n {log_n} {args} --iterations 3 --json"), fields }],
+        peers: if log_n == 16 { vec![lattigo, openfhe] } else { vec![lattigo] },
+        limits: vec![Limit { op: "refresh", peer: LATTIGO, ratio: 0.25, only_isa: None }],
     }
 }
 

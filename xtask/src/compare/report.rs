@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use super::bootstrap;
 use super::cases::{Case, Group};
+use super::programs::OURS;
 
 /// How a ratio stands to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +101,11 @@ impl Row {
         ]
     }
 
+    /// What our program and the peer's printed, with the name of each.
+    fn lines(&self) -> [(&str, &Value); 2] {
+        [(OURS, &self.ours_line), (&self.peer, &self.peer_line)]
+    }
+
     /// The row without its case, on one line.
     pub(crate) fn brief(&self) -> String {
         let [_, op, ours, theirs, ratio, limit, verdict] = self.cells();
@@ -154,13 +161,16 @@ pub(crate) fn publish(root: &Path, groups: &[Group], rows: &[Row], about: &About
     );
     let folder = root.join("docs/compare");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let part = if groups.len() == Group::ALL.len() {
+    let whole = Group::ALL.into_iter().filter(|group| group.by_default());
+    let part = if groups.iter().copied().eq(whole) {
         String::new()
     } else {
         groups.iter().map(|group| format!("-{}", group.name())).collect()
     };
     let text = |key: &str| about[key].as_str().unwrap_or("unknown").to_owned();
     let stem = format!("{}-{}{part}", text("date"), slug(&text("cpu")));
+    let facts = bootstrap::table(rows.iter().flat_map(Row::lines));
+    print!("{facts}");
     let heading = format!(
         "# Comparison of {}\n\n{}, instruction sets {}, one thread, started with `{}`, load average {} at the end, \
          {} rounds in turn, {}, commit {}. Each time is the median of the best round; the ratio is ours over the \
@@ -174,7 +184,7 @@ pub(crate) fn publish(root: &Path, groups: &[Group], rows: &[Row], about: &About
         text("rustc"),
         text("commit"),
     );
-    write(&folder.join(format!("{stem}.md")), &format!("{heading}{table}\n{summary}.\n"))?;
+    write(&folder.join(format!("{stem}.md")), &format!("{heading}{table}\n{facts}{summary}.\n"))?;
     let body = json!({"about": about, "not_run": reasons, "rows": rows.iter().map(Row::json).collect::<Vec<_>>()});
     write(&folder.join(format!("{stem}.json")), &format!("{body:#}\n"))?;
     println!("{summary}; written to docs/compare/{stem}.md and .json");

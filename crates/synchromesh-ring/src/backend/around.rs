@@ -98,6 +98,10 @@ impl<'a, B: Backend> Stage<'a, B> {
             }
             Self::SlotSums { sums, g } => Stage::SlotSums { sums: summed(sums)?, g },
             Self::SumInto { xs, scalars, g, out } => Stage::SumInto { xs: all(xs)?, scalars, g, out: out.inside()? },
+            Self::RepeatedProduct { factors, columns, out, accumulate } => {
+                let (factors, columns) = (B::buffer(factors)?, both(columns)?);
+                Stage::RepeatedProduct { factors, columns, out: out.inside()?, accumulate }
+            }
             Self::NttInverseInto { src, dst } => Stage::NttInverseInto { src: src.inside()?, dst: dst.inside()? },
             Self::Tensor { a, b, out: [x, y, z], mode } => {
                 let out = [x.inside()?, y.inside()?, z.inside()?];

@@ -1,6 +1,7 @@
 //! Fused stages as data: what a device may carry out as one, and the primitives that each stands for.
 
 use super::{Backend, BackendError, View, ViewMut};
+use crate::repeated;
 
 /// Where one limb of one digit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +111,18 @@ pub enum Stage<'a, B: Backend> {
         /// The sum.
         out: ViewMut<'a, B>,
     },
+    /// out_c (+)= sum_j f_j a_jc in slots, of which those of the f_j repeat; `out` has a batch of two.
+    RepeatedProduct {
+        /// The factors, as words that stand for slots ([`crate::repeated`]): limb r of f_j is number j L + r, L the number of
+        /// limbs, one after another.
+        factors: &'a B::Buffer,
+        /// The a_j0 and the a_j1, as many as there are factors.
+        columns: [View<'a, B>; 2],
+        /// Slots.
+        out: ViewMut<'a, B>,
+        /// Whether to add to `out`.
+        accumulate: bool,
+    },
     /// dst = the coefficients of src.
     NttInverseInto {
         /// Slots.
@@ -186,6 +199,13 @@ impl<B: Backend> Stage<'_, B> {
                 }
                 scalars.map_or(Ok(()), |scalars| backend.mul_scalar_assign(primes, out, scalars))
             }
+            Self::RepeatedProduct { factors, columns, out, accumulate } => {
+                let limbs = primes.len();
+                let whole = unpacked(backend, factors, columns[0].batch * limbs)?;
+                let rows: Vec<usize> = (0..limbs).collect();
+                let factors = View { buffer: &whole, batch: columns[0].batch, batch_stride: limbs, rows: &rows };
+                backend.inner_product(primes, factors, columns, out, accumulate)
+            }
             Self::NttInverseInto { src, mut dst } => {
                 backend.copy(src, dst.reborrow())?;
                 backend.ntt_inverse(primes, dst)
@@ -226,6 +246,22 @@ fn with_product<B: Backend>(
     backend.stage(primes, Stage::GadgetProduct { gadget, keys, out, accumulate: false })?;
     let (first, second) = rows.split_at(limbs);
     then([View::new(&product, first), View::new(&product, second)])
+}
+
+/// So many rows of slots from the words that stand for them, by way of the host.
+fn unpacked<B: Backend>(backend: &B, packed: &B::Buffer, count: usize) -> Result<B::Buffer, BackendError> {
+    let n = backend.ring().n();
+    let (mut words, mut row) = (vec![0; n], vec![0; n]);
+    let (each, mut whole) = (repeated::words(n), backend.alloc(count)?);
+    for at in 0..count {
+        let (of, first) = (at * each / n, at * each % n);
+        if first == 0 {
+            backend.download(packed, of, &mut words)?;
+        }
+        repeated::unpack(&words[first..first + each], &mut row);
+        backend.upload(&row, &mut whole, at)?;
+    }
+    Ok(whole)
 }
 
 fn tensor<B: Backend>(

@@ -2,6 +2,7 @@
 
 use super::lanes::{Consts, Kernel, Lanes, Scalar1};
 use crate::modulus::{Modulus, Scalar};
+use crate::repeated::standing_for;
 use std::marker::PhantomData;
 
 /// Constants of an operation: those of the modulus and a factor with its companion.
@@ -117,6 +118,8 @@ pub(super) struct InnerProduct2<'a> {
     pub(super) accumulate: bool,
     /// Past the caches; the outputs are aligned and not read.
     pub(super) stream: bool,
+    /// Eight words of a digit stand for a block of 64, see [`crate::repeated`].
+    pub(super) repeated: bool,
 }
 
 impl Kernel for InnerProduct2<'_> {
@@ -125,13 +128,16 @@ impl Kernel for InnerProduct2<'_> {
         // SAFETY: the outputs have n words, all other limbs `first` + n.
         unsafe {
             let wide = self.n - self.n % (2 * L::WIDTH);
-            if self.stream {
-                self.range::<L, 2, true>(0, wide);
-            } else {
-                self.range::<L, 2, false>(0, wide);
+            match (self.stream, self.repeated) {
+                (true, true) => self.range::<L, 2, true, true>(0, wide),
+                (true, false) => self.range::<L, 2, true, false>(0, wide),
+                (false, true) => self.range::<L, 2, false, true>(0, wide),
+                (false, false) => self.range::<L, 2, false, false>(0, wide),
             }
-            if wide < self.n {
-                self.range::<Scalar1, 1, false>(wide, self.n);
+            match self.repeated {
+                _ if wide == self.n => {}
+                true => self.range::<Scalar1, 1, false, true>(wide, self.n),
+                false => self.range::<Scalar1, 1, false, false>(wide, self.n),
             }
         }
     }
@@ -140,8 +146,8 @@ impl Kernel for InnerProduct2<'_> {
 impl InnerProduct2<'_> {
     /// C vectors at a time; sums are reduced every `ACC_TERMS` products and at the end.
     #[inline(always)]
-    unsafe fn range<L: Lanes, const C: usize, const STREAM: bool>(&self, from: usize, to: usize) {
-        // SAFETY: from and to are at most n, and C WIDTH divides their difference.
+    unsafe fn range<L: Lanes, const C: usize, const STREAM: bool, const REPEATED: bool>(&self, from: usize, to: usize) {
+        // SAFETY: from and to are at most n, and C WIDTH, which is at most 8, divides them.
         unsafe {
             let k = L::consts(self.modulus);
             let zero = L::splat(0);
@@ -166,7 +172,7 @@ impl InnerProduct2<'_> {
                         );
                         for c in 0..C {
                             let at = self.first + i + c * L::WIDTH;
-                            let digit = L::load(d.as_ptr().add(at));
+                            let digit = L::load(d.as_ptr().add(if REPEATED { standing_for(at) } else { at }));
                             L::acc_mul(&mut acc[c][0], digit, L::load(k0.as_ptr().add(at)));
                             L::acc_mul(&mut acc[c][1], digit, L::load(k1.as_ptr().add(at)));
                         }

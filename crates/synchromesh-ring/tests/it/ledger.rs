@@ -110,6 +110,8 @@ fn every_stage_is_written_down_whole_or_by_its_parts() {
         Operation::GadgetSums,
         Operation::SlotSums,
         Operation::SumInto,
+        // Products with slots that repeat.
+        Operation::InnerProduct,
         Operation::NttInverseInto,
         Operation::Tensor,
     ];

@@ -3,6 +3,7 @@
 //! An accumulator holds each limb times the constant that the plan folds into its keys, so that a polynomial modulo Q
 //! enters as P times itself times that constant, and as nothing on the special primes.
 
+use synchromesh_ring::backend::Stage;
 use synchromesh_ring::{Backend, Coeff, ConvertMode, IndexSet, Ntt, Poly, View, ViewMut};
 
 use super::{Accumulator, Switcher, ring};
@@ -174,6 +175,33 @@ impl<B: Backend> Switcher<B> {
         let parts = parts.map(|buffer| View { buffer, batch: count, batch_stride: width, rows: &from });
         let to = ViewMut { buffer: &mut out.buffer, batch: 2, batch_stride: width, rows: &rows };
         backend.inner_product(self.extended.as_slice(), factors, parts, to, accumulate).map_err(ring)?;
+        Ok(out)
+    }
+
+    /// As [`Self::multiply_sum`], with factors whose slots repeat ([`Stage::RepeatedProduct`]).
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn multiply_repeated(
+        &self,
+        context: &Context<B>,
+        factors: &B::Buffer,
+        parts: [&B::Buffer; 2],
+        (first, count): (usize, usize),
+        into: Option<Accumulator<B>>,
+    ) -> Result<Accumulator<B>, Error> {
+        let (backend, width) = (context.backend(), self.extended.len());
+        let accumulate = into.is_some();
+        let mut out = match into {
+            Some(accumulator) => accumulator,
+            None => self.summed(backend.alloc(2 * width).map_err(ring)?),
+        };
+        let rows: Vec<usize> = (0..width).collect();
+        let from: Vec<usize> = rows.iter().map(|r| first * width + r).collect();
+        let columns = parts.map(|buffer| View { buffer, batch: count, batch_stride: width, rows: &from });
+        let to = ViewMut { buffer: &mut out.buffer, batch: 2, batch_stride: width, rows: &rows };
+        let product = Stage::RepeatedProduct { factors, columns, out: to, accumulate };
+        backend.stage(self.extended.as_slice(), product).map_err(ring)?;
         Ok(out)
     }
 

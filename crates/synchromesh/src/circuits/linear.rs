@@ -26,13 +26,15 @@ pub struct LinearTransform<T> {
     diagonals: BTreeMap<(bool, usize), Vec<T>>,
     /// A bound on |A x|_2 for |x|_2 = 1 that whoever made the map knows.
     norm: Option<f64>,
+    /// What no message exceeds after the map, likewise.
+    image: Option<f64>,
 }
 
 impl<T: Number> LinearTransform<T> {
     /// The map to 0 on slots of this shape.
     #[must_use]
     pub const fn zero(shape: SlotShape) -> Self {
-        Self { shape, diagonals: BTreeMap::new(), norm: None }
+        Self { shape, diagonals: BTreeMap::new(), norm: None, image: None }
     }
 
     /// The map x -> sum_k d_k * rot_k(x) for each (k, d_k) of a list; entries beyond a vector are 0.
@@ -58,7 +60,7 @@ impl<T: Number> LinearTransform<T> {
             return Err(Error::shape(format!("a diagonal of {given} entries for {slots} slots")));
         }
         let step = k.rem_euclid(self.shape.row as i64) as usize;
-        self.norm = None;
+        (self.norm, self.image) = (None, None);
         let sum = self.diagonals.entry((swap, step)).or_insert_with(|| vec![T::integer(0); slots]);
         for (sum, value) in sum.iter_mut().zip(values) {
             *sum = sum.minus(&T::integer(0).minus(&value));
@@ -135,6 +137,14 @@ impl<T: Number> LinearTransform<T> {
         self
     }
 
+    /// The same map, after which no message that it is applied to is larger, in whatever sense the ciphertext has a message
+    /// from then on.
+    #[must_use]
+    pub(crate) const fn with_image(mut self, bound: f64) -> Self {
+        self.image = Some(bound);
+        self
+    }
+
     /// Diagonals that are not 0.
     #[must_use]
     pub fn diagonals(&self) -> usize {
@@ -179,9 +189,10 @@ impl<T: Number> LinearTransform<T> {
     ) -> Result<PreparedTransform<A>> {
         let layout = self.layout(arithmetic, baby)?;
         let (mut compiled, mut terms) = (Vec::new(), Vec::new());
+        let repeats = self.repeats();
         for (at, &galois) in layout.giants.iter().enumerate() {
             let (own, sizes) = self.step(arithmetic, &layout, at, level)?;
-            compiled.push(Giant { galois, terms: own });
+            compiled.push(Giant { galois, terms: own, repeats });
             terms.push(sizes);
         }
         let (context, extended) = arithmetic.extended(level)?;
@@ -253,6 +264,13 @@ impl<T: Number> LinearTransform<T> {
         Ok((own, sizes))
     }
 
+    /// Whether all diagonals have a period that makes of them polynomials in X^8 where slots are those of CKKS.
+    fn repeats(&self) -> bool {
+        let period = self.shape.row / 8;
+        let same = |values: &Vec<T>| (period..values.len()).all(|i| values[i] == values[i - period]);
+        self.shape.rows == 1 && period > 1 && self.diagonals.values().all(same)
+    }
+
     /// A diagonal before the giant step brings it to its place: rotated to the right.
     fn moved(&self, values: &[T], giant: usize) -> Vec<T> {
         let row = self.shape.row;
@@ -288,7 +306,8 @@ impl<T: Number> LinearTransform<T> {
         let norm = self.norm.map_or(norm, |known| known.min(norm));
         // A slot and its conjugate are values at one pair of roots, where both may meet.
         let pairs = if self.diagonals.keys().any(|&(swap, _)| swap) { 2.0 } else { 1.0 };
-        MapSize { gain, norm, row: norm.min((pairs * most(squares)).sqrt() * above), total, own }
+        let row = norm.min((pairs * most(squares)).sqrt() * above);
+        MapSize { gain, norm, row, total, own, image: self.image }
     }
 }
 

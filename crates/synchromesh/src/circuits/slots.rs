@@ -177,11 +177,11 @@ impl SlotSum {
         let level = arithmetic.level(x);
         let babies =
             (0..count).map(|i| Ok((0, arithmetic.element(self.step(i * distance))?))).collect::<Result<_>>()?;
-        let giant = Giant { galois: 1, terms: (0..count).map(|i| (i, None)).collect() };
+        let giant = Giant { galois: 1, terms: (0..count).map(|i| (i, None)).collect(), repeats: false };
         let (context, extended) = arithmetic.extended(level)?;
         let sum = RotationSum::new(context, level, extended, babies, vec![giant])?;
         let (terms, all) = (vec![vec![(0, None); count]], count as f64);
-        let size = MapSize { gain: all, norm: all, row: all, total: all, own: None };
+        let size = MapSize { gain: all, norm: all, row: all, total: all, own: None, image: None };
         arithmetic.rotation_sum(&[x], &SizedSum { sum: &sum, factors: Factors::Held(&terms), size: &size })
     }
 }

@@ -43,6 +43,9 @@ use crate::error::{Error, Result};
 /// By how much a number worked out by a few products and quotients of doubles may be off, relatively.
 const DOUBLES: f64 = 4.0 * f64::EPSILON;
 
+/// How far a prime may be from a power of two, as log2.
+const NEAR: f64 = 1.0 / 1024.0;
+
 /// Largest degree of the cosine's polynomial, a little above what [`Sine::cheapest`] tries.
 const MOST_DEGREE: usize = 128;
 
@@ -141,13 +144,13 @@ impl Bootstrap {
         // log2 of what q is of the largest message.
         let ratio = log2_q - lowest.log2 - bound.log2();
         let spare = ratio - f64::from(literal.ratio_bits);
-        if spare < 0.0 {
+        if spare < -NEAR {
             return refuse(format!(
                 "level 0 has {log2_q:.1} bits, {ratio:.1} above the largest message; {} are asked for",
                 literal.ratio_bits
             ));
         }
-        let multiple = 1u64 << (spare.floor() as u32).min(40);
+        let multiple = 1u64 << (spare.max(0.0).floor() as u32).min(40);
         let weight = sparse.weight;
         // All that the components can be, and what rounding in doubles makes of it.
         let most = (1.0 + weight as f64) / 2.0;
@@ -211,7 +214,14 @@ impl Bootstrap {
             Direction::SlotsToCoeffs => 1.0,
             Direction::CoeffsToSlots => self.up,
         };
-        transform::factors(self.params.slots(), direction, self.map_count(direction), number)
+        let mut maps = transform::factors(self.params.slots(), direction, self.map_count(direction), number)?;
+        if direction == Direction::SlotsToCoeffs {
+            // What was in slots are the coefficients of a polynomial then, which the phase must have room for. Its values at
+            // roots may be N / 2 times as large; nobody asks for them.
+            let last = maps.pop().map(|map| map.with_image(self.literal.message_bound * (1.0 + 1e-9)));
+            maps.extend(last);
+        }
+        Ok(maps)
     }
 
     /// The diagonals that the maps have.
@@ -294,14 +304,18 @@ impl<B: Backend> Bootstrapper<B> {
     /// [`Bootstrap::input_level`], [`rlwe::Error::Noise`] where its error is too large, [`rlwe::Error::MissingKey`], or when
     /// the device fails.
     pub fn refresh(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
-        self.refresh_watched(x, |_| ())
+        self.refresh_watched(x, |_, _| ())
     }
 
-    /// As [`Self::refresh`]; `done` is told each stage as it ends.
+    /// As [`Self::refresh`]; `done` is told each stage as it ends, and shown the ciphertexts that it made.
     ///
     /// # Errors
     /// As [`Self::refresh`].
-    pub fn refresh_watched(&self, x: &Ciphertext<B>, mut done: impl FnMut(Stage)) -> Result<Ciphertext<B>> {
+    pub fn refresh_watched(
+        &self,
+        x: &Ciphertext<B>,
+        mut done: impl FnMut(Stage, &[&Ciphertext<B>]),
+    ) -> Result<Ciphertext<B>> {
         let (evaluator, most) = (&self.view.0, self.bootstrap.literal.message_bound);
         if x.bound() > most * (1.0 + 1e-9) {
             return Err(Error::MessageBound { have: x.bound(), most });
@@ -315,12 +329,12 @@ impl<B: Backend> Bootstrapper<B> {
         for map in &self.down {
             low = map.apply(&self.view, &low)?;
         }
-        let beside = low.bound() * self.down.len() as f64 * ENTRY;
+        let beside = most * self.bootstrap.params.slots() as f64 * self.down.len() as f64 * ENTRY;
         let low = off_by(evaluator, low, beside)?;
-        done(Stage::SlotsToCoeffs);
+        done(Stage::SlotsToCoeffs, &[&low]);
         let mut raised = self.bootstrap.raise.run(evaluator, &low)?;
         drop(low);
-        done(Stage::ModRaise);
+        done(Stage::ModRaise, &[&raised]);
         for (at, map) in self.up.iter().enumerate() {
             raised = map.apply(&self.view, &raised)?;
             let bound = raised.bound().min(self.bootstrap.bound_after(at + 1));
@@ -334,7 +348,7 @@ impl<B: Backend> Bootstrapper<B> {
         let (own, scale) = (raised.inner().noise(), raised.log2_scale());
         let apart = parts.iter().map(|part| part.inner().noise()).fold(Noise::ZERO, Noise::plus);
         drop(raised);
-        done(Stage::CoeffsToSlots);
+        done(Stage::CoeffsToSlots, &parts.each_ref());
         let bent = &self.bootstrap.sine;
         let sine = |part| bent.evaluate(evaluator, part);
         let parts = evaluator.threads().try_map(Vec::from(parts), sine)?;
@@ -347,7 +361,7 @@ impl<B: Backend> Bootstrapper<B> {
         let carried = bent.carried(own.times(1.0).plus(apart.times(bent.flatter(most + off).log2())), scale, to);
         let given = given.times(to - log2_scale).plus(carried);
         let refreshed = with_noise(evaluator, sum, rlwe::Operation::Refresh, |own| own.plus(given))?;
-        done(Stage::EvalMod);
+        done(Stage::EvalMod, &[&refreshed]);
         Ok(refreshed)
     }
 

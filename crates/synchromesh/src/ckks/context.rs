@@ -244,13 +244,23 @@ impl<B: Backend> Context<B> {
         let (log_n, largest) = (self.params.log_n(), scale.log2() + bound.log2());
         if !B::HOLDS_NUMBERS {
             self.embedding.check(values, bound)?;
-            let error = noise::encoding_measured(log_n, largest, noise::likely_rounding(log_n));
+            let error =
+                noise::encoding_measured(log_n, largest, noise::likely_rounding(self.log2_coefficients(values)));
             return Ok((Poly::zero(self.rlwe.backend(), primes)?, error));
         }
         let double = self.double(scale)?;
         let (integers, rounding) = self.embedding.encode_measured(values, double, bound)?;
         let error = noise::encoding_measured(log_n, largest, rounding);
         Ok((self.encoded_polynomial(primes, &integers, double, bound)?, error))
+    }
+
+    /// log2 of how many coefficients encode these values: of a period p in all slots 2 p, those of powers of X^(N / 2p).
+    fn log2_coefficients(&self, values: &[Complex64]) -> u32 {
+        let (log_n, slots) = (self.params.log_n(), self.params.slots());
+        let repeats = |log: &u32| (1 << log..slots).all(|i| values[i] == values[i - (1 << log)]);
+        // Conjugates stand in odd places, so that a constant has period 2.
+        let period = if values.len() == slots { (1..log_n - 1).find(repeats) } else { None };
+        period.map_or(log_n, |log| log + 1)
     }
 
     fn encoded_polynomial(

@@ -125,7 +125,7 @@ pub(crate) fn encoding_measured(log_n: u32, largest: f64, rounding: f64) -> f64 
     log2_add((rounding * (1.0 + transform_error(log_n))).log2(), encoding_transform(log_n, largest, Rounding::Measured))
 }
 
-/// What the rounding of N coefficients, uniform in +-1/2, exceeds at no root but with a probability of e^-20.
+/// What the rounding of 2^`log_n` coefficients, uniform in +-1/2, exceeds at no root but with a probability of e^-20.
 pub(crate) fn likely_rounding(log_n: u32) -> f64 {
     let n = f64::from(log_n).exp2();
     // A value has the variance N / 12; its modulus squared over that is exponential.

@@ -82,12 +82,19 @@ impl BootstrapRequest {
         let mut nearest: Option<RefreshForecast> = None;
         for layers in LAYERS {
             let Some(sizes) = self.sizes(layers, &mut nearest)? else { continue };
-            let Some((params, bootstrap)) = self.fitted(&sizes)? else { continue };
-            let forecast = bootstrap.forecast(profile)?;
-            if self.is_precise(&forecast) {
-                return Ok(Found { params, bootstrap: sizes.literal, forecast });
+            // The fewest digits, or those that a profile says are fastest: fewer digits take wider special primes.
+            let mut best: Option<Found> = None;
+            for (params, bootstrap) in self.fitted(&sizes, profile.is_some())? {
+                let forecast = bootstrap.forecast(profile)?;
+                if !self.is_precise(&forecast) {
+                    keep_nearest(&mut nearest, forecast);
+                } else if best.as_ref().is_none_or(|best| forecast.seconds < best.forecast.seconds) {
+                    best = Some(Found { params, bootstrap: sizes.literal.clone(), forecast });
+                }
             }
-            keep_nearest(&mut nearest, forecast);
+            if let Some(found) = best {
+                return Ok(found);
+            }
         }
         let levels = self.levels.map_or_else(String::new, |levels| format!(" and {levels} levels between refreshes"));
         let found = nearest.map_or_else(
@@ -172,8 +179,7 @@ impl BootstrapRequest {
             ratio_bits,
         };
         let bound = self.message_bound.log2().ceil().clamp(-60.0, 60.0) as i32;
-        // A message in coefficients is up to N / 2 times as large at the roots.
-        let above = (ratio_bits as i32).max(all as i32 + 2) + bound;
+        let above = ratio_bits as i32 + bound;
         let log_scale_down = (BASE_BITS as i32 - above).clamp(1, BASE_BITS as i32) as u32;
         let chain = Chain {
             log_n: self.log_n,
@@ -189,24 +195,30 @@ impl BootstrapRequest {
         Ok(Some(Sizes { chain, literal, eval_mod }))
     }
 
-    /// The parameters of these sizes with the levels asked for, or as many as there can be, and the fewest digits.
-    fn fitted(&self, sizes: &Sizes) -> Result<Option<(ParamsLiteral, Bootstrap)>> {
+    /// The parameters of these sizes with the levels asked for, or as many as there can be: with the fewest digits, or with
+    /// every number of digits that fits.
+    fn fitted(&self, sizes: &Sizes, every: bool) -> Result<Vec<(ParamsLiteral, Bootstrap)>> {
+        let mut fitted = Vec::new();
         let limit = self.security.max_log_qp(self.log_n);
         let levels = self.levels.map_or(1..=MOST_LEVELS, |levels| levels..=levels);
         let digits = if self.security == Security::Insecure { 4..=4 } else { DIGITS };
         for usable in levels.rev() {
             for omega in digits.clone() {
                 let chain = Chain { usable, omega, ..sizes.chain };
-                let Ok(literal) = chain.literal_with(&sizes.literal, sizes.eval_mod) else { return Ok(None) };
+                let Ok(literal) = chain.literal_with(&sizes.literal, sizes.eval_mod) else { return Ok(fitted) };
                 if literal.q_bits.iter().chain(&literal.p_bits).sum::<u32>() > limit {
                     continue;
                 }
-                if let Some(found) = sizes.params(&chain)? {
-                    return Ok(Some(found));
+                fitted.extend(sizes.params(&chain)?);
+                if !every && !fitted.is_empty() {
+                    return Ok(fitted);
                 }
             }
+            if !fitted.is_empty() {
+                break;
+            }
         }
-        Ok(None)
+        Ok(fitted)
     }
 }
 

@@ -108,7 +108,7 @@ impl Description {
             recorder.take();
             self.run_ckks(plan, steps, shrinks, (bounds, &recorder), &circuit)
         };
-        let plan = self.search_for(&run)?;
+        let plan = self.search_for(run)?;
         plan.placed(
             &recorder,
             |plan| {

@@ -224,7 +224,7 @@ fn parameters_are_found_for_a_precision_and_a_refresh_is_as_forecast() {
     let x = values(1 << 10, 1.0, 551);
     let ct = f.encrypt(&x, f.bootstrapper.bootstrap().output_level());
     let mut stages = Vec::new();
-    let refreshed = f.bootstrapper.refresh_watched(&ct, |stage| stages.push(stage)).unwrap();
+    let refreshed = f.bootstrapper.refresh_watched(&ct, |stage, _| stages.push(stage)).unwrap();
     assert!(stages.into_iter().eq(Stage::ALL));
     let [error, bound] = f.error(&refreshed, &x);
     assert!(error < 2f64.powi(-14), "error 2^{:.1}", error.log2());

@@ -1,7 +1,7 @@
 //! Chains of primes for bootstrapping, from the sizes of their levels.
 
 use synchromesh_rlwe::ring::Cpu;
-use synchromesh_rlwe::{Schedule, Security};
+use synchromesh_rlwe::{DigitSizes, Schedule, Security};
 
 use super::BootstrapLiteral;
 use super::sine::Sine;
@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 
 /// Widest prime of a chain for bootstrapping, in bits.
 const WIDEST: u32 = 60;
+
+/// Widest special prime beside the first, in bits.
+const SPECIAL: u32 = 50;
 
 /// Parameters for bootstrapping by their sizes, the widths of primes worked out.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,14 +60,12 @@ impl Chain {
             q_bits.extend(split(bits.ok_or_else(|| Error::params(format!("scales of {pair:?} bits do not follow")))?));
             level_limbs.push(q_bits.len());
         }
-        let digit =
-            q_bits.chunks(q_bits.len().div_ceil(self.omega.max(1))).map(|digit| digit.iter().sum::<u32>()).max();
-        let special = digit.unwrap_or(0).div_ceil(WIDEST) as usize;
+        let p_bits = special(&q_bits, self.omega)?;
         Ok(ParamsLiteral {
             log_n: self.log_n,
             log_scale: self.log_scale,
             q_bits,
-            p_bits: vec![WIDEST; special],
+            p_bits,
             level_limbs,
             schedule: Schedule::default().with_sparse_key(self.weight),
             omega: self.omega,
@@ -78,6 +79,29 @@ impl Chain {
 
 /// Widths of as few primes as make up so many bits together.
 fn split(bits: u32) -> Vec<u32> {
-    let count = bits.div_ceil(WIDEST).max(1);
+    spread(bits, bits.div_ceil(WIDEST).max(1))
+}
+
+/// So many bits in so many parts that differ by one at the most.
+fn spread(bits: u32, count: u32) -> Vec<u32> {
     (0..count).map(|i| (bits + i) / count).collect()
+}
+
+/// Widths of the special primes for digits of these primes, as [`LevelPlans::of`] cuts them: together as wide as the widest
+/// digit. The first is the special prime of the sparse key, which is to be as wide as level 0; the others fit the 52-bit
+/// multiplier.
+///
+/// [`LevelPlans::of`]: synchromesh_rlwe::LevelPlans::of
+fn special(q_bits: &[u32], omega: usize) -> Result<Vec<u32>> {
+    let mut rest = q_bits;
+    let mut widest = 0;
+    for size in DigitSizes::balanced(q_bits, omega.clamp(1, q_bits.len()))?.0 {
+        let (digit, after) = rest.split_at(size);
+        widest = widest.max(digit.iter().sum::<u32>());
+        rest = after;
+    }
+    let beside = widest.saturating_sub(WIDEST);
+    let mut widths = vec![WIDEST];
+    widths.extend(spread(beside, beside.div_ceil(SPECIAL)));
+    Ok(widths)
 }

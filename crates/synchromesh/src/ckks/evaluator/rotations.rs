@@ -136,7 +136,8 @@ impl<B: Backend> Evaluator<B> {
         }
         let errors = terms.iter().flatten().filter_map(|(_, error)| *error).fold(f64::NEG_INFINITY, log2_add);
         let message = own.log2 + bound.log2();
-        let MapSize { gain, norm, row, total, .. } = *sum.size;
+        let MapSize { gain, norm, row, total, image, .. } = *sum.size;
+        let most = image.map_or(bound * gain, |image| image.min(bound * gain));
         let log_n = params.log_n();
         // What comes with the inputs goes through the whole map, what each rotation adds through a part of it.
         let bounds = |norm: f64, row: f64| {
@@ -148,7 +149,7 @@ impl<B: Backend> Evaluator<B> {
             .sharpened(apart)
             .plus(Noise::at_most(message + errors))
             .plus(giants);
-        noise::check(params, level, message + own.log2 + gain.log2(), noise)?;
+        noise::check(params, level, 2.0 * own.log2 + most.log2(), noise)?;
         let noise =
             noise.times(-own.dropped.log2()).plus_switching(switching.rotation_noise_under(context, key, level, to)?);
         let beside = match &sum.size.own {
@@ -160,7 +161,7 @@ impl<B: Backend> Evaluator<B> {
             None => None,
         };
         let scale = own.square.over(&own.dropped)?;
-        let made = self.finish(Operation::Rotation, &from, made(noise)?, noise, scale, bound * gain)?;
+        let made = self.finish(Operation::Rotation, &from, made(noise)?, noise, scale, most)?;
         self.settled(made.with_beside(beside))
     }
 }

@@ -81,7 +81,7 @@ impl Bootstrap {
         bootstrapper.refresh(&fresh)?;
         trace.restart();
         let mut stages = Vec::new();
-        let refreshed = bootstrapper.refresh_watched(&fresh, |stage| stages.push((stage, trace.take())))?;
+        let refreshed = bootstrapper.refresh_watched(&fresh, |stage, _| stages.push((stage, trace.take())))?;
         let peak_bytes = stages.iter().flat_map(|(_, traced)| &traced.nodes).map(|node| node.bytes).max();
         let tables = cost::table_bytes(params.rlwe(), &params.rlwe().keyed().union(params.rlwe().aux()));
         let stages = stages.into_iter().map(|(stage, mut traced)| {
