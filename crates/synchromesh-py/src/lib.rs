@@ -13,6 +13,7 @@ mod matrices;
 mod operation;
 mod plan;
 mod run;
+mod search;
 mod triples;
 mod values;
 
@@ -41,6 +42,8 @@ mod _native {
     use crate::operation::{Approximation, Operation, each};
     #[pymodule_export]
     use crate::plan::{check_plan, plan, plan_function, slot_prime};
+    #[pymodule_export]
+    use crate::search::{Query, Search, SearchFiles, available_memory, plan_search};
 
     #[pymodule_export]
     use crate::triples::{TripleSetup, deal_triples, run_triples_party, triples_identity};
