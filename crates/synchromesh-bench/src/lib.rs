@@ -16,6 +16,7 @@ pub mod ntt;
 pub mod numbers;
 pub mod scaling;
 pub mod scheme;
+pub mod sign;
 pub mod slicing;
 pub mod timing;
 pub mod tune;
