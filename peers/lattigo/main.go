@@ -18,6 +18,7 @@ type Case struct {
 	Limbs   int
 	Special int
 	Scheme  string
+	GapBits int
 	MinTime time.Duration
 }
 
@@ -25,6 +26,7 @@ const usage = `usage:
   lattigo ntt        -log-n 16 -bits 50
   lattigo key-switch -log-n 16 -bits 56 -limbs 20 -special 10
   lattigo scheme     -scheme ckks|bgv|bfv
+  lattigo sign       -log-n 16 -gap-bits 7
   lattigo differential FILE
 `
 
@@ -43,6 +45,7 @@ func main() {
 	flags.IntVar(&c.Limbs, "limbs", 20, "primes in Q")
 	flags.IntVar(&c.Special, "special", 10, "primes in P")
 	flags.StringVar(&c.Scheme, "scheme", "ckks", "ckks, bgv or bfv")
+	flags.IntVar(&c.GapBits, "gap-bits", 7, "sign: decided from 2^-gap-bits on")
 	flags.DurationVar(&c.MinTime, "min-time", time.Second, "least time spent on one line")
 	check(flags.Parse(os.Args[2:]))
 	switch os.Args[1] {
@@ -52,6 +55,8 @@ func main() {
 		benchKeySwitch(c)
 	case "scheme":
 		benchScheme(c)
+	case "sign":
+		benchSign(c)
 	default:
 		fail(usage)
 	}

@@ -42,11 +42,12 @@ enum Part {
     CostModel,
     Noise,
     Plans,
+    Functions,
     Triples,
 }
 
 impl Part {
-    const ALL: [Self; 5] = [Self::Tests, Self::CostModel, Self::Noise, Self::Plans, Self::Triples];
+    const ALL: [Self; 6] = [Self::Tests, Self::CostModel, Self::Noise, Self::Plans, Self::Functions, Self::Triples];
 
     const fn name(self) -> &'static str {
         match self {
@@ -54,6 +55,7 @@ impl Part {
             Self::CostModel => "cost-model",
             Self::Noise => "noise",
             Self::Plans => "plans",
+            Self::Functions => "functions",
             Self::Triples => "triples",
         }
     }
@@ -76,6 +78,10 @@ impl Part {
             Self::Plans => {
                 "plans of depth 10 for every scheme and security keep the table of moduli, and 1000 of 1000 random circuits of \
                  that depth decrypt rightly at each (`docs/planner/decryptions.csv`)"
+            }
+            Self::Functions => {
+                "at a million points each, no function is further from what stands in its place than is proved \
+                 (`docs/functions.csv`)"
             }
             Self::Triples => {
                 "parties that cheat, fall silent or are killed while triples and keys are made: honest ones always abort with \
@@ -102,6 +108,10 @@ impl Part {
             }
             Self::Plans => {
                 vec![program("random circuits at their plans", &format!("plan_suite -- docs/planner 1000{cases}"))]
+            }
+            Self::Functions => {
+                let args = "run --quiet --release -p synchromesh --example functions -- docs";
+                vec![Step::run("a million points each".to_owned(), Invocation::cargo(args))]
             }
             Self::Triples => adversary(root)?,
         })
@@ -160,7 +170,7 @@ fn begin_adversary(root: &Path) -> Result<String> {
 
 /// Runs the parts named, or all: every test on every instruction set; the cost model (`docs/planner`); the errors of every
 /// operation (`docs/noise`), which goes on where an interrupted run stopped; random circuits at planned parameters
-/// (`docs/planner`); cheaters in the protocol that makes triples (`docs/triples-adversary.csv`). Each writes its section
+/// (`docs/planner`); functions at a million points (`docs/functions.csv`); cheaters in the protocol that makes triples (`docs/triples-adversary.csv`). Each writes its section
 /// of `docs/verify.md`. `noise` may be followed by sizes LOG_N:KEYS and `plans` by cases SCHEME:SECURITY; the section names
 /// them.
 ///

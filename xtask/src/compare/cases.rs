@@ -9,11 +9,19 @@ pub(crate) enum Group {
     KeySwitchLevels,
     Scheme,
     Circuits,
+    Functions,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Ntt, Self::KeySwitch, Self::KeySwitchSets, Self::KeySwitchLevels, Self::Scheme, Self::Circuits];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Ntt,
+        Self::KeySwitch,
+        Self::KeySwitchSets,
+        Self::KeySwitchLevels,
+        Self::Scheme,
+        Self::Circuits,
+        Self::Functions,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -23,6 +31,7 @@ impl Group {
             Self::KeySwitchLevels => "key-switch-levels",
             Self::Scheme => "scheme",
             Self::Circuits => "circuits",
+            Self::Functions => "functions",
         }
     }
 }
@@ -94,6 +103,7 @@ pub(crate) fn all() -> Vec<Case> {
         cases.extend([2, 4, 8, 16, 32, 48, 64].map(|k| circuit(name, "polynomial", k)));
         cases.push(circuit(name, "inner-product", 128));
     }
+    cases.push(sign());
     cases
 }
 
@@ -298,6 +308,25 @@ fn circuit(name: &'static str, op: &'static str, k: u32) -> Case {
         }],
         peers: vec![PeerCall { peer: OPENFHE, args: format!("circuit {args}"), lacks: Vec::new() }],
         limits: vec![Limit { op, peer: OPENFHE, ratio: 0.25, only_isa: None }],
+    }
+}
+
+/// The sign to within 2^-10 outside a gap of 2^-7, of all slots at N = 2^16: ours certified to be so, the peers' by what they
+/// are off by, which their lines say. At most 0.3 of the better.
+fn sign() -> Case {
+    let limit = |peer| Limit { op: "sign", peer, ratio: 0.3, only_isa: None };
+    let peer =
+        |peer, bits: &str| PeerCall { peer, args: format!("sign --log-n 16 --gap-bits 7{bits}"), lacks: Vec::new() };
+    Case {
+        group: Group::Functions,
+        label: "sign to 2^-10 outside 2^-7, N 2^16".to_owned(),
+        ops: vec!["sign"],
+        ours: vec![OurCall {
+            args: "bench sign --log-n 16 --gap-bits 7 --bits 10 --json".to_owned(),
+            fields: vec![Field { op: "sign", key: "median_ms", to_ns: 1e6 }],
+        }],
+        peers: vec![peer(LATTIGO, ""), peer(OPENFHE, " --sign-bits 10")],
+        limits: vec![limit(LATTIGO), limit(OPENFHE)],
     }
 }
 
