@@ -20,6 +20,7 @@ type Case struct {
 	Scheme  string
 	Set     string
 	Runs    int
+	GapBits int
 	MinTime time.Duration
 }
 
@@ -28,6 +29,7 @@ const usage = `usage:
   lattigo key-switch -log-n 16 -bits 56 -limbs 20 -special 10
   lattigo scheme     -scheme ckks|bgv|bfv
   lattigo bootstrap  -set N16QP1767H32768H32 -runs 3
+  lattigo sign       -log-n 16 -gap-bits 7
   lattigo differential FILE
 `
 
@@ -48,6 +50,7 @@ func main() {
 	flags.StringVar(&c.Scheme, "scheme", "ckks", "ckks, bgv or bfv")
 	flags.StringVar(&c.Set, "set", "N16QP1767H32768H32", "parameters of bootstrapping")
 	flags.IntVar(&c.Runs, "runs", 3, "refreshes that are timed")
+	flags.IntVar(&c.GapBits, "gap-bits", 7, "sign: decided from 2^-gap-bits on")
 	flags.DurationVar(&c.MinTime, "min-time", time.Second, "least time spent on one line")
 	check(flags.Parse(os.Args[2:]))
 	switch os.Args[1] {
@@ -59,6 +62,8 @@ func main() {
 		benchScheme(c)
 	case "bootstrap":
 		benchBootstrap(c.Set, c.Runs)
+	case "sign":
+		benchSign(c)
 	default:
 		fail(usage)
 	}

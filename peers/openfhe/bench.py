@@ -5,6 +5,7 @@
     bench.py products --log-n 15 --depth 10
     bench.py circuit --scheme bgv|bfv --circuit product|polynomial|inner-product --k 16
     bench.py bootstrap --log-n 16 --levels 9 --runs 3
+    bench.py sign --log-n 16 --gap-bits 7 --sign-bits 10
     bench.py plan --scheme ckks|bgv|bfv --depth 5 --security 128|192|256
 
 OpenFHE chooses its own special primes (60 bits) and, in BFV, its own ciphertext modulus. Its decryption includes
@@ -311,10 +312,74 @@ def bench_circuit(args):
     emit(fields, args.circuit, args.min_time, run)
 
 
+def erf_degree(gap, tolerance):
+    """A steepness k and a degree at which Chebyshev interpolation of erf(k x) is that near the sign outside the gap."""
+    points = [gap ** (1 - i / 4000) for i in range(4001)]
+    k = next(k for k in range(1, 1 << 20) if math.erf(k * gap) >= 1 - tolerance / 2)
+
+    def worst(degree):
+        count = degree + 1
+        angles = [math.pi * (j + 0.5) / count for j in range(count)]
+        values = [math.erf(k * math.cos(angle)) for angle in angles]
+        odd = range(1, count, 2)
+        coefficients = [2 / count * sum(v * math.cos(n * a) for v, a in zip(values, angles)) for n in odd]
+        places = points[:: max(1, len(points) // 200)]
+        return max(
+            abs(sum(c * math.cos(n * math.acos(x)) for c, n in zip(coefficients, odd)) - 1) for x in places
+        )
+
+    # The least odd one: errors fall as degrees rise.
+    low, high = 1, 4031
+    while high - low > 2:
+        middle = (low + high) // 4 * 2 + 1
+        low, high = (low, middle) if worst(middle) <= tolerance else (middle, high)
+    return k, high
+
+
+# The largest degrees that OpenFHE evaluates in so many levels.
+DEPTHS = {7: 119, 8: 247, 9: 495, 10: 1007, 11: 2031, 12: 4031}
+
+
+def bench_sign(args):
+    """The sign of all slots outside a gap by EvalChebyshevFunction of erf(k x), one run after one to warm up."""
+    gap, tolerance = 2.0**-args.gap_bits, 2.0**-args.sign_bits
+    k, degree = erf_degree(gap, tolerance)
+    depth = next(depth for depth, most in DEPTHS.items() if degree <= most)
+    params = fhe.CCParamsCKKSRNS()
+    params.SetRingDim(1 << args.log_n)
+    params.SetSecurityLevel(fhe.HEStd_128_classic)
+    params.SetMultiplicativeDepth(depth)
+    params.SetScalingModSize(45)
+    params.SetFirstModSize(55)
+    params.SetKeySwitchTechnique(fhe.HYBRID)
+    params.SetScalingTechnique(fhe.FLEXIBLEAUTO)
+    cc = context(params)
+    cc.Enable(fhe.ADVANCEDSHE)
+    pair = cc.KeyGen()
+    cc.EvalMultKeyGen(pair.secretKey)
+    slots = 1 << (args.log_n - 1)
+    numbers = [gap ** (1 - i / (slots - 1)) * (1 - 2 * (i % 2)) for i in range(slots)]
+    x = cc.Encrypt(pair.publicKey, cc.MakeCKKSPackedPlaintext(numbers))
+
+    def run():
+        return cc.EvalChebyshevFunction(lambda v: math.erf(k * v), x, -1, 1, degree)
+
+    found = cc.Decrypt(pair.secretKey, run())
+    found.SetLength(slots)
+    worst = max(abs(value - (1 - 2 * (i % 2))) for i, value in enumerate(found.GetRealPackedValue()))
+    start = time.perf_counter_ns()
+    result = run()
+    ns = time.perf_counter_ns() - start
+    line = {"peer": "openfhe", "version": importlib.metadata.version("openfhe"), "bench": "sign", "op": "sign"}
+    line |= {"log_n": args.log_n, "log_q": math.ceil(math.log2(cc.GetModulus())), "degrees": [degree], "steepness": k}
+    line |= {"depth": result.GetLevel() - x.GetLevel(), "worst": worst, "median_ns": ns, "runs": 1}
+    print(json.dumps(line), flush=True)
+
+
 def main():
     """Reads the command line and runs the case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bench", choices=["key-switch", "scheme", "products", "circuit", "plan", "bootstrap"])
+    parser.add_argument("bench", choices=["key-switch", "scheme", "products", "circuit", "sign", "plan", "bootstrap"])
     parser.add_argument("--log-n", type=int, default=16)
     parser.add_argument("--bits", type=int, default=56)
     parser.add_argument("--limbs", type=int, default=20)
@@ -323,13 +388,15 @@ def main():
     parser.add_argument("--scheme", choices=["ckks", "bgv", "bfv"], default="ckks")
     parser.add_argument("--circuit", choices=["product", "polynomial", "inner-product"], default="product")
     parser.add_argument("--k", type=int, default=4)
+    parser.add_argument("--gap-bits", type=int, default=7)
+    parser.add_argument("--sign-bits", type=int, default=10)
     parser.add_argument("--security", type=int, choices=[128, 192, 256], default=128)
     parser.add_argument("--levels", type=int, default=9)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--min-time", type=lambda text: float(text.rstrip("s")), default=1.0)
     args = parser.parse_args()
     benches = {"key-switch": bench_key_switch, "scheme": bench_scheme}
-    benches |= {"products": bench_products, "circuit": bench_circuit, "plan": bench_plan}
+    benches |= {"products": bench_products, "circuit": bench_circuit, "sign": bench_sign, "plan": bench_plan}
     benches |= {"bootstrap": bench_bootstrap}
     benches[args.bench](args)
 

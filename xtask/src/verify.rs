@@ -42,12 +42,14 @@ enum Part {
     CostModel,
     Noise,
     Plans,
+    Functions,
     Triples,
     Bootstrap,
 }
 
 impl Part {
-    const ALL: [Self; 6] = [Self::Tests, Self::CostModel, Self::Noise, Self::Plans, Self::Triples, Self::Bootstrap];
+    const ALL: [Self; 7] =
+        [Self::Tests, Self::CostModel, Self::Noise, Self::Plans, Self::Functions, Self::Triples, Self::Bootstrap];
 
     const fn name(self) -> &'static str {
         match self {
@@ -55,6 +57,7 @@ impl Part {
             Self::CostModel => "cost-model",
             Self::Noise => "noise",
             Self::Plans => "plans",
+            Self::Functions => "functions",
             Self::Triples => "triples",
             Self::Bootstrap => "bootstrap",
         }
@@ -78,6 +81,10 @@ impl Part {
             Self::Plans => {
                 "plans of depth 10 for every scheme and security keep the table of moduli, and 1000 of 1000 random circuits of \
                  that depth decrypt rightly at each (`docs/planner/decryptions.csv`)"
+            }
+            Self::Functions => {
+                "at a million points each, no function is further from what stands in its place than is proved \
+                 (`docs/functions.csv`)"
             }
             Self::Bootstrap => {
                 "refreshes of CKKS ciphertexts at real parameters: the largest error of a slot beside the certificate, the \
@@ -109,6 +116,10 @@ impl Part {
             }
             Self::Plans => {
                 vec![program("random circuits at their plans", &format!("plan_suite -- docs/planner 1000{cases}"))]
+            }
+            Self::Functions => {
+                let args = "run --quiet --release -p synchromesh --example functions -- docs";
+                vec![Step::run("a million points each".to_owned(), Invocation::cargo(args))]
             }
             Self::Triples => adversary(root)?,
             Self::Bootstrap => {
@@ -170,9 +181,9 @@ fn begin_adversary(root: &Path) -> Result<String> {
 
 /// Runs the parts named, or all: every test on every instruction set; the cost model (`docs/planner`); the errors of every
 /// operation (`docs/noise`), which goes on where an interrupted run stopped; random circuits at planned parameters
-/// (`docs/planner`); cheaters in the protocol that makes triples (`docs/triples-adversary.csv`); refreshes of CKKS ciphertexts
-/// (`docs/bootstrap`). Each writes its section
-/// of `docs/verify.md`. `noise` may be followed by sizes LOG_N:KEYS, `plans` by cases SCHEME:SECURITY and `bootstrap` by
+/// (`docs/planner`); functions at a million points (`docs/functions.csv`); cheaters in the protocol that makes triples
+/// (`docs/triples-adversary.csv`); refreshes of CKKS ciphertexts (`docs/bootstrap`). Each writes its section of
+/// `docs/verify.md`. `noise` may be followed by sizes LOG_N:KEYS, `plans` by cases SCHEME:SECURITY and `bootstrap` by
 /// LOG_N:REFRESHES:CHAIN, without which it takes hours and 10 GB of memory; the section names them.
 ///
 /// # Errors

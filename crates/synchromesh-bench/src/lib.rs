@@ -17,6 +17,7 @@ pub mod numbers;
 pub mod refreshes;
 pub mod scaling;
 pub mod scheme;
+pub mod sign;
 pub mod slicing;
 pub mod timing;
 pub mod tune;

@@ -118,7 +118,7 @@ impl ExpressionError {
                 "multiply by the reciprocal, say 0.25*x for x/4; in ckks also by inverse(y, low, high)"
             }
             Problem::Function(_) => {
-                "the functions are rotate(x, k), conj(x) and, in ckks, refresh(x), exp, log, sigmoid, tanh, gelu, sqrt, rsqrt, inverse, \
+                "the functions are rotate(x, k), conj(x), in bfv and bgv equal, less and lookup, and, in ckks, refresh(x), exp, log, sigmoid, tanh, gelu, sqrt, rsqrt, inverse, \
                  sign, step, abs, relu, clip, compare, max and min"
             }
             Problem::Arguments { .. } => "say sigmoid(x, -8, 8, 1e-4) for -8 <= x <= 8 to within 1e-4",

@@ -14,6 +14,7 @@ mod operation;
 mod parties;
 mod plan;
 mod run;
+mod search;
 mod triples;
 mod values;
 
@@ -45,6 +46,8 @@ mod _native {
     use crate::parties::{Stop, decrypt_together, make_joint_key, pass_on_together};
     #[pymodule_export]
     use crate::plan::{check_plan, plan, plan_function, slot_prime};
+    #[pymodule_export]
+    use crate::search::{Query, Search, SearchFiles, available_memory, plan_search};
 
     #[pymodule_export]
     use crate::triples::{TripleSetup, deal_triples, run_triples_party, triples_identity};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use synchromesh::circuits::functions::{self, Function};
+use synchromesh::circuits::functions::{self, Function, Table};
 use synchromesh::circuits::{SlotShape, SlotSum};
 use synchromesh::ckks;
 use synchromesh::scheme::{self, Binary, Values};
@@ -40,6 +40,8 @@ enum Owned {
     Polynomial(Values, Option<Vec<bool>>),
     Chebyshev(Vec<f64>, (f64, f64), Option<Vec<bool>>),
     Function(functions::Approximation),
+    /// Of one ciphertext, or of the difference of two.
+    Table(Table),
 }
 
 impl Owned {
@@ -52,6 +54,7 @@ impl Owned {
                 | Self::Polynomial(..)
                 | Self::Chebyshev(..)
                 | Self::Function(_)
+                | Self::Table(_)
                 | Self::Refresh
         )
     }
@@ -90,6 +93,7 @@ impl Owned {
                 of(Op::Chebyshev(coefficients, *interval, slots.as_deref()))
             }
             Self::Function(approximation) => of(Op::Function(approximation)),
+            Self::Table(table) => of(Op::Table(table)),
         }
     }
 }
@@ -194,6 +198,13 @@ impl Operation {
     #[pyo3(signature = (coefficients, slots=None))]
     fn polynomial(coefficients: &Bound<'_, PyAny>, slots: Option<&Bound<'_, PyArray1<bool>>>) -> PyResult<Self> {
         Ok(Owned::Polynomial(from_array(coefficients)?, slots.map(copied).transpose()?).into())
+    }
+
+    /// The function of integers that is `values[i]` at low + i.
+    #[staticmethod]
+    fn table(low: i64, values: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let values = from_array(values)?.integers("bfv and bgv").map_err(Fault::from)?;
+        Ok(Owned::Table(Table::new(low, values).map_err(Fault::from)?).into())
     }
 
     #[staticmethod]

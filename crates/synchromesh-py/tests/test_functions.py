@@ -124,3 +124,51 @@ def test_what_is_refused(ckks, bgv):
     with pytest.raises(errors.SynchromeshError) as caught:
         functions.approximation("sine", (-1.0, 1.0))
     assert caught.value.kind == "argument"
+
+
+@pytest.mark.parametrize("scheme", ["bfv", "bgv"])
+def test_integers_are_compared_and_looked_up_exactly(scheme):
+    x, y = (pair.reshape(-1) for pair in np.meshgrid(np.arange(-3, 6), np.arange(-3, 6)))
+    table = np.array([7, -500, 3, 3, 9, 0, 100_000, -2, 8])
+
+    def several(x, y):
+        chosen = functions.lookup(x, table, -3)
+        return functions.equal(x, y) + 2 * (x < y) + 4 * (x >= 2), chosen * functions.less(y, x)
+
+    def clear(x, y):
+        return (x == y) + 2 * (x < y) + 4 * (x >= 2), table[x + 3] * (y < x)
+
+    plan = sm.plan(several, [x.shape, y.shape], bounds=[(-3, 5), (-3, 5)], scheme=scheme, security="insecure")
+    assert plan.t > 200_000
+    context = sm.Context(plan, insecure=True)
+    keys = context.keygen()
+    found = several(*(context.encrypt(z, bound=(-3, 5)) for z in (x, y)))
+    for z, expected, same in zip(found, clear(x, y), several(x, y)):
+        np.testing.assert_array_equal(keys.secret.decrypt(z), expected)
+        np.testing.assert_array_equal(same, expected)
+        held = z._known().elements
+        assert held.low <= expected.min() and expected.max() <= held.high
+    # A sum over what stands beside the elements would be wrong if it were taken for zeros.
+    assert keys.secret.decrypt(found[0].sum()) == clear(x, y)[0].sum()
+
+
+def test_comparisons_of_integers_out_of_range_are_refused(bgv, ckks):
+    x = bgv.context.encrypt(np.arange(4), bound=(0, 3))
+    unknown = bgv.context.encrypt(np.arange(4), bound=np.inf)
+    for wrong in (lambda: functions.lookup(x, [1, 2, 3]), lambda: functions.less(x, 5, (0, 9)), lambda: unknown < 2,
+                  lambda: functions.equal(x * x * 10_000, x), lambda: functions.equal(x, 1, 3)):
+        with pytest.raises(errors.InputError):
+            wrong()
+    with pytest.raises(errors.DTypeError, match="equal"):
+        x == 2
+    with pytest.raises(errors.DTypeError):
+        x < 0.5
+    for wrong in ([], [[1, 2]], [0.5, 1.0], np.zeros(5000, int)):
+        with pytest.raises(errors.InputError):
+            functions.lookup(x, wrong)
+    with pytest.raises(errors.InputError):
+        functions.lookup(np.array([5]), [1, 2])
+    with pytest.raises(errors.MismatchError, match="compare"):
+        functions.less(ckks.encrypt(np.zeros(4)), 1)
+    with pytest.raises(errors.DTypeError):
+        functions.less(0.5, 1)

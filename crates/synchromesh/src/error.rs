@@ -448,7 +448,10 @@ impl Error {
             Self::NumberForm { found: "wide integers", .. } => "use bfv or bgv for large integers".to_owned(),
             Self::NumberForm { .. } => "round them, or use ckks".to_owned(),
             Self::NumberExceedsModulus { .. } => "plan with a larger t, or scale the numbers down".to_owned(),
-            Self::NotOfScheme { .. } => "use ckks, or a polynomial in powers".to_owned(),
+            Self::NotOfScheme { .. } => {
+                "use ckks, or a polynomial in powers; equal, less and look-ups are for integers, in bfv and bgv"
+                    .to_owned()
+            }
             Self::OtherScheme => "use ciphertexts, keys and maps of one context".to_owned(),
             Self::Shape { .. } => {
                 "pass operands of the numbers and shapes that the operation takes, in slots that there are".to_owned()

@@ -22,7 +22,7 @@ use synchromesh_rlwe::{
 pub(crate) use self::exact::hidden_budget;
 pub use self::operation::{Binary, Entries, Operation, Where, apply, linear_map};
 pub use self::values::Values;
-use crate::circuits::functions::Approximation;
+use crate::circuits::functions::{Approximation, Table};
 use crate::circuits::{self, Arithmetic, MatrixArithmetic};
 use crate::ckks::bootstrap::BootstrapLiteral;
 use crate::ckks::{Lineage, Published, Release};
@@ -358,6 +358,19 @@ pub trait Scheme: Sized + 'static {
     ) -> Result<Self::Ciphertext<B>> {
         let _ = (e, approximation, x);
         Err(Error::NotOfScheme { operation: "approximated functions", scheme: Self::NAME.name() })
+    }
+
+    /// A function of integers by its values, of one ciphertext or of the difference of two.
+    ///
+    /// # Errors
+    /// [`Error::NotOfScheme`] in CKKS; as [`Self::require_held`] of its values, and [`Table::evaluate`].
+    fn table<B: Backend>(
+        e: &Self::Evaluator<B>,
+        table: &Table,
+        x: &[&Self::Ciphertext<B>],
+    ) -> Result<Self::Ciphertext<B>> {
+        let _ = (e, table, x);
+        Err(Error::NotOfScheme { operation: "tables of integers", scheme: Self::NAME.name() })
     }
 
     /// The ciphertext, of whose message the caller says that it is 0 beside these slots.

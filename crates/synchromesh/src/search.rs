@@ -7,10 +7,18 @@
 //! ([`functions`](crate::circuits::functions)) makes 1 of what is above the threshold and 0 of what is below. What a record
 //! carries is multiplied by that.
 //!
-//! Columns come one after another: no more than [`AT_ONCE`] are in memory for each thread.
+//! Columns come one after another: no more than [`AT_ONCE`] are in memory for each thread. A [`Database`] is such columns in
+//! files, so that a data set may be larger than memory.
+//!
+//! Without a threshold the inner products themselves come back ([`Reply::Scores`]), at a fraction of the cost: whoever
+//! decrypts them sorts them, and finds the nearest record that way. There is no nearest record that the server finds alone:
+//! among n records that takes n - 1 comparisons one after another, or a ladder of thresholds that is as coarse as its steps.
 //!
 //! Certificates are of the worst case, and sums of errors grow with the dimension: 128 coordinates take N = 2^15 at 128 bits
 //! of security with a gap of 0.05, N = 2^16 with one of 0.01.
+
+mod carried;
+mod database;
 
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::Security;
@@ -23,6 +31,8 @@ use crate::ckks::{Ciphertext, Context, Evaluator, Plaintext};
 use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 use crate::plan::{Description, Plan, SchemeName};
+pub use carried::{CARRIED_LEVEL, LEVELS};
+pub use database::{Database, Step};
 
 /// Columns that are multiplied before a key switch.
 pub const AT_ONCE: usize = 16;
@@ -36,17 +46,33 @@ const MOST: f64 = (1.0 + LENGTH_SLACK) * (1.0 + LENGTH_SLACK);
 /// Coordinates that the largest ring has room for.
 const MOST_COORDINATES: usize = 1 << 15;
 
+/// What a search gives for each record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// Its inner product with the query.
+    Scores,
+    /// 1 if it is found, else 0.
+    Marks,
+    /// So many numbers that it carries, and a mark, if it is found, else zeros.
+    Carried(usize),
+}
+
 /// A search by its numbers; the same at client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Search {
     /// Coordinates of a record.
     pub dimension: usize,
+    /// What comes back.
+    pub reply: Reply,
     /// The inner product above which a record is found, between -1 and 1.
     pub threshold: f64,
     /// Records whose inner product is nearer to the threshold than this are undecided: their result lies between 0 and 1.
     pub gap: f64,
-    /// How far results may be from 0 or 1 outside the gap, times the largest number that a record carries.
+    /// How far results may be from 0 or 1 outside the gap, times the largest number that a record carries; or scores from
+    /// inner products.
     pub tolerance: f64,
 }
 
@@ -56,7 +82,19 @@ impl Search {
     /// Much coarser ones are no cheaper: comparisons need precision themselves.
     #[must_use]
     pub const fn new(dimension: usize, threshold: f64, gap: f64) -> Self {
-        Self { dimension, threshold, gap, tolerance: 1.0 / 2048.0 }
+        Self { dimension, reply: Reply::Marks, threshold, gap, tolerance: 1.0 / 2048.0 }
+    }
+
+    /// A search that gives the inner products, to within 2^-11, and compares nothing.
+    #[must_use]
+    pub const fn scores(dimension: usize) -> Self {
+        Self { reply: Reply::Scores, ..Self::new(dimension, 0.0, 1.0) }
+    }
+
+    /// The same search that brings so many numbers below [`LEVELS`] of each record that is found.
+    #[must_use]
+    pub const fn carrying(self, numbers: usize) -> Self {
+        Self { reply: Reply::Carried(numbers), ..self }
     }
 
     /// The same search with results so near to 0 or 1.
@@ -65,20 +103,25 @@ impl Search {
         Self { tolerance, ..self }
     }
 
-    /// Parameters and keys: one expansion, the columns, the comparison, and with `carried` the product with what a record
-    /// carries, of absolute value 2^(1/2) at most.
+    /// Parameters and keys: one expansion, the columns, and unless scores are wanted the comparison, and the product with
+    /// what a record carries, of absolute value 2^(1/2) at most.
     ///
     /// # Errors
     /// [`Error::Argument`] for numbers out of range, [`Error::Tolerance`], and as [`Description::plan_ckks`].
-    pub fn plan(&self, carried: bool, security: Security) -> Result<Plan> {
+    pub fn plan(&self, security: Security) -> Result<Plan> {
         let beyond = self.beyond()?;
         let precision = Some((-self.tolerance.log2()).ceil().max(1.0) as u32);
-        let description = Description { precision, swap: true, security, ..Description::new(SchemeName::Ckks, 1) };
+        let swap = self.reply != Reply::Scores;
+        let description = Description { precision, swap, security, ..Description::new(SchemeName::Ckks, 1) };
         let bound = f64::sqrt(2.0) * (1.0 + LENGTH_SLACK);
         description.plan_ckks(&[self.query_bound(), bound, bound], |evaluator, x| {
             let query = self.expanded(evaluator, &x[0])?;
-            let halves = self.compared(evaluator, &query, &beyond, |_| x[1].duplicate(evaluator.context()))?;
-            if carried {
+            let column = |_| x[1].duplicate(evaluator.context());
+            if self.reply == Reply::Scores {
+                return Ok(vec![Self::scored(evaluator, &query, column)?]);
+            }
+            let halves = self.compared(evaluator, &query, &beyond, column)?;
+            if let Reply::Carried(_) = self.reply {
                 halves.iter().map(|half| evaluator.mul(half, &x[2])).collect()
             } else {
                 Ok(vec![Self::joined(evaluator, &halves)?])
@@ -94,6 +137,9 @@ impl Search {
             && within(f64::MIN_POSITIVE..=1.0, gap)
             && within(f64::MIN_POSITIVE..=1.0, tolerance);
         self.require_dimension()?;
+        if let Reply::Carried(numbers) = self.reply {
+            carried::require_count(numbers)?;
+        }
         if !sound {
             return Err(Error::argument(format!(
                 "a search takes a threshold from -1 to 1, a gap and a tolerance between 0 and 1, not {threshold}, {gap} and {tolerance}"
@@ -176,15 +222,15 @@ impl Search {
         context.encode_complex(&slots, f64::sqrt(2.0) * (1.0 + LENGTH_SLACK))
     }
 
-    /// Refuses records that are no unit vectors, before anything is encrypted.
+    /// Refuses records that are no unit vectors, before anything is encrypted; they are counted from `first`.
     ///
     /// # Errors
     /// [`Error::Argument`] with the first one's number and length.
-    pub fn check_records(&self, records: &[f32]) -> Result<()> {
+    pub fn check_records(&self, first: usize, records: &[f32]) -> Result<()> {
         self.require_whole(records)?;
         let as_wide = |record: &[f32]| record.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
         let mut all = records.chunks(self.dimension).map(as_wide).enumerate();
-        all.try_for_each(|(i, record)| self.require_unit(&format!("record {i}"), &record))
+        all.try_for_each(|(i, record)| self.require_unit(&format!("record {}", first + i), &record))
     }
 
     fn require_whole(&self, records: &[f32]) -> Result<()> {
@@ -231,13 +277,17 @@ impl Search {
         self.compared(evaluator, query, &self.beyond()?, column)
     }
 
-    fn compared<B: Backend, E: From<Error> + Send>(
-        &self,
+    /// The inner products of the records of a block, as numbers are [`paired`](Self::paired).
+    ///
+    /// `column` gives the encrypted columns; it is asked for each once, from several threads.
+    ///
+    /// # Errors
+    /// What `column` fails with, and as products.
+    pub fn scored<B: Backend, E: From<Error> + Send>(
         evaluator: &Evaluator<B>,
         query: &[Ciphertext<B>],
-        beyond: &Approximation,
         column: impl Fn(usize) -> Result<Ciphertext<B>, E> + Sync,
-    ) -> Result<[Ciphertext<B>; 2], E> {
+    ) -> Result<Ciphertext<B>, E> {
         let threads = evaluator.context().rlwe().backend().threads();
         let starts: Vec<usize> = (0..query.len()).step_by(AT_ONCE).collect();
         let part = |start: usize| {
@@ -250,7 +300,18 @@ impl Search {
         let first = parts.next().ok_or_else(|| Error::argument("a query of no coordinates"))?;
         let sum = parts.try_fold(first, |sum, part| evaluator.add(&sum, &part))?;
         // Two unit vectors have an inner product of 1 at most, and there are two records in a slot.
-        let sum = evaluator.declare_bound(sum, f64::sqrt(2.0) * MOST)?;
+        Ok(evaluator.declare_bound(sum, f64::sqrt(2.0) * MOST)?)
+    }
+
+    fn compared<B: Backend, E: From<Error> + Send>(
+        &self,
+        evaluator: &Evaluator<B>,
+        query: &[Ciphertext<B>],
+        beyond: &Approximation,
+        column: impl Fn(usize) -> Result<Ciphertext<B>, E> + Sync,
+    ) -> Result<[Ciphertext<B>; 2], E> {
+        let threads = evaluator.context().rlwe().backend().threads();
+        let sum = Self::scored(evaluator, query, column)?;
         let conjugate = evaluator.conjugate(&sum)?;
         let half_turn = (evaluator.context().params().n() / 2) as i64;
         let im = evaluator.mul_monomial(&evaluator.sub(&conjugate, &sum)?, half_turn)?;

@@ -158,7 +158,7 @@ impl<S: Scheme, B: Backend> Session<S, B> {
     }
 
     /// The evaluator with the keys that a ciphertext needs, or without keys.
-    fn evaluator_of(&self, x: &S::Ciphertext<B>) -> Arc<S::Evaluator<B>> {
+    pub fn evaluator_of(&self, x: &S::Ciphertext<B>) -> Arc<S::Evaluator<B>> {
         let held = self.keyed.read().unwrap_or_else(PoisonError::into_inner).get(&S::key(x)).cloned();
         held.unwrap_or_else(|| Arc::clone(&self.plain))
     }

@@ -11,6 +11,7 @@ pub(crate) enum Group {
     KeySwitchLevels,
     Scheme,
     Circuits,
+    Functions,
     Bootstrap,
 }
 
@@ -22,6 +23,7 @@ impl Group {
         Self::KeySwitchLevels,
         Self::Scheme,
         Self::Circuits,
+        Self::Functions,
         Self::Bootstrap,
     ];
 
@@ -38,6 +40,7 @@ impl Group {
             Self::KeySwitchLevels => "key-switch-levels",
             Self::Scheme => "scheme",
             Self::Circuits => "circuits",
+            Self::Functions => "functions",
             Self::Bootstrap => "bootstrap",
         }
     }
@@ -117,6 +120,7 @@ pub(crate) fn all() -> Vec<Case> {
         cases.extend([2, 4, 8, 16, 32, 48, 64].map(|k| circuit(name, "polynomial", k)));
         cases.push(circuit(name, "inner-product", 128));
     }
+    cases.push(sign());
     cases.extend([
         bootstrap(16, "--levels 14 --precision 15 --baby-steps 8", "N16QP1767H32768H32"),
         bootstrap(15, "--log-scale 35 --precision 8", "N15QP880H16384H32"),
@@ -325,6 +329,25 @@ fn circuit(name: &'static str, op: &'static str, k: u32) -> Case {
         }],
         peers: vec![PeerCall { peer: OPENFHE, args: format!("circuit {args}"), lacks: Vec::new() }],
         limits: vec![Limit { op, peer: OPENFHE, ratio: 0.25, only_isa: None }],
+    }
+}
+
+/// The sign to within 2^-10 outside a gap of 2^-7, of all slots at N = 2^16: ours certified to be so, the peers' by what they
+/// are off by, which their lines say. At most 0.3 of the better.
+fn sign() -> Case {
+    let limit = |peer| Limit { op: "sign", peer, ratio: 0.3, only_isa: None };
+    let peer =
+        |peer, bits: &str| PeerCall { peer, args: format!("sign --log-n 16 --gap-bits 7{bits}"), lacks: Vec::new() };
+    Case {
+        group: Group::Functions,
+        label: "sign to 2^-10 outside 2^-7, N 2^16".to_owned(),
+        ops: vec!["sign"],
+        ours: vec![OurCall {
+            args: "bench sign --log-n 16 --gap-bits 7 --bits 10 --json".to_owned(),
+            fields: vec![Field { op: "sign", key: "median_ms", to_ns: 1e6 }],
+        }],
+        peers: vec![peer(LATTIGO, ""), peer(OPENFHE, " --sign-bits 10")],
+        limits: vec![limit(LATTIGO), limit(OPENFHE)],
     }
 }
 

@@ -4,6 +4,7 @@ mod bootstrap;
 mod circuit;
 mod matmul;
 mod scaling;
+mod sign;
 mod slicing;
 mod switching;
 mod triples;
@@ -38,6 +39,8 @@ pub(super) enum Bench {
     Circuit(circuit::CircuitBench),
     /// The product of encrypted square matrices, at the parameters of ePrint 2023/593.
     Matmul(matmul::MatmulBench),
+    /// The sign of every slot in CKKS outside a gap: depth, time, and what it is off by.
+    Sign(sign::SignBench),
     /// Block sizes chosen for products of matrices beside the best measured.
     Slicing(slicing::SlicingBench),
     /// One thread against several, in turn: operations, circuits, encryption, keys.
@@ -56,6 +59,7 @@ impl Bench {
             Self::Bootstrap(bootstrap) => bootstrap.run(),
             Self::Circuit(circuit) => circuit.run(),
             Self::Matmul(matmul) => matmul.run(),
+            Self::Sign(sign) => sign.run(),
             Self::Slicing(slicing) => slicing.run(),
             Self::Threads(threads) => threads.run(),
             Self::Triples(triples) => triples.run(),

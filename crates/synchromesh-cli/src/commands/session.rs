@@ -207,7 +207,8 @@ fn stem(path: &Path) -> String {
 ///
 /// EXPRESSION has names, numbers, + - * ^, parentheses, rotate(x, k) and conj(x). rotate moves slot i + k to slot i
 /// within a ciphertext: of all N/2 slots in ckks, of each half of the N slots in bfv and bgv, where conj swaps the
-/// halves. In ckks it also has functions, approximated where the argument lies, to a tolerance: exp(x, -8, 0, 1e-4) for
+/// halves. In bfv and bgv it also has functions of integers from a declared range: equal(x, y, 0, 15) and less(x, y, 0, 15)
+/// for operands from 0 to 15, lookup(x, 3, 10, 20) for 10 where x is 3 and 20 where it is 4. In ckks it has functions, approximated where the argument lies, to a tolerance: exp(x, -8, 0, 1e-4) for
 /// -8 <= x <= 0 (-1, 1 and a 1024th without numbers), log, sigmoid, tanh, gelu, sqrt, rsqrt, inverse, abs, relu, max(x, y),
 /// min(x, y), clip(x, LEAST, MOST, ..), and refresh(x) under a plan with --bootstrap, which also refreshes by itself; sign, step and compare(x, y) with a last number, the distance from the jump that
 /// stays undecided. Files must be authenticated under DIR/envelope.key; then the result is too.

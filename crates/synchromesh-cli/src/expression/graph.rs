@@ -8,8 +8,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
-use synchromesh::circuits::functions::{Approximation, Function};
+use synchromesh::bfv::Bfv;
+use synchromesh::circuits::functions::{Approximation, Function, Table};
 use synchromesh::ckks::Evaluator;
+use synchromesh::exact;
 
 /// One operation on operands T: in a graph on earlier nodes, which are named by their place in [`Graph::operations`].
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +41,8 @@ pub enum Operation<T> {
     Refresh(T),
     /// An approximated function of `a`, or of `a` and `b`.
     Apply(T, Option<T>, Arc<Approximation>),
+    /// A function of integers of `a`, or of `a - b`.
+    Table(T, Option<T>, Arc<Table>),
 }
 
 /// An expression ready to be evaluated.
@@ -147,6 +151,10 @@ impl Operation<usize> {
                 let a = operand(*a);
                 Operation::Apply(a, b.map(operand), Arc::clone(f))
             }
+            Self::Table(a, b, table) => {
+                let a = operand(*a);
+                Operation::Table(a, b.map(operand), Arc::clone(table))
+            }
         }
     }
 }
@@ -213,6 +221,11 @@ impl Builder {
                 self.push(Operation::Refresh(node))?
             }
             SyntaxKind::Apply(operands, function) => self.apply(tree, operands, function)?,
+            SyntaxKind::Table(operands, table) => {
+                let nodes = operands.iter().map(|inner| self.encrypted(tree, inner, "a function of integers"));
+                let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+                self.push(Operation::Table(nodes[0], nodes.get(1).copied(), Arc::new(table.clone())))?
+            }
         };
         Ok(Term::Node(node))
     }
@@ -389,6 +402,7 @@ impl Builder {
         let levels = match &operation {
             Operation::Mul(..) | Operation::Square(_) | Operation::MulConst(..) => 1,
             Operation::Apply(_, _, f) => f.plan::<Evaluator>().depth as u32,
+            Operation::Table(_, _, table) => table.plan::<exact::Evaluator<Bfv>>().map_or(0, |plan| plan.depth as u32),
             _ => 0,
         };
         // A refresh makes good what was used up below it.

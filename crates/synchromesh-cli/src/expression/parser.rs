@@ -10,12 +10,15 @@
 //!
 //! A function that is approximated has, after its operands, the ends of its interval, its tolerance and, if it jumps, its
 //! gap: none of them, the ends alone, or in this order as many as are wanted. `clip` has its range before them.
+//! A function of integers has the ends of the range of its operands (`equal`, `less`), or the least argument and the value
+//! of each from that on (`lookup`).
 
 use super::{ExpressionError, MAX_EXPONENT, MAX_NESTING, MAX_TEXT, Problem};
 use crate::number::Number;
+use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use std::ops::Range;
-use synchromesh::circuits::functions::{Function, FunctionName};
+use synchromesh::circuits::functions::{Function, FunctionName, Table};
 
 /// The interval of a function for which none is given.
 const INTERVAL: (f64, f64) = (-1.0, 1.0);
@@ -45,6 +48,8 @@ pub(super) enum SyntaxKind {
     Refresh(Box<Syntax>),
     /// An approximated function of one or two operands.
     Apply(Vec<Syntax>, Function),
+    /// A function of integers of one operand, or of the difference of two.
+    Table(Vec<Syntax>, Table),
 }
 
 /// The syntax tree of `text`.
@@ -207,6 +212,9 @@ impl Parser<'_> {
                 self.expect(',', "',' and the number of slots")?;
                 SyntaxKind::Rotate(operand, self.rotation()?)
             }
+            "equal" => self.compared("equal", Table::equal)?,
+            "less" => self.compared("less", Table::less)?,
+            "lookup" => self.looked_up()?,
             _ => match named(name) {
                 Some(function) => self.approximated(function)?,
                 None => return Err(ExpressionError::new(Problem::Function(name.to_owned()), at)),
@@ -250,6 +258,63 @@ impl Parser<'_> {
             _ => return Err(refuse(self.span().end)),
         };
         Ok(SyntaxKind::Apply(operands, function))
+    }
+
+    /// Two operands and the range that both lie in.
+    fn compared(
+        &mut self,
+        function: &'static str,
+        table: impl Fn(u32) -> synchromesh::Result<Table>,
+    ) -> Result<SyntaxKind, ExpressionError> {
+        let first = self.sum()?;
+        self.expect(',', "',' and the second operand")?;
+        let operands = vec![first, self.sum()?];
+        let start = self.span().start;
+        let ends = self.integers()?;
+        let span = start..self.span().end;
+        let refuse = |problem| ExpressionError::new(problem, span.clone());
+        let reach = match &ends[..] {
+            [low, high] if low < high => (high - low).to_u32(),
+            _ => {
+                return Err(refuse(Problem::Arguments {
+                    function,
+                    takes: "two operands and their range: x, y, 0, 15",
+                }));
+            }
+        };
+        let table = table(reach.unwrap_or(u32::MAX)).map_err(|error| refuse(Problem::Approximation(error)))?;
+        Ok(SyntaxKind::Table(operands, table))
+    }
+
+    /// An operand, the least integer that it is, and the values of all integers from that on.
+    fn looked_up(&mut self) -> Result<SyntaxKind, ExpressionError> {
+        let operands = vec![self.sum()?];
+        let start = self.span().start;
+        let numbers = self.integers()?;
+        let span = start..self.span().end;
+        let refuse = |problem| ExpressionError::new(problem, span.clone());
+        let takes = "an operand, its least value, and what becomes of each value from that on: x, 0, 5, 7, 9";
+        let wrong = || refuse(Problem::Arguments { function: "lookup", takes });
+        let [low, values @ ..] = &numbers[..] else { return Err(wrong()) };
+        let low = low.to_i64().filter(|_| !values.is_empty()).ok_or_else(wrong)?;
+        let table = Table::new(low, values.iter().cloned()).map_err(|error| refuse(Problem::Approximation(error)))?;
+        Ok(SyntaxKind::Table(operands, table))
+    }
+
+    /// Integers, each after a comma.
+    fn integers(&mut self) -> Result<Vec<BigInt>, ExpressionError> {
+        let mut integers = Vec::new();
+        while self.accept(',') {
+            let negative = self.accept('-');
+            let span = self.span();
+            let value = match (self.peek(), Number::parse(&self.text[span])) {
+                (Token::Number, Ok(Number::Int(value))) => value,
+                _ => return Err(self.unexpected("a whole number")),
+            };
+            self.next += 1;
+            integers.push(if negative { -value } else { value });
+        }
+        Ok(integers)
     }
 
     /// A number with an optional sign.
@@ -406,6 +471,23 @@ mod tests {
         assert_eq!(function("compare(x, y, 0, 1, 0.01, 0.125)"), (2, compare));
         let name = FunctionName::Clip { low: -0.5, high: 1.0 };
         assert_eq!(function("clip(x, -0.5, 1, -2, 2)"), (1, Function::new(name, (-2.0, 2.0), 2.0 / 1024.0)));
+    }
+
+    #[test]
+    fn functions_of_integers_have_their_range_or_their_values() {
+        let table = |text: &str| match parse(text).unwrap().kind {
+            SyntaxKind::Table(operands, table) => (operands.len(), table),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(table("equal(x, y + 1, 0, 15)"), (2, Table::equal(15).unwrap()));
+        assert_eq!(table("less(x, 2*y, -3, 3)"), (2, Table::less(6).unwrap()));
+        assert_eq!(table("lookup(x*y, -2, 5, -7, 9)"), (1, Table::new(-2, [5, -7, 9]).unwrap()));
+        for wrong in ["less(x, y)", "less(x, y, 3, 3)", "equal(x, y, 0, 1, 2)", "lookup(x)", "lookup(x, 0)"] {
+            assert!(matches!(problem(wrong).0, Problem::Arguments { .. }), "{wrong}");
+        }
+        assert!(matches!(problem("less(x, y, 0, 1.5)").0, Problem::Unexpected { .. }));
+        assert!(matches!(problem("less(x, y, 0, 99999)").0, Problem::Approximation(_)));
+        assert!(matches!(problem("less(x, y, 0, 99999999999999999999)").0, Problem::Approximation(_)));
     }
 
     #[test]

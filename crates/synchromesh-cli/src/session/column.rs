@@ -210,6 +210,8 @@ pub fn compute<C>(
         expression::Operation::Refresh(a) => of(Operation::Refresh, &[a]),
         expression::Operation::Apply(a, None, f) => of(Operation::Function(f), &[a]),
         expression::Operation::Apply(a, Some(b), f) => of(Operation::Function(f), &[a, b]),
+        expression::Operation::Table(a, None, table) => of(Operation::Table(table), &[a]),
+        expression::Operation::Table(a, Some(b), table) => of(Operation::Table(table), &[a, b]),
     }
 }
 

@@ -422,6 +422,35 @@ fn a_long_column_is_the_same_on_any_number_of_threads() {
 }
 
 #[test]
+fn functions_of_integers_are_exact_on_files() {
+    let expression = "less(x, y, 0, 9) + 2*equal(x, y, 0, 9) + 10*lookup(x, 0, 5, -7, 9, 0, 1, 2, 3, 4, 8, 6)";
+    for scheme in ["bfv", "bgv"] {
+        let (x, y): (Vec<i64>, Vec<i64>) = (0..100).map(|i| (i / 10, i % 10)).unzip();
+        let shell = Shell::new();
+        shell.write("x.csv", csv(&x).as_bytes());
+        shell.write("y.csv", csv(&y).as_bytes());
+        let plan = ["plan", "--out", "plan.json", "--scheme", scheme, "--expression", expression, "--insecure"];
+        let report = shell.succeed(&plan);
+        assert_eq!(report["depth"], 5, "{report}");
+        shell.succeed(&["keygen", "--plan", "plan.json", "--out", "keys", "--insecure"]);
+        for name in ["x", "y"] {
+            let (table, ciphertext) = (format!("{name}.csv"), format!("{name}.ct"));
+            shell.succeed(&["encrypt", "--keys", "keys", "--in", &table, "--out", &ciphertext, "--insecure"]);
+        }
+        shell.succeed(&["eval", expression, "--keys", "keys", "x=x.ct", "y=y.ct", "--out", "z.ct", "--insecure"]);
+        shell.succeed(&["decrypt", "--keys", "keys", "--in", "z.ct", "--out", "z.csv", "--insecure"]);
+        let table = [5, -7, 9, 0, 1, 2, 3, 4, 8, 6];
+        let clear = |(x, y): (&i64, &i64)| {
+            (i64::from(x < y) + 2 * i64::from(x == y) + 10 * table[usize::try_from(*x).unwrap()]) as f64
+        };
+        assert!(shell.numbers("z.csv").into_iter().eq(x.iter().zip(&y).map(clear)), "{scheme}");
+    }
+    let shell = Shell::new();
+    error(&shell.fail(&["plan", "--scheme", "bgv", "--expression", "less(x, y, 0, 9999)"]), "argument");
+    error(&shell.fail(&["plan", "--scheme", "bgv", "--expression", "less(x, y)"]), "expression");
+}
+
+#[test]
 fn functions_are_planned_for_and_computed_within_their_certificates() {
     let scaled = |values: [i64; 7]| csv(values.map(|v| v as f64 / 128.0));
     let expression = "max(x, y, -1, 1, 0.02) + 0.5*sigmoid(4*x, -4, 4, 1e-3)";
@@ -459,6 +488,7 @@ fn functions_are_planned_for_and_computed_within_their_certificates() {
     assert!(error(&exact, "scheme").contains("bfv"), "{exact:?}");
     error(&shell.fail(&["plan", "--scheme", "ckks", "--expression", "x*y", "--bounds", "z=2"]), "usage");
     error(&shell.fail(&["plan", "--scheme", "ckks"]), "usage");
+    error(&shell.fail(&["plan", "--scheme", "ckks", "--expression", "less(x, y, 0, 3)", "--bounds", "x=1"]), "scheme");
     let report = shell.succeed(&["plan", "--scheme", "bgv", "--expression", "x*y + rotate(x, 3)"]);
     assert_eq!((&report["depth"], &report["rotations"]), (&Value::from(1), &serde_json::json!([3])));
 }

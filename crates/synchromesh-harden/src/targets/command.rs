@@ -43,6 +43,7 @@ fn expression_seeds() -> Result<Vec<Vec<u8>>> {
         "((x))",
         "max(x, sigmoid(y, -8, 8)) - clip(x, 0, 1, -2, 2)",
         "x^2 - 1e-3*x + 7",
+        "less(x, y, 0, 15)*lookup(x, -1, 5, -7, 9) - equal(x, y, -3, 3)",
     ];
     Ok(all.iter().filter(|text| Graph::parse(text).is_ok()).map(|text| text.as_bytes().to_vec()).collect())
 }

@@ -14,7 +14,10 @@ True
 
 from __future__ import annotations
 
-from . import errors, functions, linear_model, models, nn, parties, ray, triples
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import errors
 from ._native import info as _info
 from ._native import set_threads, threads
 from .context import Context, EnvelopeKey, EvaluationKeys, Keys, PublicKey, SecretKey
@@ -45,12 +48,29 @@ __all__ = [
     "plain_modulus",
     "plan",
     "ray",
+    "search",
     "set_threads",
     "threads",
     "triples",
 ]
 
 __version__: str = _info()[0]
+
+if TYPE_CHECKING:
+    from . import functions, linear_model, models, nn, parties, ray, search, triples
+
+# Read when they are first used: a program that starts for one image has no time for the others.
+_LATER = ("functions", "linear_model", "models", "nn", "parties", "ray", "search", "triples")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def info() -> dict[str, object]:

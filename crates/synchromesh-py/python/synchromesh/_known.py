@@ -137,8 +137,8 @@ class Known:
         return self.shape[0]
 
     _compared = _refusing(
-        "whether encrypted numbers are equal or less is unknown",
-        "decrypt them first, or multiply by encrypted zeros and ones to select; for objects use `is`",
+        "whether encrypted numbers are equal is unknown",
+        "decrypt them first, take sm.functions.equal(x, y) of integers, or for objects use `is`",
     )
     __eq__ = __ne__ = __contains__ = _compared
     __bool__ = _refusing("the truth of an encrypted value is unknown", "decrypt it first")
@@ -150,21 +150,30 @@ class Known:
         "remainders and quotients of encrypted numbers", "decrypt them first"
     )
 
-    # 1 where it holds, 0 where it does not, undecided near equality: see `functions`.
+    # 1 where it holds, 0 where it does not: see `functions`. Of real numbers undecided near equality.
 
     def __gt__(self, other: Any) -> Any:
-        return self._more(self, other)
+        return self._more(self, other, True)
 
     def __lt__(self, other: Any) -> Any:
-        return self._more(other, self)
+        return self._more(other, self, True)
 
-    __ge__, __le__ = __gt__, __lt__
+    def __ge__(self, other: Any) -> Any:
+        return self._more(self, other, False)
 
-    def _more(self, first: Any, second: Any) -> Any:
+    def __le__(self, other: Any) -> Any:
+        return self._more(other, self, False)
+
+    def _more(self, first: Any, second: Any, strictly: bool) -> Any:
+        """Whether the first is larger, or unless ``strictly`` as large."""
         from . import functions
 
-        known = all(x is self or isinstance(x, Known) or np.asarray(x).dtype.kind in "biuf" for x in (first, second))
-        return self._compared() if self.context.exact or not known else functions.compare(first, second)
+        kinds = "biu" if self.context.exact else "biuf"
+        if not all(x is self or isinstance(x, Known) or np.asarray(x).dtype.kind in kinds for x in (first, second)):
+            return self._compared()
+        if not self.context.exact:
+            return functions.compare(first, second)
+        return functions.less(second, first) if strictly else 1 - functions.less(first, second)
 
     def __abs__(self) -> Any:
         from . import functions

@@ -42,7 +42,12 @@ _FUNCTIONS = {
     "sqrt": "sqrt",
     "tanh": "tanh",
 }
-_ORDERS = {"greater": "__gt__", "greater_equal": "__gt__", "less": "__lt__", "less_equal": "__lt__"}
+_ORDERS = {
+    "greater": ("__gt__", "__lt__"),
+    "greater_equal": ("__ge__", "__le__"),
+    "less": ("__lt__", "__gt__"),
+    "less_equal": ("__le__", "__ge__"),
+}
 _SMOOTH = "take x.chebyshev(np.{name}, (low, high), degree), in ckks"
 _UNORDERED = "encrypted numbers have no known order: decrypt them first"
 
@@ -130,8 +135,8 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict
             return getattr(functions, _FUNCTIONS[name])(*inputs)
         if name in _ORDERS:
             x, y = inputs
-            own = isinstance(x, Tensor)
-            return getattr(x, _ORDERS[name])(y) if own else y._more(*(inputs if "greater" in name else (y, x)))
+            first, second = _ORDERS[name]
+            return getattr(x, first)(y) if isinstance(x, Tensor) else getattr(y, second)(x)
         if name.startswith(("equal", "not_equal", "less", "greater", "logical")):
             return next(x for x in inputs if isinstance(x, Tensor))._compared()
     if method == "reduce" and name in _REDUCED and isinstance(inputs[0], Tensor):

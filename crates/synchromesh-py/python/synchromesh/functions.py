@@ -1,4 +1,4 @@
-"""Functions of encrypted real numbers, in CKKS: polynomials in their place on an interval, with a proved bound on the distance.
+"""Functions of encrypted numbers: real ones, in CKKS, by polynomials in their place on an interval, with a proved bound on the distance.
 
 ``np.exp(x)``, ``abs(x)``, ``np.maximum(x, y)``, ``x > 0.8`` and ``1 / x`` call these with their defaults: the interval is
 where elements are known to lie, by ``bounds=`` and :meth:`Tensor.declare_bound`, the tolerance 2^-12, or a 256th of the
@@ -10,6 +10,9 @@ Functions that jump (:func:`sign`, :func:`step`, :func:`compare`) are undecided 
 what was computed. :func:`absolute`, :func:`relu`, :func:`clip`, :func:`maximum` and :func:`minimum` bend and have no gap.
 Both are steep inside: what an argument is off by, as the result of another approximation, is certified as magnified by
 that, so that they come first where there is a choice.
+
+In BFV and BGV :func:`equal`, :func:`less` and :func:`lookup` are exact, on integers of a declared range of at most 4096: a
+polynomial goes through all their values. They take as many levels as the range has bits, and ``x < y`` is :func:`less`.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ from typing import Any, Union
 
 import numpy as np
 
-from ._layout import FREE, SAME
-from ._native import Approximation
-from ._ranges import Held, Range
+from . import _numbers
+from ._layout import FREE, SAME, ZERO
+from ._native import Approximation, Operation
+from ._ranges import Held, Range, shown
 from .errors import DTypeError, InputError, MismatchError, ShapeError
 from .tensor import Tensor
 
@@ -33,10 +37,13 @@ __all__ = [
     "argmax",
     "clip",
     "compare",
+    "equal",
     "exp",
     "gelu",
     "inverse",
+    "less",
     "log",
+    "lookup",
     "maximum",
     "minimum",
     "relu",
@@ -121,7 +128,8 @@ def _applied(
     if not isinstance(x, Tensor):
         return _in_the_clear(name, x)
     if x.context.exact:
-        raise MismatchError("functions of integers modulo t", kind="scheme", remedy="use polynomial, or ckks")
+        remedy = "use equal, less, lookup or polynomial, or ckks"
+        raise MismatchError(f"the function {name} of integers modulo t", kind="scheme", remedy=remedy)
     wanted = _wanted(x, interval)
     if tolerance is None:
         bends = isinstance(name, tuple) or name in _BENDS
@@ -360,3 +368,113 @@ def argmax(x: Any, interval: Interval = None, *, tolerance: float | None = None,
     # Of each pair whether the first is larger; an element with itself gives a half.
     larger = compare(x.reshape(count, 1), x.reshape(1, count), (-width, width), tolerance=own, gap=gap)
     return (larger + 0.5 * np.eye(count)).declare_bound((-own, 1.0 + own)).prod(axis=1)
+
+
+# Most values that a polynomial of integers goes through.
+_MOST_VALUES = 1 << 12
+
+
+def equal(x: Any, y: Any, interval: Interval = None) -> Any:
+    """1 where x = y, else 0, in BFV and BGV; ``interval`` is where x - y lies, unless it is known.
+
+    Differences up to d take log2 d + 1 levels, and about 2 sqrt(d) products.
+    """
+    return _of_integers(_difference(x, y), interval, lambda d: d == 0, even=True)
+
+
+def less(x: Any, y: Any, interval: Interval = None) -> Any:
+    """1 where x < y, else 0, in BFV and BGV; ``interval`` is where x - y lies, unless it is known.
+
+    Differences up to d take log2 d + 1 levels, and about 3 sqrt(d) products.
+    """
+    return _of_integers(_difference(x, y), interval, lambda d: d < 0)
+
+
+def lookup(x: Any, table: Any, low: int = 0) -> Any:
+    """``table[x - low]`` for every element x, in BFV and BGV; elements are integers of as many as the table has values."""
+    values = _numbers.as_array(table)
+    if values.ndim != 1 or not 1 <= values.size <= _MOST_VALUES or values.dtype.kind not in "biuO":
+        raise ShapeError(
+            f"a table of shape {values.shape} and {values.dtype}",
+            kind="shape",
+            remedy=f"pass 1 to {_MOST_VALUES} integers",
+        )
+    low = _numbers.whole(low, "low", -(1 << 39), 1 << 39)
+    high = low + values.size - 1
+    if isinstance(x, Tensor):
+        return _table(x, Range(low, high), [int(value) for value in values])
+    arguments = _clear_integers(x)
+    if arguments.size and not low <= arguments.min() <= arguments.max() <= high:
+        raise InputError(f"elements outside {low} to {high}", kind="range", remedy="pass a table that has them all")
+    return values[arguments - low]
+
+
+def _of_integers(d: Any, interval: Interval, holds: Callable[[Any], Any], even: bool = False) -> Any:
+    """1 where it holds of a difference, else 0."""
+    if not isinstance(d, Tensor):
+        return np.asarray(holds(_clear_integers(d))).astype(np.int64)
+    wanted = _whole(d, interval)
+    if even and wanted.low < 0 < wanted.high:
+        # What reads the same from both ends is of half the degree.
+        wanted = Range(-int(wanted.reach), int(wanted.reach))
+    low, high = int(wanted.low), int(wanted.high)
+    if high - low >= _MOST_VALUES:
+        raise InputError(
+            f"integers from {shown(low)} to {shown(high)}: comparisons have at most {_MOST_VALUES} of them",
+            kind="range",
+            remedy="declare smaller bounds, pass interval=(low, high), or compare digit by digit",
+        )
+    return _table(d, wanted, [int(holds(value)) for value in range(low, high + 1)])
+
+
+def _whole(x: Tensor, interval: Interval) -> Range:
+    """The interval given, or where integers are known to lie."""
+    _require_exact(x)
+    if interval is not None:
+        ends = tuple(interval) if isinstance(interval, (tuple, list)) else (interval,)
+        wanted = Range.declared(ends, True, "interval") if len(ends) == 2 else None
+        if wanted is None:
+            raise InputError(f"{interval} is no interval", kind="argument", remedy="pass its lower and its upper end")
+        return wanted
+    held = x._known()
+    if held is None:
+        raise InputError(
+            "nothing is known of where elements lie",
+            kind="range",
+            remedy="pass bounds= to plan and bound= to encrypt, or interval=(low, high) of the difference",
+        )
+    return held.elements
+
+
+def _require_exact(x: Tensor) -> None:
+    if not x.context.exact:
+        remedy = "use compare, with the gap in which it is undecided, or plan for bfv or bgv"
+        raise MismatchError("equality, order and tables of real numbers", kind="scheme", remedy=remedy)
+
+
+def _table(x: Tensor, wanted: Range, values: list[int]) -> Tensor:
+    """The function that has these values on a range."""
+    _require_exact(x)
+    held = x._known()
+    if held is not None and not wanted.holds(held.elements):
+        raise InputError(
+            f"elements may lie in {held.elements}, the range is {wanted}",
+            kind="range",
+            remedy=f"widen it, or if you know that they lie in it say x.declare_bound(({wanted.low}, {wanted.high})) first",
+        )
+    found = Range(min(values), max(values))
+    of_zero = values[int(-wanted.low)] if wanted.low <= 0 <= wanted.high else None
+    keeps = x._rest >= SAME or (x._rest == ZERO and of_zero == 0)
+    beside = found if x._rest >= SAME else found.zero if keeps else found.unknown
+    numbers = _numbers.flat(np.array(values, dtype=object), True)
+    parts = x._each(Operation.table(int(wanted.low), numbers))
+    return x._with("table", parts, x._rest if keeps else FREE, Held(found, beside))
+
+
+def _clear_integers(x: Any) -> Any:
+    array = np.asarray(x)
+    if array.dtype.kind not in "biu":
+        raise DTypeError(
+            f"integers are compared, not {array.dtype}", kind="dtype", remedy="pass a tensor, or integers"
+        )
+    return array.astype(np.int64)

@@ -14,7 +14,6 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _onnx
 from ._network import Graph, Shape, Signal, convolved, pooled, scaled
 from .errors import InputError
 from .models import Model
@@ -168,6 +167,8 @@ def from_onnx(model: Any, *, shape: Sequence[int] | None = None, tolerance: floa
     sigmoid and argmax at the end are left to :meth:`Model.read`. ``tolerance`` is that of :mod:`synchromesh.functions`.
     Operators that are not known are named.
     """
+    from . import _onnx
+
     graph, read, what = _onnx.network(model, None if shape is None else _shape(shape), tolerance)
     return Model(graph.shape, [graph], read, what)
 

@@ -1,4 +1,4 @@
-//! Functions of real numbers in CKKS: what stands in their place on a declared interval, how far it is off at most, and
+//! Functions of real numbers in CKKS, and of integers in BFV and BGV: what stands in their place on a declared interval, how far it is off at most, and
 //! what it takes.
 //!
 //! A [`Function`] is data: a name, an interval, a tolerance. [`Function::approximate`] finds polynomials of the least depth
@@ -10,6 +10,8 @@
 //! is the caller's word. Functions that jump (sign, step, compare) are undecided within a declared distance of the jump:
 //! there the result is, but for what is rounded, between the two values up to the tolerance, and nothing else is certified.
 //! What an argument is off by counts as much as what stands in the function's place is steep.
+//!
+//! In BFV and BGV functions of integers are exact, by their values on a declared range: [`Table`].
 
 mod analytic;
 mod chain;
@@ -18,6 +20,7 @@ mod interval;
 mod newton;
 mod remez;
 mod series;
+mod table;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +31,7 @@ use analytic::Analytic;
 use chain::Chain;
 use composite::Composite;
 use newton::Newton;
+pub use table::Table;
 
 /// Largest degree of one polynomial for 1 / x and 1 / sqrt x; wider intervals take steps.
 const MOST_DIRECT: usize = 63;

@@ -78,6 +78,12 @@ impl<T: Number> Polynomial<T> {
         self.coefficients.len() - 1
     }
 
+    /// Its coefficients, that of degree 0 first.
+    #[cfg(test)]
+    pub(super) fn coefficients(&self) -> &[Coefficient<T>] {
+        &self.coefficients
+    }
+
     /// How arithmetic A evaluates it: depth, products, key switches.
     #[must_use]
     pub fn plan<A: Arithmetic<Scalar = T>>(&self) -> PolynomialPlan {

@@ -12,6 +12,7 @@ use synchromesh_rlwe::{
 };
 
 use super::{Binary, Encryptor, Scheme, State, Values};
+use crate::circuits::functions::Table;
 use crate::ckks::{Published, Release};
 use crate::error::{Error, Result};
 use crate::exact::{self, Ciphertext, Context, Evaluator, Plaintext, require_room};
@@ -319,5 +320,10 @@ impl<S: exact::Scheme> Scheme for S {
             Binary::Sub => e.sub_plain(x, &constant()?),
             Binary::Mul => e.mul_scalar(x, c),
         }
+    }
+
+    fn table<B: Backend>(e: &Evaluator<S, B>, table: &Table, x: &[&Ciphertext<S, B>]) -> Result<Ciphertext<S, B>> {
+        Self::require_held(e.context(), table.values())?;
+        table.evaluate(e, &e.context().params().t().value().clone().into(), x)
     }
 }

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use synchromesh_rlwe::ring::Backend;
 
 use super::{Scheme, Values};
-use crate::circuits::functions::Approximation;
-use crate::circuits::{Arithmetic, Coefficient, LinearTransform, Number, Polynomial, SlotSum, inner_product};
+use crate::circuits::functions::{Approximation, Table};
+use crate::circuits::{
+    Arithmetic, Coefficient, LinearTransform, Number, Polynomial, SlotSum, inner_product,
+};
 use crate::error::{Error, Result};
 
 /// Operations on two ciphertexts, or a ciphertext and public numbers.
@@ -56,6 +58,8 @@ pub enum Operation<'a> {
     Polynomial(&'a Values, Where<'a>),
     /// A function approximated on an interval, of as many ciphertexts as it has arguments; in CKKS only.
     Function(&'a Approximation),
+    /// A function of integers by its values, of one ciphertext or of the difference of two; in BFV and BGV only.
+    Table(&'a Table),
     /// sum_i c_i T_i(u) with these coefficients, u the affine map of the interval to \[-1, 1\]; in CKKS only.
     Chebyshev(&'a [f64], (f64, f64), Where<'a>),
 }
@@ -132,6 +136,7 @@ pub fn apply<S: Scheme, B: Backend>(
             Polynomial::power(coefficients.into_iter().map(|c| coefficient(c, *slots)))?.evaluate(e, x)
         }
         Operation::Function(approximation) => S::function(e, approximation, x),
+        Operation::Table(table) => S::table(e, table, x),
         Operation::Chebyshev(coefficients, interval, slots) => S::chebyshev(e, one()?, coefficients, *interval, *slots),
     }
 }

@@ -175,6 +175,9 @@ pub trait AnySession<B: Backend = Cpu>: Engine {
     /// # Errors
     /// As [`Scheme::publish`].
     fn publish(&self, secret: &SecretKey<B>, x: &Erased, release: &Release) -> Result<Published>;
+
+    /// The session itself, for what one scheme alone does.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 fn all<'a, T: Any>(list: &[&'a Erased]) -> Result<Vec<&'a T>> {
@@ -312,5 +315,9 @@ impl<S: Scheme, B: Backend> AnySession<B> for Session<S, B> {
 
     fn publish(&self, secret: &SecretKey<B>, x: &Erased, release: &Release) -> Result<Published> {
         S::publish(self.context(), secret, x.get()?, release)
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
     }
 }

@@ -88,6 +88,11 @@ const OPERATIONS: &[Operation] = &[
         let pt = Search::new(1, 0.5, 0.1).encode_column(&f.context, &[v as f32; 512], 0)?;
         Ok((f.context.encrypt(&f.public, &pt, &mut f.randomness)?, all(f64::from(v as f32))))
     }),
+    ("encode what records carry", |f, _, _, v| {
+        let pt = Search::encode_carried(&f.context, &[v as u16; 512], 1, 0)?;
+        let expected = Complex64::new(f64::from(v as u16) / 512.0, 1.0);
+        Ok((f.context.encrypt(&f.public, &pt, &mut f.randomness)?, vec![expected; 512]))
+    }),
     ("a power of X", |f, x, slots, v| {
         // Slot s holds the root to the power of 3^s.
         let (turns, mut power) = ((v as i64).rem_euclid(2048), 1);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use synchromesh::Result;
 use synchromesh::bfv::{Bfv, Encoding, Encryption};
 use synchromesh::bgv::Bgv;
+use synchromesh::circuits::functions::Table;
 use synchromesh::circuits::{
     Arithmetic, Coefficient, Combination, LinearTransform, MatrixArithmetic, Polynomial, SlotShape, SlotSum, masked,
     replicate_blocks,
@@ -93,6 +94,12 @@ fn operations<S: Judged>() -> Vec<Operation<S>> {
         ("a polynomial", |f, x, m, v| {
             let expected = f.add(&f.scale(m, v), &f.scale(&f.mul(m, m), v));
             Ok((Polynomial::power([0.into(), v.clone(), v.clone()])?.evaluate(&f.evaluator, x)?, expected))
+        }),
+        // The line through 0 and v is that of all values.
+        ("a table", |f, x, m, v| {
+            let t = f.context.params().t().value().clone().into();
+            let table = Table::new(0, [0.into(), v.clone(), v * 2])?;
+            Ok((table.evaluate(&f.evaluator, &t, &[x])?, f.scale(m, v)))
         }),
         ("a polynomial's constant", |f, x, m, v| {
             Ok((Polynomial::power([v.clone(), 1.into()])?.evaluate(&f.evaluator, x)?, f.add(m, &all(v))))

@@ -31,5 +31,6 @@ mod search;
 mod session;
 mod suite;
 mod switching;
+mod tables;
 mod wide_modulus;
 mod wire;

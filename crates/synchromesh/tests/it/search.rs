@@ -19,8 +19,8 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(search: Search, carried: bool) -> Self {
-        let plan = search.plan(carried, Security::Insecure).unwrap();
+    fn new(search: Search) -> Self {
+        let plan = search.plan(Security::Insecure).unwrap();
         let session = plan.open::<Ckks>().unwrap();
         let mut randomness = Randomness::insecure_from_number(11);
         let (secret, _) = session.generate_keys(&mut randomness).unwrap();
@@ -40,7 +40,7 @@ impl Fixture {
             (self.context.params().top_level(), self.search.encode_query(&self.context, query).unwrap());
         let seed = &mut self.randomness;
         let (query, _) = self.context.encrypt_with_secret(&self.secret, &message, top, seed).unwrap();
-        self.search.check_records(records).unwrap();
+        self.search.check_records(0, records).unwrap();
         let columns: Vec<_> = (0..DIMENSION)
             .map(|j| {
                 let message = self.search.encode_column(&self.context, records, j).unwrap();
@@ -91,7 +91,7 @@ fn products(records: &[f32], query: &[f64]) -> Vec<f64> {
 #[test]
 fn records_are_found_as_in_the_clear_outside_the_gap() {
     let search = Search::new(DIMENSION, 0.8, 0.05);
-    let mut f = Fixture::new(search, false);
+    let mut f = Fixture::new(search);
     let (records, query) = data(Search::block(&f.context) - 3);
     let halves = f.found(&query, &records);
     let joined = Search::joined(&f.evaluator, &halves).unwrap();
@@ -114,7 +114,7 @@ fn records_are_found_as_in_the_clear_outside_the_gap() {
 #[test]
 fn what_found_records_carry_comes_back() {
     let search = Search::new(DIMENSION, 0.8, 0.05);
-    let mut f = Fixture::new(search, true);
+    let mut f = Fixture::new(search.carrying(1));
     let count = Search::block(&f.context);
     let (records, query) = data(count);
     let halves = f.found(&query, &records);
@@ -140,7 +140,7 @@ fn what_found_records_carry_comes_back() {
 
 #[test]
 fn what_cannot_be_searched_is_refused() {
-    let none = |search: Search| search.plan(false, Security::Insecure).err().map(|e| e.kind());
+    let none = |search: Search| search.plan(Security::Insecure).err().map(|e| e.kind());
     for wrong in [Search::new(0, 0.8, 0.1), Search::new(4, 1.5, 0.1), Search::new(4, f64::NAN, 0.1)] {
         assert_eq!(none(wrong), Some("argument"));
     }
@@ -153,9 +153,9 @@ fn what_cannot_be_searched_is_refused() {
         (vec![f32::NAN; DIMENSION], "record 0 must be"),
         (vec![1.0; DIMENSION + 1], "no multiple"),
     ] {
-        assert!(search.check_records(&records).unwrap_err().to_string().contains(words));
+        assert!(search.check_records(0, &records).unwrap_err().to_string().contains(words));
     }
-    let f = Fixture::new(search, false);
+    let f = Fixture::new(search);
     for query in [vec![1.0; DIMENSION], vec![1.0], vec![f64::INFINITY; DIMENSION]] {
         let refused = search.encode_query(&f.context, &query).err().unwrap();
         assert!(refused.to_string().contains("the query must be"), "{refused}");
@@ -169,7 +169,7 @@ fn what_cannot_be_searched_is_refused() {
     assert_eq!(column(&search, &[0.5; DIMENSION + 1], 0), Some("argument"));
     let none = Search::new(0, 0.8, 0.1);
     assert_eq!(column(&none, &[], 0), Some("argument"));
-    assert!(none.check_records(&[]).is_err() && none.encode_query(&f.context, &[]).is_err());
+    assert!(none.check_records(0, &[]).is_err() && none.encode_query(&f.context, &[]).is_err());
     let nothing = f.context.encode(&[0.0]).unwrap();
     let mut randomness = Randomness::insecure_from_number(1);
     let (query, _) = f.context.encrypt_with_secret(&f.secret, &nothing, 1, &mut randomness).unwrap();

@@ -1,9 +1,8 @@
 //! Payloads of those encrypted records whose inner product with an encrypted query exceeds 0.8, or how many there are.
 //!
-//! The library's [`Search`] does it: records column by column, two to a slot, a query in one ciphertext. A payload of seven
-//! numbers and a mark that is 1 travels as four ciphertexts for each half of a block, two numbers to a slot; what comes back
-//! is the payload times 1 where a record is found, and times 0 elsewhere. All is encrypted under the secret key, so that one
-//! half of each ciphertext is a seed.
+//! The library's [`Search`] does it, on its [`Database`] of files: records column by column, two to a slot, a query in one
+//! ciphertext. A payload of seven numbers and a mark that is 1 travels as four ciphertexts for each half of a block, two
+//! numbers to a slot; what comes back is the payload times 1 where a record is found, and times 0 elsewhere.
 //!
 //! Records are read and computed on block by block: none of the stages holds the data set, or its encryption.
 
@@ -12,11 +11,11 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use synchromesh::ckks::{Ciphertext, Ckks, Context, Plaintext};
+use synchromesh::ckks::{Ciphertext, Ckks, Context};
 use synchromesh::plan::Plan;
 use synchromesh::rlwe::codec::Trust;
-use synchromesh::rlwe::{Randomness, SecretKey, Security};
-use synchromesh::search::Search;
+use synchromesh::rlwe::{SecretKey, Security};
+use synchromesh::search::{Database, LEVELS, Search};
 use synchromesh::session::Session;
 
 /// Records are found above this inner product, surely so outside the gap.
@@ -27,19 +26,9 @@ pub const GAP: f64 = 0.01;
 
 /// Numbers of a payload, each from 0 to 511.
 pub const PAYLOAD: usize = 7;
-const LEVELS: f64 = 512.0;
 
 /// How far what is found may be from 1 that numbers below 512 are told apart.
-const TOLERANCE: f64 = 1.0 / (4.0 * LEVELS);
-
-/// Ciphertexts of payloads for each half of a block.
-pub const PAIRS: usize = 4;
-
-/// The level that payloads are encrypted at: one product is left.
-pub const CARRIED: usize = 1;
-
-/// Bound on a pair of numbers below 1.
-pub const PAIR_BOUND: f64 = 1.5;
+const TOLERANCE: f64 = 1.0 / (4.0 * LEVELS as f64);
 
 /// Names of the sizes, their records and coordinates: the harness's, and one that tests run.
 const SIZES: [(&str, usize, usize); 5] = [
@@ -70,7 +59,8 @@ impl Stage {
         let number: usize = arguments.first().and_then(|size| size.parse().ok()).context(wrong)?;
         let &(name, records, dimension) = SIZES.get(number).context(wrong)?;
         let count_only = arguments.iter().any(|argument| argument == "--count_only");
-        let search = Search::new(dimension, THRESHOLD, GAP).within(TOLERANCE);
+        let marks = Search::new(dimension, THRESHOLD, GAP).within(TOLERANCE);
+        let search = if count_only { marks } else { marks.carrying(PAYLOAD) };
         let (datasets, io) = (Path::new("datasets").join(name), Path::new("io").join(name));
         Ok(Self { records, count_only, search, datasets, io })
     }
@@ -93,18 +83,22 @@ impl Stage {
     /// Coordinates of some of the records, one record after another; refused unless they are unit vectors.
     pub fn vectors(&self, from: usize, to: usize) -> Result<Vec<f32>> {
         let vectors = floats(&self.part("db.bin", 4 * self.search.dimension, from, to)?)?;
-        self.search.check_records(&vectors).with_context(|| format!("of the records from {from}"))?;
+        self.search.check_records(from, &vectors)?;
         Ok(vectors)
     }
 
-    /// Payloads of some of the records; refused unless they are numbers from 0 to 511.
-    pub fn payloads(&self, from: usize, to: usize) -> Result<Vec<[i16; PAYLOAD]>> {
-        let payloads = payloads(&self.part("payloads.bin", 2 * PAYLOAD, from, to)?)?;
-        let wrong = payloads.iter().position(|payload| payload.iter().any(|number| !(0..512).contains(number)));
-        match wrong {
-            Some(i) => bail!("payloads are numbers from 0 to 511, and record {} has {:?}", from + i, payloads[i]),
-            None => Ok(payloads),
+    /// Payloads of some of the records, if they are wanted; refused unless they are numbers from 0 to 511.
+    pub fn payloads(&self, from: usize, to: usize) -> Result<Vec<u16>> {
+        if self.count_only {
+            return Ok(Vec::new());
         }
+        let bytes = self.part("payloads.bin", 2 * PAYLOAD, from, to)?;
+        let number = |(i, &bytes): (usize, &[u8; 2])| {
+            let (number, record) = (i16::from_le_bytes(bytes), from + i / PAYLOAD);
+            let own = u16::try_from(number).ok().filter(|&number| number < LEVELS);
+            own.with_context(|| format!("payloads are numbers from 0 to 511, and record {record} has {number}"))
+        };
+        bytes.as_chunks().0.iter().enumerate().map(number).collect()
     }
 
     /// The query's coordinates; refused unless it is a unit vector.
@@ -116,10 +110,17 @@ impl Stage {
         Ok(query)
     }
 
-    /// The records in parts of so many, each by its number and its ends.
-    pub fn parts(&self, size: usize) -> impl Iterator<Item = (usize, usize, usize)> {
-        let records = self.records;
-        (0..records.div_ceil(size)).map(move |i| (i, i * size, records.min((i + 1) * size)))
+    /// The folder of the encrypted records.
+    pub fn database(&self) -> PathBuf {
+        self.io.join("encrypted")
+    }
+
+    /// The encrypted records, as the server has them.
+    pub fn open(&self) -> Result<Database> {
+        let database = Database::open(&self.database())?;
+        let (found, wanted) = ((database.records(), *database.search()), (self.records, self.search));
+        ensure!(found == wanted, "the encrypted records are {found:?}, not {wanted:?}: encrypt the data set again");
+        Ok(database)
     }
 
     /// A file under io, whose folder is made if it is not there.
@@ -131,7 +132,7 @@ impl Stage {
 
     /// The smallest parameters of 128 bits of security at which the server's circuit runs.
     pub fn planned(&self) -> Result<Plan> {
-        Ok(self.search.plan(!self.count_only, Security::Bits128)?)
+        Ok(self.search.plan(Security::Bits128)?)
     }
 
     /// The session of the plan that the key generation chose.
@@ -152,59 +153,14 @@ impl Stage {
     }
 }
 
-/// Encrypts under the secret key, and writes one half and a seed.
-pub fn encrypt_to(
-    path: &Path,
-    context: &Context,
-    secret: &SecretKey,
-    message: &Plaintext,
-    level: usize,
-    randomness: &mut Randomness,
-) -> Result<()> {
-    let (ciphertext, seed) = context.encrypt_with_secret(secret, message, level, randomness)?;
-    fs::write(path, ciphertext.to_seeded_bytes(context, &seed, None)?)
-        .with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// The file of a column of a block, or of a pair of payloads of its halves.
+/// The file of a reply for a block.
 #[must_use]
-pub fn column_file(block: usize, column: usize) -> String {
-    format!("column_{block}_{column}")
-}
-
-/// The file of a pair of payloads of half a block, there and back.
-#[must_use]
-pub fn pair_file(block: usize, half: usize, pair: usize) -> String {
-    format!("payload_{block}_{half}_{pair}")
+pub fn reply_file(block: usize, reply: usize) -> String {
+    format!("reply_{block}_{reply}")
 }
 
 /// Little-endian numbers in single precision.
 pub fn floats(bytes: &[u8]) -> Result<Vec<f32>> {
     let (numbers, []) = bytes.as_chunks::<4>() else { bail!("a file of vectors ends within a number") };
     Ok(numbers.iter().map(|&number| f32::from_le_bytes(number)).collect())
-}
-
-/// Payloads, one record after another.
-pub fn payloads(bytes: &[u8]) -> Result<Vec<[i16; PAYLOAD]>> {
-    let (numbers, []) = bytes.as_chunks::<{ 2 * PAYLOAD }>() else { bail!("a file of payloads ends within one") };
-    let each =
-        |record: &[u8; 2 * PAYLOAD]| std::array::from_fn(|i| i16::from_le_bytes([record[2 * i], record[2 * i + 1]]));
-    Ok(numbers.iter().map(each).collect())
-}
-
-/// Two numbers of a payload as they are encrypted; the last pair's second is the mark.
-#[must_use]
-pub fn pair(payload: &[i16; PAYLOAD], pair: usize) -> [f64; 2] {
-    [2 * pair, 2 * pair + 1].map(|i| payload.get(i).map_or(1.0, |&number| f64::from(number) / LEVELS))
-}
-
-/// A payload from its decrypted pairs, if its record was found.
-///
-/// Outside the gap the mark is 1 as nearly as numbers are told apart. Within it payload and mark are smaller alike, so that
-/// the payload is right if its record counts as found.
-#[must_use]
-pub fn payload(pairs: [[f64; 2]; PAIRS]) -> Option<[i16; PAYLOAD]> {
-    let [.., mark] = pairs[PAIRS - 1];
-    let scale = if (mark - 1.0).abs() < TOLERANCE { LEVELS } else { LEVELS / mark };
-    (mark > 0.5).then(|| std::array::from_fn(|i| (pairs[i / 2][i % 2] * scale).round() as i16))
 }

@@ -38,6 +38,18 @@ fn on_pairs(names: &[String], operation: &Operation<&[i128; 2]>) -> ([i128; 2], 
         Operation::Conjugate(a) => (swapped(a), "conjugate"),
         Operation::Refresh(a) => (**a, "refresh"),
         // No integers: which function it was is what tests look at.
+        Operation::Table(a, b, table) => {
+            let centred = |v: i128| if v > MODULUS / 2 { v - MODULUS } else { v };
+            let at =
+                |i: usize| centred((a[i] - b.map_or(0, |b| b[i])).rem_euclid(MODULUS)) - i128::from(table.range().0);
+            let value = |i: usize| {
+                usize::try_from(at(i))
+                    .ok()
+                    .and_then(|i| table.values().get(i))
+                    .map_or(0, |v| slot(&Number::Int(v.clone())))
+            };
+            (pair(value(0), value(1)), "table")
+        }
         Operation::Apply(a, b, f) => (pair(a[0] + b.map_or(0, |b| b[0]), a[1]), f.function().name.name()),
     }
 }
@@ -78,6 +90,9 @@ fn values_are_those_of_arithmetic() {
         ("x*0 + z", 13, 17),
         ("-(-x)", 3, 5),
         ("x^0 + y^1", -6, 12),
+        ("less(x, y, -10, 20)", 0, 1),
+        ("equal(x, y + 10, -20, 20) - less(y, x, -20, 20)", 0, 0),
+        ("2*lookup(x, 3, 10, -20, 30)", 20, 60),
     ] {
         assert_eq!(value(text), pair(a, b), "{text}");
     }
@@ -104,6 +119,9 @@ fn functions_are_nodes_with_their_depth() {
     let graph = Graph::parse("x*sigmoid(x*y, -8, 8, 1e-2)").unwrap();
     let Operation::Apply(_, None, f) = &graph.operations()[3] else { panic!("{graph:?}") };
     assert_eq!(graph.depth() as usize, 2 + f.plan::<Evaluator>().depth);
+    let graph = Graph::parse("x*less(x, y, 0, 15) + equal(y, x, 0, 15)").unwrap();
+    assert_eq!((graph.depth(), calls("less(x, y, 0, 15)*less(x, y, 0, 15)")), (6, vec!["table", "square"]));
+    assert_eq!(Graph::parse("equal(x, 3, 0, 15)").unwrap_err().kind(), "expression");
     let refused = Graph::parse("x + inverse(x, -1, 1)").unwrap_err();
     assert_eq!((refused.kind(), &refused.span), ("singular", &(4..21)), "{refused}");
     assert_eq!(Graph::parse("exp(x, -1, 1, 1e-18)").unwrap_err().kind(), "tolerance");

@@ -8,7 +8,8 @@ const AT_ONCE: usize = 1 << 14;
 
 pub(crate) fn run() -> Result<()> {
     let stage = Stage::from_args()?;
-    for (_, from, to) in stage.parts(AT_ONCE) {
+    for from in (0..stage.records).step_by(AT_ONCE) {
+        let to = stage.records.min(from + AT_ONCE);
         stage.vectors(from, to)?;
         stage.payloads(from, to)?;
     }
