@@ -14,6 +14,7 @@ use synchromesh::rlwe::{Randomness, Security, memory};
 use synchromesh::search;
 use synchromesh::session::{Engine, Erased, Session};
 use synchromesh::{Error, rlwe};
+use synchromesh_cuda::AnyDevice;
 
 use crate::ciphertext::Ciphertext;
 use crate::context::Context;
@@ -46,14 +47,14 @@ pub(crate) fn available_memory() -> Option<u64> {
 #[pyclass(frozen, module = "synchromesh._native")]
 pub(crate) struct Search {
     search: search::Search,
-    session: Arc<Session<Ckks>>,
+    session: Arc<Session<Ckks, AnyDevice>>,
     context: Context,
 }
 
 /// An encrypted query, expanded to a ciphertext for each coordinate.
 #[pyclass(frozen, module = "synchromesh._native")]
 pub(crate) struct Query {
-    coordinates: Arc<Vec<ckks::Ciphertext>>,
+    coordinates: Arc<Vec<ckks::Ciphertext<AnyDevice>>>,
     key: KeyId,
     /// Whether it is authenticated, as the files that it is to meet.
     keyed: bool,
@@ -82,7 +83,7 @@ fn trust(keyed: bool, envelope: Option<&Envelope>, on_word: bool) -> Result<Trus
 impl Search {
     #[new]
     fn new(context: &Context, literal: &str) -> PyResult<Self> {
-        let session = Arc::clone(context.keyed()?).into_any().downcast::<Session<Ckks>>();
+        let session = Arc::clone(context.keyed()?).into_any().downcast::<Session<Ckks, AnyDevice>>();
         let wrong = |_| Fault::own("scheme", "a search in a context of another scheme", "use the search's own plan");
         Ok(Self { search: described(literal)?, session: session.map_err(wrong)?, context: context.clone() })
     }
@@ -156,7 +157,7 @@ pub(crate) struct SearchFiles {
 }
 
 impl SearchFiles {
-    fn context(&self) -> &ckks::Context {
+    fn context(&self) -> &ckks::Context<AnyDevice> {
         self.search.session.context()
     }
 }

@@ -16,7 +16,7 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Ntt,
         Self::KeySwitch,
         Self::KeySwitchSets,

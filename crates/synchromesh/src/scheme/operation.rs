@@ -6,9 +6,7 @@ use synchromesh_rlwe::ring::Backend;
 
 use super::{Scheme, Values};
 use crate::circuits::functions::{Approximation, Table};
-use crate::circuits::{
-    Arithmetic, Coefficient, LinearTransform, Number, Polynomial, SlotSum, inner_product,
-};
+use crate::circuits::{Arithmetic, Coefficient, LinearTransform, Number, Polynomial, SlotSum, inner_product};
 use crate::error::{Error, Result};
 
 /// Operations on two ciphertexts, or a ciphertext and public numbers.
