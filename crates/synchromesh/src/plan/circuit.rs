@@ -4,6 +4,7 @@
 //! certificate that fails, or a level that is missing, makes the description one multiplication deeper; a CKKS result
 //! that is too coarse makes it more precise. The first parameters at which the whole circuit runs are the plan.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use synchromesh_rlwe::Randomness;
@@ -108,18 +109,30 @@ impl Description {
             recorder.take();
             self.run_ckks(plan, steps, shrinks, (bounds, &recorder), &circuit)
         };
-        let plan = self.search_for(run)?;
-        plan.placed(
-            &recorder,
-            |plan| {
-                let steps = Rotations { by: plan.rotations.clone(), swap: plan.swap };
-                Ok(match run(plan, &steps, false)? {
-                    Outcome::Runs(traced) => Some(traced),
-                    _ => None,
-                })
-            },
-            self.max_memory_bytes,
-        )
+        // Places may cost precision that no places did not: what lacks is asked for beyond it.
+        let mut description = self.clone();
+        loop {
+            let lacking = Cell::new(0);
+            let plan = description.search_for(&run)?;
+            let made = plan.placed(
+                &recorder,
+                |plan| {
+                    let steps = Rotations { by: plan.rotations.clone(), swap: plan.swap };
+                    match run(plan, &steps, false)? {
+                        Outcome::Runs(traced) => Ok(Some(traced)),
+                        Outcome::Finer(bits, _) => {
+                            lacking.set(bits);
+                            Ok(None)
+                        }
+                        _ => Ok(None),
+                    }
+                },
+                self.max_memory_bytes,
+            );
+            if made.is_ok() || lacking.get() == 0 || !description.refine(lacking.get()) {
+                return made;
+            }
+        }
     }
 
     /// One run without data, at the parameters of a plan and with keys for these rotations.
@@ -171,7 +184,9 @@ impl Description {
             Err(error) => return Outcome::of(error),
         };
         let traced = trace.take();
-        let unused = traced.unused_levels().min(plan.depth - self.depth);
+        // Below the lowest level of results lie those that a refresh takes.
+        let spare = if plan.bootstrap.is_some() { 0 } else { plan.depth.saturating_sub(self.depth) };
+        let unused = traced.unused_levels().min(spare);
         if shrinks && unused > 0 {
             return Ok(Outcome::Shallower(unused));
         }

@@ -94,12 +94,11 @@ impl Lack {
     }
 }
 
-/// A circuit that no refreshes help: what would lack levels, and the last value before it that cannot be refreshed, itself
-/// where there is none.
+/// A circuit that no refreshes help: what would lack levels, and the last value up to it that is too large to be refreshed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Blocked {
     pub(super) lacking: usize,
-    pub(super) by: usize,
+    pub(super) by: Option<usize>,
 }
 
 impl Graph {
@@ -225,19 +224,19 @@ impl Graph {
     }
 
     /// Up from a value that lacks levels, along what has fewest, the first that cannot be refreshed.
-    fn blocking(&self, lack: Lack, limits: &Limits, levels: &[usize]) -> usize {
+    fn blocking(&self, lack: Lack, limits: &Limits, levels: &[usize]) -> Option<usize> {
         let too_large = |at: usize| self.values[at].whole && self.values[at].bound > limits.bound;
         let mut at = lack.value();
         if lack == Lack::Taken(at) && too_large(at) {
-            return at;
+            return Some(at);
         }
         while let Some(parent) = self.values[at].from.iter().copied().min_by_key(|&parent| levels[parent]) {
             if too_large(parent) {
-                return parent;
+                return Some(parent);
             }
             at = parent;
         }
-        lack.value()
+        None
     }
 }
 

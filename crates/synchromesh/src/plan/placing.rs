@@ -219,16 +219,19 @@ impl Plan {
 /// The error for a circuit in which no refresh helps.
 fn blocked_by(graph: &Graph, limits: &Limits, blocked: Blocked) -> Error {
     let words = Words(graph);
-    let (lacking, by) = (words.named(blocked.lacking), words.named(blocked.by));
-    let (bound, most) = (graph.values[blocked.by].bound, limits.bound);
-    let levels = limits.highest - limits.lowest;
-    let reason = if blocked.by == blocked.lacking {
-        format!("{lacking} takes more than the {levels} levels between two refreshes")
-    } else {
-        format!(
-            "{lacking} lacks a level, and {by}, which it is made of, cannot be refreshed: it may reach {bound:.4} by its bound, \
-             and a refresh takes messages up to {most}"
-        )
+    let (lacking, most) = (words.named(blocked.lacking), limits.bound);
+    let reason = match blocked.by {
+        None => {
+            let levels = limits.highest - limits.lowest;
+            format!("{lacking} takes more than the {levels} levels between two refreshes")
+        }
+        Some(by) => {
+            let (which, bound) = (words.named(by), graph.values[by].bound);
+            format!(
+                "{lacking} lacks a level, and {which} cannot be refreshed: it may reach {bound:.4} by its bound, and a refresh \
+                 takes messages up to {most}"
+            )
+        }
     };
     Error::NoPlan { limit: Limit::Bounds, reason, nearest: None }
 }

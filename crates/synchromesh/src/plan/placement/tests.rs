@@ -94,7 +94,7 @@ fn no_set_of_places_is_smaller() {
                 refreshed += usize::from(least > 0);
             }
             (Err(at), None) => {
-                assert!(at.by == at.lacking || graph.values[at.by].bound > LIMITS.bound);
+                assert!(at.by.is_none_or(|by| graph.values[by].bound > LIMITS.bound));
                 blocked += 1;
             }
             other => panic!("{other:?} of {graph:?}"),
