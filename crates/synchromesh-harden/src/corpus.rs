@@ -19,7 +19,7 @@ use crate::targets::parties::FOLDERS;
 use crate::targets::{Outcome, named};
 
 /// Kinds of files besides those of schemes, by the names of their targets.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 10] = [
     "params",
     "switch_keys",
     "ciphertext",
@@ -30,12 +30,11 @@ const KINDS: [&str; 11] = [
     "hosts",
     "hosts_by_hand",
     "identity",
-    "key_share",
 ];
 
 /// Targets that have no files of their own in a version, as a test wants every other to have.
 #[cfg(test)]
-const WITHOUT: [&str; 24] = [
+const WITHOUT: [&str; 25] = [
     // In the folders of schemes.
     "container",
     "secret_key",
@@ -54,6 +53,7 @@ const WITHOUT: [&str; 24] = [
     // Of one run among parties, and read by that.
     "generation_plan",
     "party_key",
+    "key_share",
     "decryption_journal",
     "mac_record",
     // No files of the library.

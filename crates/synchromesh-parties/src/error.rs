@@ -177,7 +177,7 @@ pub enum Error {
     #[error("{error}")]
     Ended {
         /// The abort.
-        error: Box<Error>,
+        error: Box<Self>,
         /// Whether this party may have shown its share of a decryption.
         shown: bool,
     },

@@ -39,16 +39,17 @@ def make(directory, plan):
     return asyncio.run(all_of_them())
 
 
-def encrypted(directory, number, array, name):
+def opened(directory, number, plan):
+    """A context with what a party's directory has for everybody."""
+    context, own = sm.Context(plan, insecure=True), directory / str(number)
+    context.add_keys(sm.EnvelopeKey.load(own / "envelope.key", context), sm.EvaluationKeys.load(own / "eval.keys", context))
+    return context, sm.PublicKey.load(own / "public.key", context)
+
+
+def encrypted(directory, number, plan, array, name):
     """An array that a party encrypts, in a file."""
-    envelope = sm.EnvelopeKey.load(directory / str(number) / "envelope.key")
-    public = sm.PublicKey.load(directory / str(number) / "public.key", envelope.context.add_keys(envelope))
-    public.context.encrypt(array, public).save(directory / name)
-
-
-def server(directory):
-    evaluation = sm.EvaluationKeys.load(directory / "0" / "eval.keys")
-    return evaluation.context.add_keys(evaluation, sm.EnvelopeKey.load(directory / "0" / "envelope.key"))
+    context, public = opened(directory, number, plan)
+    context.encrypt(array, public).save(directory / name)
 
 
 def together(directory, members, file, **more):
@@ -74,20 +75,20 @@ def test_three_parties_make_a_key_and_two_decrypt_what_a_server_computed(tmp_pat
     x, y = np.arange(-3, 3).reshape(2, 3), np.array([[5, -4, 3], [2, -1, 9]])
     if scheme == "ckks":
         x, y = x / 4, y / 9
-    encrypted(tmp_path, 0, x, "x.ct")
-    encrypted(tmp_path, 1, y, "y.ct")
-    held = server(tmp_path)
+    encrypted(tmp_path, 0, plan, x, "x.ct")
+    encrypted(tmp_path, 1, plan, y, "y.ct")
+    held, _ = opened(tmp_path, 0, plan)
     left, right = (sm.Tensor.load(tmp_path / name, held) for name in ("x.ct", "y.ct"))
     (left * right + left).save(tmp_path / "z.ct")
     (left - right).save(tmp_path / "w.ct")
-    for opened in together(tmp_path, [0, 2], "z.ct"):
-        assert opened.members == [0, 2] and opened.decryptions == 1 and opened.most_decryptions == 8
-        assert opened.values.shape == (2, 3)
-        assert np.abs(opened.values - (x * y + x)).max() <= opened.error_bound <= 2**-9
+    for shown in together(tmp_path, [0, 2], "z.ct"):
+        assert shown.members == [0, 2] and shown.decryptions == 1 and shown.most_decryptions == 8
+        assert shown.values.shape == (2, 3)
+        assert np.abs(shown.values - (x * y + x)).max() <= shown.error_bound <= 2**-9
     again = together(tmp_path, [0, 2], "z.ct")
     assert "decrypted_before" in [error.kind for error in again]
     # To one receiver, who has a key of its own under the same plan.
-    keys = sm.Context(plan).keygen()
+    keys = sm.Context(plan, insecure=True).keygen()
     keys.save(tmp_path / "receiver")
 
     async def passing():

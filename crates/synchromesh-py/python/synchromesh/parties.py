@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native, _numbers
-from .context import EnvelopeKey
+from .context import Context, EnvelopeKey
 from .errors import DTypeError, InputError
 from .planning import Joint, Plan
 from .tensor import Tensor
@@ -137,6 +137,14 @@ async def keygen(
     return Made(key, party, [os.fspath(file) for file in files], rounds, sent)
 
 
+def _context(keys: str, insecure: bool) -> Context:
+    """A context that believes what the holders of a directory's envelope key wrote."""
+    path = os.path.join(keys, "envelope.key")
+    native = _native.EnvelopeKey.load(path, None)
+    context = Context._restore(native.context.plan, bool(insecure))
+    return context.add_keys(EnvelopeKey.load(path, context))
+
+
 def _who(members: Sequence[int] | None) -> list[int] | None:
     return None if members is None else [_numbers.whole(member, "a party's number", 0, 63) for member in members]
 
@@ -161,8 +169,7 @@ async def decrypt(
     of zeros, which is another ciphertext and counts as another decryption.
     """
     path = _path(file, "the file")
-    envelope = EnvelopeKey.load(os.path.join(_path(keys, "keys"), "envelope.key"))
-    context = envelope.context.add_keys(envelope)
+    context = _context(_path(keys, "keys"), insecure)
     tensor = Tensor.load(path, context)
     context._require_unwrapped(tensor)
     arguments = (
