@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import json
 import os
 import threading
@@ -34,9 +35,11 @@ _FAILURES = (2.0**-128, 2.0**-64, 2.0**-40)
 # Slots at every degree up to this one, which shallow circuits need; and to the largest.
 _LOG_N, _LARGEST_LOG_N = 15, 17
 _MAX_PLAN_BYTES = 1 << 24
-# Parts of a forecast of memory, and which part of all buffers is kept of those that are not in use.
+# Parts of a forecast of memory, and which part of all buffers, and how many bytes, are kept of those that are not in use.
 _MEMORY = ("ciphertexts", "keys", "prepared_keys", "tables", "working", "maps", "kept")
-_KEPT = 8
+_KEPT, _MOST_KEPT = 8, 1 << 25
+# Bytes of maps from which it is worth looking for what planning left.
+_LARGE_MAPS = 1 << 23
 
 
 class Plan:
@@ -231,7 +234,7 @@ class Plan:
             "maps": self._maps,
         }
         buffers = sum(parts[name] for name in ("ciphertexts", "keys", "prepared_keys", "working"))
-        parts["kept"] = buffers // _KEPT
+        parts["kept"] = min(buffers // _KEPT, _MOST_KEPT)
         return {**parts, "total": sum(parts.values()), "keys_in_files": self.key_bytes}
 
     def plot(self, ax: Any = None) -> Any:
@@ -348,14 +351,17 @@ def plan(
         raise ShapeError("no shapes were given", kind="shape", remedy="pass the shapes of the function's arguments")
     meter = Meter(progress, 0, "runs of the planned function")
     try:
-        return _of_function(function, shapes, bounds, description, meter)
+        made = _of_function(function, shapes, bounds, description, meter)
     finally:
         meter.close()
+    if made._maps >= _LARGE_MAPS:
         _give_back()
+    return made
 
 
 def _give_back() -> None:
-    """Hands the arrays of runs without data back to the system: glibc keeps them for threads that have ended."""
+    """Hands the arrays of runs without data back to the system: glibc keeps what threads that have ended left."""
+    gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
