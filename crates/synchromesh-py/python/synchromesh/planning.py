@@ -35,9 +35,9 @@ _FAILURES = (2.0**-128, 2.0**-64, 2.0**-40)
 # Slots at every degree up to this one, which shallow circuits need; and to the largest.
 _LOG_N, _LARGEST_LOG_N = 15, 17
 _MAX_PLAN_BYTES = 1 << 24
-# Parts of a forecast of memory, and which part of all buffers, and how many bytes, are kept of those that are not in use.
+# Parts of a forecast of memory, and which part of all buffers is kept of those that are not in use.
 _MEMORY = ("ciphertexts", "keys", "prepared_keys", "tables", "working", "maps", "kept")
-_KEPT, _MOST_KEPT = 8, 1 << 25
+_KEPT = 8
 # Bytes of maps from which it is worth looking for what planning left.
 _LARGE_MAPS = 1 << 23
 
@@ -234,7 +234,7 @@ class Plan:
             "maps": self._maps,
         }
         buffers = sum(parts[name] for name in ("ciphertexts", "keys", "prepared_keys", "working"))
-        parts["kept"] = min(buffers // _KEPT, _MOST_KEPT)
+        parts["kept"] = buffers // _KEPT
         return {**parts, "total": sum(parts.values()), "keys_in_files": self.key_bytes}
 
     def plot(self, ax: Any = None) -> Any:
