@@ -1,10 +1,10 @@
-"""Tasks in the lines that NumPy's users write, measured: python tasks.py [--small] [--peers] [--csv FILE] [TASK ..]
+"""Tasks in the lines that NumPy's users write, measured: python tasks.py [TASK ..] [--small] [--peers NAME ..] [--csv FILE]
 
-For each: seconds to plan, to make keys, to encrypt and to evaluate; the same of a layout by hand where there is one; memory
-that the process grew by, from the plan on (beside the plan's forecast) and in all, and what keys and ciphertexts take of it;
-and the error against NumPy. Each task has a process of its own, on one thread
-unless SYNCHROMESH_THREADS says otherwise. With --peers TenSEAL and openfhe-python compute what they can, where they are
-installed.
+For each, in the processor's seconds, to which other work on the machine adds little: planning, keys, encryption, evaluation;
+the same of a layout by hand where there is one; memory that the process grew by, from the plan on (beside the plan's
+forecast) and in all, and what keys and ciphertexts take of it; and the error against NumPy. Each task has a process of its
+own, on one thread unless SYNCHROMESH_THREADS says otherwise. With --peers tenseal openfhe these packages compute what they
+can, where they are installed.
 """
 
 from __future__ import annotations
@@ -207,9 +207,9 @@ def _forget_peak() -> None:
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
+    start = time.process_time()
     made = work()
-    return time.perf_counter() - start, made
+    return time.process_time() - start, made
 
 
 def _by_hand(task: Task, small: bool, expected: np.ndarray) -> float:
@@ -230,7 +230,7 @@ def _bounds(inputs: list[np.ndarray]) -> list[float]:
     return [max(1.0, float(np.abs(x).max())) for x in inputs]
 
 
-def measured(name: str, small: bool, peers: bool, alone: bool = False) -> dict[str, Any]:
+def measured(name: str, small: bool, peers: Sequence[str] = (), alone: bool = False) -> dict[str, Any]:
     """What one task takes, ``alone`` without other layouts and packages."""
     task = TASKS[name](small)
     expected = task.function(*task.inputs)
@@ -271,16 +271,15 @@ def measured(name: str, small: bool, peers: bool, alone: bool = False) -> dict[s
         "error": f"{error:.1e}",
         "error_bound": f"{result.error_bound:.1e}",
     }
-    if peers:
-        row |= {f"{peer}_s": seconds(peer, name, [*task.inputs, *task.public], expected) for peer in PEERS}
+    row |= {f"{peer}_s": seconds(peer, name, [*task.inputs, *task.public], expected) for peer in peers}
     return row
 
 
-def apart(name: str, **flags: bool) -> dict[str, Any]:
+def apart(name: str, peers: Sequence[str] = (), **flags: bool) -> dict[str, Any]:
     """The same in a process of its own, so that its peak of memory is the task's."""
-    given = [f"--{flag}" for flag, wanted in flags.items() if wanted]
+    given = [f"--{flag}" for flag, wanted in flags.items() if wanted] + ["--peers", *peers]
     environment = {"SYNCHROMESH_THREADS": "1", "OMP_NUM_THREADS": "1", **os.environ}
-    command = [sys.executable, __file__, "--one", *given, name]
+    command = [sys.executable, __file__, name, "--one", *given]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         return {"task": name, "plan_s": f"failed: {done.returncode}"}
@@ -292,7 +291,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(TASKS)}; all unless given")
     parser.add_argument("--small", action="store_true", help="sizes for tests, with parameters that are not secure")
-    parser.add_argument("--peers", action="store_true", help="TenSEAL and openfhe-python beside it, where installed")
+    parser.add_argument("--peers", nargs="*", default=[], choices=list(PEERS), help="other packages beside it")
     parser.add_argument("--alone", action="store_true", help="no layouts by hand")
     parser.add_argument("--one", action="store_true", help="one task in this process, as JSON")
     parser.add_argument("--csv", help="a file for the table")
@@ -300,7 +299,7 @@ def main(arguments: Sequence[str]) -> None:
     if chosen.one:
         print(json.dumps(measured(chosen.tasks[0], chosen.small, chosen.peers, chosen.alone)))
         return
-    rows = [apart(name, small=chosen.small, peers=chosen.peers, alone=chosen.alone) for name in chosen.tasks or TASKS]
+    rows = [apart(name, chosen.peers, small=chosen.small, alone=chosen.alone) for name in chosen.tasks or TASKS]
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()))
     if chosen.csv:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -299,8 +299,9 @@ def correlations(m: Tensor, rowvar: bool, interval: Any) -> Tensor:
     if m.ndim != 2:
         raise ShapeError(f"correlations of shape {m.shape}", kind="shape", remedy="pass a table of two axes")
     found = _cov(m, rowvar, bias=True)
-    inverse = rsqrt(np.diagonal(found).declare_bound(interval))
-    return found * inverse.reshape(-1, 1) * inverse.reshape(1, -1)
+    variances: Any = np.diagonal(found)
+    inverse = rsqrt(variances.declare_bound(interval))
+    return cast("Tensor", found * inverse.reshape(-1, 1) * inverse.reshape(1, -1))
 
 
 def _shape(a: Any) -> tuple[int, ...]:

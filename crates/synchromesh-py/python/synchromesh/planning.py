@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import json
 import os
 import threading
@@ -38,6 +39,8 @@ _MAX_PLAN_BYTES = 1 << 24
 # Parts of a forecast of memory, and which part of all buffers is kept of those that are not in use.
 _MEMORY = ("ciphertexts", "keys", "prepared_keys", "tables", "working", "maps", "kept")
 _KEPT = 8
+# Bytes of maps from which it is worth looking for what planning left.
+_LARGE_MAPS = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -419,14 +422,17 @@ def plan(
         raise ShapeError("no shapes were given", kind="shape", remedy="pass the shapes of the function's arguments")
     meter = Meter(progress, 0, "runs of the planned function")
     try:
-        return _of_function(function, shapes, bounds, description, meter)
+        made = _of_function(function, shapes, bounds, description, meter)
     finally:
         meter.close()
+    if made._maps >= _LARGE_MAPS:
         _give_back()
+    return made
 
 
 def _give_back() -> None:
-    """Hands the arrays of runs without data back to the system: glibc keeps them for threads that have ended."""
+    """Hands the arrays of runs without data back to the system: glibc keeps what threads that have ended left."""
+    gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
