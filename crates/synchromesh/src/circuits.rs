@@ -189,6 +189,15 @@ pub struct SizedSum<'a, B: Backend, Size> {
     pub(crate) size: &'a MapSize,
 }
 
+/// For each term of a giant step, the input and the size of its factor; none: 1.
+type Terms<Size> = Vec<(usize, Option<Size>)>;
+
+/// The components of a sum, and the terms of each giant step.
+pub(crate) struct Summed<'a, B: Backend, D: SwitchDomain, Size: Clone> {
+    pub(crate) parts: [Poly<B, D>; 2],
+    pub(crate) terms: Cow<'a, [Terms<Size>]>,
+}
+
 /// The terms of one giant step, with the input and the size of each.
 pub(crate) type Step<B, Size> = (Vec<Term<B>>, Vec<(usize, Option<Size>)>);
 
@@ -216,9 +225,12 @@ impl<B: Backend, Size: Copy> SizedSum<'_, B, Size> {
         context: &Context<B>,
         inputs: &[&synchromesh_rlwe::Ciphertext<B, D>],
         to: usize,
-    ) -> Result<([Poly<B, D>; 2], Cow<'_, [Vec<(usize, Option<Size>)>]>)> {
+    ) -> Result<Summed<'_, B, D, Size>> {
         match &self.factors {
-            Factors::Held(terms) => Ok((switching.rotation_sum(context, inputs, self.sum, to)?, Cow::Borrowed(terms))),
+            Factors::Held(terms) => {
+                let parts = switching.rotation_sum(context, inputs, self.sum, to)?;
+                Ok(Summed { parts, terms: Cow::Borrowed(terms) })
+            }
             Factors::Made(make) => {
                 let mut sizes = Vec::new();
                 let parts = switching.rotation_sum_of(context, inputs, self.sum, to, |at| -> Result<_> {
@@ -228,7 +240,7 @@ impl<B: Backend, Size: Copy> SizedSum<'_, B, Size> {
                 })?;
                 // The innermost giant step comes first.
                 sizes.reverse();
-                Ok((parts, Cow::Owned(sizes)))
+                Ok(Summed { parts, terms: Cow::Owned(sizes) })
             }
         }
     }

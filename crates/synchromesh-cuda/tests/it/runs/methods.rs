@@ -59,7 +59,7 @@ pub(crate) fn measured(log_n: u32, count: usize) -> Vec<Case> {
     let shape = format!("N = 2^{log_n}, {count} primes");
     let (q, digits) = (vec![40; count], count.div_ceil(8));
     let wide = params_at(log_n, &q, &[60; 6], &[], "1");
-    let narrow = params_at(log_n, &q, &[60], &vec![60; 8], "1");
+    let narrow = params_at(log_n, &q, &[60], &[60; 8], "1");
     let ghs = params_at(log_n, &q, &vec![60; (40 * count).div_ceil(60) + 1], &[], "1");
     let case = |name: &str, params: &Params, plan: LevelPlans| Case {
         name: format!("{name}, {shape}"),
