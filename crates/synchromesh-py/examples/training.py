@@ -98,7 +98,7 @@ def principal(x: Any, start: np.ndarray, steps: int, gain: float = 2.5) -> Any:
     """
     v = start
     for _ in range(steps):
-        v = within(gain * within((x * (x @ v)[:, None]).mean(axis=0), 1 / gain), 1)
+        v = within(gain * within((x * within(x @ v, 2)[:, None]).mean(axis=0), 1 / gain), 1)
         # v (3 - |v|^2) / 2 is nearer to length 1.
         v = settled(within(v * (1.5 - 0.5 * within((v * v).sum(), 1)), 1), 1)
     return v
@@ -165,7 +165,7 @@ def run_principal(patients: Patients, steps: int) -> float:
     x = np.column_stack([(x - x.mean(axis=0)) / 1.1, np.zeros(len(x))])
     start = np.full(x.shape[1], 0.25)
     plan = sm.plan(
-        lambda x: principal(x, start, steps), [x.shape], precision=12, depth=8, bootstrap=True, security="insecure"
+        lambda x: principal(x, start, steps), [x.shape], precision=12, depth=8, bootstrap=2, security="insecure"
     )
     context = sm.Context(plan, insecure=True)
     keys = context.keygen()
