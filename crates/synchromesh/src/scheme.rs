@@ -19,7 +19,6 @@ use synchromesh_rlwe::{
     self as rlwe, EvaluationKeys, KeyId, PublicKey, Randomness, SecretKey, SwitchDomain, SwitchPlan,
 };
 
-pub(crate) use self::exact::hidden_budget;
 pub use self::operation::{Binary, Entries, Operation, Where, apply, linear_map};
 pub use self::values::Values;
 use crate::circuits::functions::{Approximation, Table};

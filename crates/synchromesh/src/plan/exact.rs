@@ -199,7 +199,7 @@ impl<'a, S: Scheme> Exact<'a, S> {
         let message = context.encode_coefficients(&[1i64][..])?;
         let x = described(&evaluator, description, switches, context.encrypt(&public, &message, &mut randomness)?)?;
         if let Some(joint) = &description.joint {
-            return crate::scheme::hidden_budget(&context, &x, &joint.widest());
+            return crate::exact::hidden_budget(&context, &x, &joint.widest());
         }
         context.noise_budget(&x)
     }

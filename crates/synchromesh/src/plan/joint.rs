@@ -8,7 +8,6 @@ use crate::ckks::{Ciphertext, Context};
 use crate::error::{Error, Result};
 use crate::exact;
 use crate::opening::{Hiding, LEAST_SECURITY};
-use crate::scheme::hidden_budget;
 
 /// Who decrypts, how often, and how well what they show is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,7 +119,7 @@ impl Description {
         results: &[exact::Ciphertext<S, B>],
     ) -> Result<()> {
         let Some(joint) = &self.joint else { return Ok(()) };
-        results.iter().try_for_each(|x| hidden_budget(context, x, &joint.widest()).map(drop))
+        results.iter().try_for_each(|x| exact::hidden_budget(context, x, &joint.widest()).map(drop))
     }
 
     /// How far a slot of the result may be off when it is decrypted by whoever holds the key, all of them.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use num_bigint::{BigInt, Sign};
 use synchromesh_rlwe::codec::Trust;
-use synchromesh_rlwe::noise::Noise;
 use synchromesh_rlwe::ring::{Backend, Coeff, Ntt, Poly, Ring};
 use synchromesh_rlwe::wire::EnvelopeKey;
 use synchromesh_rlwe::{
@@ -15,7 +14,7 @@ use super::{Binary, Encryptor, Scheme, State, Values};
 use crate::circuits::functions::Table;
 use crate::ckks::{Published, Release};
 use crate::error::{Error, Result};
-use crate::exact::{self, Ciphertext, Context, Evaluator, Plaintext, require_room};
+use crate::exact::{self, Ciphertext, Context, Evaluator, Plaintext};
 use crate::opening::{self, Hiding, Opening};
 use crate::plan::{Plan, SchemeName};
 use crate::rotations::{Rotations, Routes};
@@ -36,69 +35,6 @@ fn decoded<S: exact::Scheme, B: Backend>(context: &Context<S, B>, plaintext: &Pl
     } else {
         context.decode_big(plaintext)?.into()
     })
-}
-
-/// The ciphertext at a level, the width of the noise that hides its error, and the error with everybody's noise.
-fn hidden_at<S: exact::Scheme, B: Backend>(
-    context: &Context<S, B>,
-    x: &Ciphertext<S, B>,
-    level: usize,
-    hiding: &Hiding,
-) -> Result<(Ciphertext<S, B>, u32, Noise)> {
-    let params = context.params();
-    if level < x.level() {
-        // What the certificate will be, before anything is computed.
-        let dropped = params.log2_modulus(x.level())? - params.log2_modulus(level)?;
-        let own = x.noise().times(-dropped).plus_switching(params.rlwe().rounding_noise(2));
-        hiding_noise(params, own.plus(S::lowered(params, x.header(), x.level(), level)?.1), level, hiding)?;
-    }
-    let lowered = if level < x.level() { S::mod_switch_to(context, x, level)? } else { x.duplicate(context)? };
-    let (bits, noise) = hiding_noise(params, lowered.noise(), level, hiding)?;
-    Ok((lowered, bits, noise))
-}
-
-/// The ciphertext at the lowest level that has room for the noise that hides its error, the width of that, and the error with
-/// everybody's noise: shares are as long as the moduli there.
-fn hidden<S: exact::Scheme, B: Backend>(
-    context: &Context<S, B>,
-    x: &Ciphertext<S, B>,
-    hiding: &Hiding,
-) -> Result<(Ciphertext<S, B>, u32, Noise)> {
-    let params = context.params();
-    params.rlwe().require_digest(x.inner().params_digest())?;
-    x.inner().require_components(2)?;
-    x.noise().certificate.require_proven("a decryption among parties")?;
-    require_room(params, x.noise(), x.level())?;
-    let found = (0..x.level()).find_map(|level| hidden_at(context, x, level, hiding).ok());
-    found.map_or_else(|| hidden_at(context, x, x.level(), hiding), Ok)
-}
-
-/// Bits by which the error may grow once everybody's noise is in it.
-///
-/// # Errors
-/// As [`Scheme::opening`].
-pub(crate) fn hidden_budget<S: exact::Scheme, B: Backend>(
-    context: &Context<S, B>,
-    x: &Ciphertext<S, B>,
-    hiding: &Hiding,
-) -> Result<f64> {
-    let (params, (lowered, _, noise)) = (context.params(), hidden(context, x, hiding)?);
-    Ok(S::room(params, lowered.level())? - noise.bound(params.log_n(), params.failure_limit().log2_failure()))
-}
-
-/// The width of the noise that hides an error, and the error with everybody's noise.
-fn hiding_noise<S: exact::Scheme>(
-    params: &exact::Params<S>,
-    own: Noise,
-    level: usize,
-    hiding: &Hiding,
-) -> Result<(u32, Noise)> {
-    // A coefficient's bound makes one of the 2-norm.
-    let error = own.bound(params.log_n(), params.failure_limit().log2_failure());
-    let bits = (error + f64::from(params.log_n()) / 2.0 + hiding.bits()?).ceil().max(0.0);
-    let noise = own.plus(hiding.noise(params.rlwe(), bits));
-    require_room(params, noise, level)?;
-    Ok((bits as u32, noise))
 }
 
 impl<S: exact::Scheme> Scheme for S {
@@ -213,7 +149,7 @@ impl<S: exact::Scheme> Scheme for S {
         x: &Ciphertext<S, B>,
         hiding: &Hiding,
     ) -> Result<Opening<Ciphertext<S, B>, B>> {
-        let (ciphertext, sigma_bits, noise) = hidden(context, x, hiding)?;
+        let (ciphertext, sigma_bits, noise) = exact::hidden(context, x, hiding)?;
         let [c0, c1] = [0, 1].map(|i| S::Domain::to_ntt(context.backend(), &ciphertext.inner().parts()[i]));
         let multiple = S::error_multiple(context.params().t());
         let subject = opening::subject(context.rlwe(), opening::OPENED, x.inner())?;
