@@ -204,6 +204,7 @@ fn inner<'a, B: Backend, O: Observer>(stage: Stage<'a, Observed<B, O>>) -> Stage
 
 impl<B: Backend, O: Observer> Backend for Observed<B, O> {
     const HOLDS_NUMBERS: bool = B::HOLDS_NUMBERS;
+    const KEEPS_REPEATED: bool = B::KEEPS_REPEATED;
 
     type Buffer = Marked<B::Buffer, O::Mark>;
     type Conversion = ShapedConversion<B::Conversion>;
