@@ -278,6 +278,8 @@ impl Open for Cpu {
 }
 
 impl Backend for Cpu {
+    const KEEPS_REPEATED: bool = true;
+
     type Buffer = CpuBuffer;
     type Conversion = ConvertMatrix;
 

@@ -34,6 +34,8 @@ type Done = Result<(), BackendError>;
 
 impl Backend for Dry {
     const HOLDS_NUMBERS: bool = false;
+    // Forecasts are of the CPU.
+    const KEEPS_REPEATED: bool = true;
 
     type Buffer = Nothing;
     type Conversion = Nothing;

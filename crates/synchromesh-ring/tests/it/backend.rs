@@ -10,7 +10,7 @@ use synchromesh_ring::isa::Isa;
 use synchromesh_ring::rns::{ConvertSpec, Overflow};
 use synchromesh_ring::sampler::{Purpose, Seed};
 use synchromesh_ring::scale::{Scale, ScaleSpec};
-use synchromesh_ring::{Coeff, ConvertMode, Cpu, IndexSet, Ntt, Poly, Ring, View, ViewMut};
+use synchromesh_ring::{Coeff, ConvertMode, Cpu, IndexSet, Ntt, Poly, Ring, View, ViewMut, repeated};
 use synchromesh_testing::random::SplitMix;
 use synchromesh_testing::{integer, poly, rns, toy};
 
@@ -236,5 +236,27 @@ fn a_ring_refuses_what_it_cannot_compute_in() {
         (LOG_N, vec![0]),
     ] {
         assert!(Ring::new(log_n, &primes).is_err(), "{log_n} {primes:?}");
+    }
+}
+
+#[test]
+fn slots_of_polynomials_in_x_to_the_8_repeat_and_those_of_others_do_not() {
+    let (primes, cpus) = open(&[50, 60, 36]);
+    let all: IndexSet = (0..primes.len()).collect();
+    for cpu in &cpus {
+        for step in [1, 4, 8, 16, 256, N / 2] {
+            let coefficient = |i: usize| if i % step == 0 { BigInt::from(7919 * i + 3) } else { BigInt::zero() };
+            let x: Vec<BigInt> = (0..N).map(coefficient).collect();
+            let slots = upload(cpu, &primes, &all, &x).into_ntt(cpu).unwrap().to_words(cpu).unwrap();
+            for row in slots.chunks(N) {
+                let kept = repeated::pack(row);
+                assert_eq!(kept.is_some(), step >= 8, "X^{step}");
+                if let Some(kept) = kept {
+                    let mut again = vec![0; N];
+                    repeated::unpack(&kept, &mut again);
+                    assert!(kept.len() == repeated::words(N) && again == row, "X^{step}");
+                }
+            }
+        }
     }
 }

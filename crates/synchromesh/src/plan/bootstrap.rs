@@ -30,6 +30,9 @@ const LAYERS: [usize; 2] = [5, 7];
 /// log2 of the least scale of SlotsToCoeffs' levels.
 const LEAST_DOWN: u32 = 28;
 
+/// Bits of the prime between SlotsToCoeffs and the levels above, at the least.
+const NARROWEST: i32 = 24;
+
 /// Levels between two refreshes, at most.
 const MOST_LEVELS: usize = 64;
 
@@ -180,7 +183,9 @@ impl BootstrapRequest {
         };
         let bound = self.message_bound.log2().ceil().clamp(-60.0, 60.0) as i32;
         let above = ratio_bits as i32 + bound;
-        let log_scale_down = (BASE_BITS as i32 - above).clamp(1, BASE_BITS as i32) as u32;
+        // The prime between SlotsToCoeffs and the levels above has twice the bits of these less its own.
+        let follows = 2 * self.log_scale as i32 - NARROWEST;
+        let log_scale_down = (BASE_BITS as i32 - above).min(follows).clamp(1, BASE_BITS as i32) as u32;
         let chain = Chain {
             log_n: self.log_n,
             log_scale: self.log_scale,
