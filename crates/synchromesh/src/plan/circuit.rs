@@ -115,7 +115,7 @@ impl Description {
         let mut description = self.clone();
         loop {
             let lacking = Cell::new(0);
-            let plan = description.search_for(&run)?;
+            let plan = description.search_for(run)?;
             let made = plan.placed(
                 &recorder,
                 |plan| {
