@@ -1,8 +1,8 @@
 """Training on encrypted data: logistic regression by Nesterov's gradient descent, 30 steps, and a principal component.
 
 ``python training.py [FOLDER]`` takes 128 patients and 7 features at an insecure degree, in seconds; ``--secure`` takes all
-patients for training and all 30 features at 128 bits (N = 2^16), which needs some 10 GB and an hour. Features and labels are
-encrypted; the plot has loss and levels over time.
+patients for training and all 30 features at 128 bits (N = 2^16), where each refresh takes many seconds and all of it up to
+10 GB. Features and labels are encrypted; the plot has loss and levels over time.
 """
 
 from __future__ import annotations
