@@ -133,10 +133,13 @@ def test_integers_are_compared_and_looked_up_exactly(scheme):
 
     def several(x, y):
         chosen = functions.lookup(x, table, -3)
-        return functions.equal(x, y) + 2 * (x < y) + 4 * (x >= 2), chosen * functions.less(y, x)
+        compared = functions.equal(x, y) + 2 * (x < y) + 4 * (x >= 2)
+        # A sum over what stands beside the elements would be wrong if it were taken for zeros.
+        return compared, chosen * functions.less(y, x), compared.sum()
 
     def clear(x, y):
-        return (x == y) + 2 * (x < y) + 4 * (x >= 2), table[x + 3] * (y < x)
+        compared = (x == y) + 2 * (x < y) + 4 * (x >= 2)
+        return compared, table[x + 3] * (y < x), compared.sum()
 
     plan = sm.plan(several, [x.shape, y.shape], bounds=[(-3, 5), (-3, 5)], scheme=scheme, security="insecure")
     assert plan.t > 200_000
@@ -148,8 +151,6 @@ def test_integers_are_compared_and_looked_up_exactly(scheme):
         np.testing.assert_array_equal(same, expected)
         held = z._known().elements
         assert held.low <= expected.min() and expected.max() <= held.high
-    # A sum over what stands beside the elements would be wrong if it were taken for zeros.
-    assert keys.secret.decrypt(found[0].sum()) == clear(x, y)[0].sum()
 
 
 def test_comparisons_of_integers_out_of_range_are_refused(bgv, ckks):

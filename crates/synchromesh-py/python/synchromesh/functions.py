@@ -29,6 +29,7 @@ from ._layout import FREE, SAME, ZERO
 from ._native import Approximation, Operation
 from ._ranges import Held, Range, shown
 from .errors import DTypeError, InputError, MismatchError, ShapeError
+from .planning import OtherModulus
 from .tensor import Tensor
 
 __all__ = [
@@ -436,7 +437,7 @@ def _whole(x: Tensor, interval: Interval) -> Range:
         if wanted is None:
             raise InputError(f"{interval} is no interval", kind="argument", remedy="pass its lower and its upper end")
         return wanted
-    held = x._known()
+    held = x._held
     if held is None:
         raise InputError(
             "nothing is known of where elements lie",
@@ -455,7 +456,7 @@ def _require_exact(x: Tensor) -> None:
 def _table(x: Tensor, wanted: Range, values: list[int]) -> Tensor:
     """The function that has these values on a range."""
     _require_exact(x)
-    held = x._known()
+    held = x._held
     if held is not None and not wanted.holds(held.elements):
         raise InputError(
             f"elements may lie in {held.elements}, the range is {wanted}",
@@ -467,7 +468,12 @@ def _table(x: Tensor, wanted: Range, values: list[int]) -> Tensor:
     keeps = x._rest >= SAME or (x._rest == ZERO and of_zero == 0)
     beside = found if x._rest >= SAME else found.zero if keeps else found.unknown
     numbers = _numbers.flat(np.array(values, dtype=object), True)
-    parts = x._each(Operation.table(int(wanted.low), numbers))
+    try:
+        parts = x._each(Operation.table(int(wanted.low), numbers))
+    except InputError as error:
+        if error.kind == "value_exceeds_modulus" and x.context._native.dry:
+            raise OtherModulus(int(found.reach), 0) from None
+        raise
     return x._with("table", parts, x._rest if keeps else FREE, Held(found, beside))
 
 

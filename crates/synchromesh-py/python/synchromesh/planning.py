@@ -456,7 +456,7 @@ def plain_modulus(bound: int, log_n: int = _LOG_N) -> int:
         bits += 1
 
 
-class _OtherModulus(Exception):
+class OtherModulus(Exception):
     """A t that does not do: it holds less than results may reach, or gives no slots at such degrees."""
 
     def __init__(self, reach: int, log_n: int) -> None:
@@ -490,7 +490,7 @@ class _Modulus:
         if reach <= self._t // 2:
             return
         if self._free:
-            raise _OtherModulus(reach, self._log_n)
+            raise OtherModulus(reach, self._log_n)
         raise ParamsError(
             f"results may reach {shown(reach)}, and t = {shown(self._t)} holds {shown(self._t // 2)}",
             kind="range",
@@ -501,7 +501,7 @@ class _Modulus:
     def require_slots(self) -> None:
         """Refuses t where it gives no slots."""
         if self._free and self._log_n < _LARGEST_LOG_N:
-            raise _OtherModulus(self._reach, _LARGEST_LOG_N)
+            raise OtherModulus(self._reach, _LARGEST_LOG_N)
         raise ParamsError(
             f"t = {shown(self._t)} gives no slots at this degree",
             kind="no_slots",
@@ -513,7 +513,9 @@ class _Modulus:
         while True:
             try:
                 return make(json.dumps(self._description))
-            except _OtherModulus as other:
+            except OtherModulus as other:
+                if not self._free:
+                    self.require(other.reach)
                 self._choose(other.reach, other.log_n)
             except SynchromeshError as error:
                 if error.kind not in ("no_slots", "plan_slots") or not self._free or self._log_n == _LARGEST_LOG_N:
