@@ -184,10 +184,10 @@ async def decrypt(
         _numbers.whole(least_statistical_security, "least_statistical_security", 0, 256),
         tensor.dtype.kind == "c",
     )
-    parts, bound, *rest = await _awaited(lambda stop: _native.decrypt_together(*arguments, stop))
-    made = [_numbers.from_native(part) for part in parts]
+    shown = await _awaited(lambda stop: _native.decrypt_together(*arguments, stop))
+    made = [_numbers.from_native(part) for part in shown[0]]
     values = (made[0] if len(made) == 1 else np.concatenate(made))[tensor._at]
-    return Decrypted(np.asarray(values), bound, *rest)
+    return Decrypted(np.asarray(values), *shown[1:])
 
 
 async def pass_on(
