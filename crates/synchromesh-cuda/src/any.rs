@@ -214,6 +214,10 @@ impl Backend for AnyDevice {
         on!(self, device => device.ring())
     }
 
+    fn keeps_repeated(&self) -> bool {
+        on!(self, device => device.keeps_repeated())
+    }
+
     fn threads(&self) -> Threads {
         on!(self, device => device.threads())
     }

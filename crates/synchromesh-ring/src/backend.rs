@@ -118,10 +118,6 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// Whether its buffers hold numbers; where they do not, nobody needs to work out what to write there.
     const HOLDS_NUMBERS: bool = true;
 
-    /// Whether it has a way of its own for [`Stage::RepeatedProduct`]; others go by way of the host, so that factors are
-    /// better kept whole.
-    const KEEPS_REPEATED: bool = false;
-
     /// Memory of the device, N words a row; returned to the recycling allocator when dropped.
     type Buffer: Send + Sync + Zeroize;
     /// A prepared base conversion.
@@ -129,6 +125,12 @@ pub trait Backend: Sized + Send + Sync + 'static {
 
     /// The ring this backend computes in.
     fn ring(&self) -> &Arc<Ring>;
+
+    /// Whether it has a way of its own for [`Stage::RepeatedProduct`]; others go by way of the host, so that factors are
+    /// better kept whole.
+    fn keeps_repeated(&self) -> bool {
+        false
+    }
 
     /// The threads on which whole operations may be asked of this device side by side.
     fn threads(&self) -> Threads {

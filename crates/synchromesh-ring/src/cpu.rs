@@ -278,13 +278,15 @@ impl Open for Cpu {
 }
 
 impl Backend for Cpu {
-    const KEEPS_REPEATED: bool = true;
-
     type Buffer = CpuBuffer;
     type Conversion = ConvertMatrix;
 
     fn ring(&self) -> &Arc<Ring> {
         &self.ring
+    }
+
+    fn keeps_repeated(&self) -> bool {
+        true
     }
 
     fn threads(&self) -> Threads {

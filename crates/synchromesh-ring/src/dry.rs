@@ -34,8 +34,6 @@ type Done = Result<(), BackendError>;
 
 impl Backend for Dry {
     const HOLDS_NUMBERS: bool = false;
-    // Forecasts are of the CPU.
-    const KEEPS_REPEATED: bool = true;
 
     type Buffer = Nothing;
     type Conversion = Nothing;
@@ -43,6 +41,11 @@ impl Backend for Dry {
     fn ring(&self) -> &Arc<Ring> {
         &self.ring
     }
+    /// Forecasts are of the CPU.
+    fn keeps_repeated(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> String {
         "dry run".to_owned()
     }

@@ -168,13 +168,16 @@ impl<B: Backend, O: Observer> Around<B> for Observed<B, O> {
 
 impl<B: Backend, O: Observer> Backend for Observed<B, O> {
     const HOLDS_NUMBERS: bool = B::HOLDS_NUMBERS;
-    const KEEPS_REPEATED: bool = B::KEEPS_REPEATED;
 
     type Buffer = Marked<B::Buffer, O::Mark>;
     type Conversion = ShapedConversion<B::Conversion>;
 
     fn ring(&self) -> &Arc<Ring> {
         self.inner.ring()
+    }
+
+    fn keeps_repeated(&self) -> bool {
+        self.inner.keeps_repeated()
     }
 
     fn name(&self) -> String {

@@ -189,22 +189,19 @@ pub struct SizedSum<'a, B: Backend, Size> {
     pub(crate) size: &'a MapSize,
 }
 
-/// For each term of a giant step, the input and the size of its factor; none: 1.
-type Terms<Size> = Vec<(usize, Option<Size>)>;
-
-/// The components of a sum, and the terms of each giant step.
-pub(crate) struct Summed<'a, B: Backend, D: SwitchDomain, Size: Clone> {
-    pub(crate) parts: [Poly<B, D>; 2],
-    pub(crate) terms: Cow<'a, [Terms<Size>]>,
-}
+/// The inputs of a giant step's terms and the sizes of their factors; none: 1.
+pub(crate) type Sizes<Size> = Vec<(usize, Option<Size>)>;
 
 /// The terms of one giant step, with the input and the size of each.
-pub(crate) type Step<B, Size> = (Vec<Term<B>>, Vec<(usize, Option<Size>)>);
+pub(crate) type Step<B, Size> = (Vec<Term<B>>, Sizes<Size>);
+
+/// The components of a sum, and what its terms were.
+type Summed<'a, B, D, Size> = ([Poly<B, D>; 2], Cow<'a, [Sizes<Size>]>);
 
 /// The factors of a sum of rotations: for each giant step and each of its terms, the input and the size of its factor; none: 1.
 pub(crate) enum Factors<'a, B: Backend, Size> {
     /// They are in the sum.
-    Held(&'a [Vec<(usize, Option<Size>)>]),
+    Held(&'a [Sizes<Size>]),
     /// None is 1, and those of a giant step are made when it is summed.
     Made(&'a dyn Fn(usize) -> Result<Step<B, Size>>),
 }

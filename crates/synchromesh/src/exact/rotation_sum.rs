@@ -8,7 +8,7 @@ use synchromesh_rlwe::{Operation, Source};
 
 use super::plaintext::Norms;
 use super::{Ciphertext, Evaluator, Scheme, lift};
-use crate::circuits::{SizedSum, Summed};
+use crate::circuits::SizedSum;
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 
@@ -60,7 +60,7 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         }
         let (switching, level) = (self.switching("rotation")?, sum.sum.level());
         let inner: Vec<_> = inputs.iter().map(|x| x.inner()).collect();
-        let Summed { parts, terms } = sum.run(switching, context.rlwe(), &inner, level)?;
+        let (parts, terms) = sum.run(switching, context.rlwe(), &inner, level)?;
         let added = switching.rotation_noise_under(context.rlwe(), first.inner().key(), level, level)?;
         let mut total = added;
         for giant in &*terms {

@@ -9,7 +9,7 @@ use synchromesh_rlwe::{Noise, Operation, Source};
 
 use super::combine::largest;
 use super::{Evaluator, Held};
-use crate::circuits::{MapSize, SizedSum, SumCounts, Summed};
+use crate::circuits::{MapSize, SizedSum, SumCounts};
 use crate::ckks::beside::Beside;
 use crate::ckks::ciphertext::Ciphertext;
 use crate::ckks::noise;
@@ -122,7 +122,7 @@ impl<B: Backend> Evaluator<B> {
         let rotated = given.plus_switching(added);
         let bound = inputs.iter().map(|x| x.bound()).fold(0.0, f64::max);
         let inner: Vec<_> = inputs.iter().map(|x| x.inner()).collect();
-        let Summed { parts, terms } = sum.run(switching, context, &inner, to)?;
+        let (parts, terms) = sum.run(switching, context, &inner, to)?;
         let (parts, giants) = (Vec::from(parts), added.times((terms.len() as f64).log2()));
         let made = |noise| rlwe::Ciphertext::new(params.rlwe(), parts, to, key, noise);
         if !weighted {
