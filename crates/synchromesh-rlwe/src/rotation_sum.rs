@@ -160,7 +160,9 @@ impl<B: Backend> Run<B> {
         if run[0].1.is_none() {
             return Ok(Self { first, count, factors: Factors::Ones });
         }
-        if let Some(buffer) = if repeats && context.backend().keeps_repeated() { Self::packed(context, width, &run)? } else { None } {
+        if let Some(buffer) =
+            if repeats && context.backend().keeps_repeated() { Self::packed(context, width, &run)? } else { None }
+        {
             return Ok(Self { first, count, factors: Factors::Repeated(buffer) });
         }
         let mut buffer = context.backend().alloc(count * width)?;

@@ -226,7 +226,7 @@ impl<B: Backend, Size: Copy> SizedSum<'_, B, Size> {
         match &self.factors {
             Factors::Held(terms) => {
                 let parts = switching.rotation_sum(context, inputs, self.sum, to)?;
-                Ok(Summed { parts, terms: Cow::Borrowed(terms) })
+                Ok((parts, Cow::Borrowed(terms)))
             }
             Factors::Made(make) => {
                 let mut sizes = Vec::new();
@@ -237,7 +237,7 @@ impl<B: Backend, Size: Copy> SizedSum<'_, B, Size> {
                 })?;
                 // The innermost giant step comes first.
                 sizes.reverse();
-                Ok(Summed { parts, terms: Cow::Owned(sizes) })
+                Ok((parts, Cow::Owned(sizes)))
             }
         }
     }
