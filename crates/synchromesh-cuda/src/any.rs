@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use synchromesh_ring::backend::{Around, RadixDigit, Stage, View, ViewMut};
+use synchromesh_ring::backend::{Around, Open, RadixDigit, Stage, View, ViewMut};
 use synchromesh_ring::rns::ConvertSpec;
 use synchromesh_ring::sampler::{Purpose, Seed};
 use synchromesh_ring::{Backend, BackendError, ConvertMode, Cpu, IndexSet, Ring, Threads};
@@ -24,8 +24,8 @@ const VARIABLE: &str = "SYNCHROMESH_DEVICE";
 pub enum DeviceChoice {
     /// The CPU.
     Cpu,
-    /// A card, by its number from 0 on.
-    Cuda(usize),
+    /// A card, by its number from 0 on; none: the first that will do.
+    Cuda(Option<usize>),
     /// The kernels of a card on the CPU.
     Emulated,
 }
@@ -44,7 +44,7 @@ impl DeviceChoice {
     pub fn available() -> Vec<Self> {
         let mut found = vec![Self::Cpu];
         #[cfg(feature = "driver")]
-        found.extend((0..Driver::list().map_or(0, |cards| cards.len())).map(Self::Cuda));
+        found.extend(Driver::list().into_iter().flatten().filter_map(|card| card.name.parse::<Self>().ok()));
         #[cfg(feature = "emulated")]
         found.push(Self::Emulated);
         found
@@ -55,7 +55,8 @@ impl fmt::Display for DeviceChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cpu => f.write_str("cpu"),
-            Self::Cuda(number) => write!(f, "cuda:{number}"),
+            Self::Cuda(None) => f.write_str("cuda"),
+            Self::Cuda(Some(number)) => write!(f, "cuda:{number}"),
             Self::Emulated => f.write_str("emulated"),
         }
     }
@@ -64,13 +65,13 @@ impl fmt::Display for DeviceChoice {
 impl FromStr for DeviceChoice {
     type Err = BackendError;
 
-    /// Reads "cpu", "cuda" for the first card, "cuda:1" for the second, "emulated".
+    /// Reads "cpu", "cuda" for the first card that will do, "cuda:1" for the second of all, "emulated".
     fn from_str(text: &str) -> Result<Self, BackendError> {
         match text.split_once(':') {
             None if text == "cpu" => Ok(Self::Cpu),
-            None if text == "cuda" => Ok(Self::Cuda(0)),
+            None if text == "cuda" => Ok(Self::Cuda(None)),
             None if text == "emulated" => Ok(Self::Emulated),
-            Some(("cuda", number)) if let Ok(number) = number.parse() => Ok(Self::Cuda(number)),
+            Some(("cuda", number)) if let Ok(number) = number.parse() => Ok(Self::Cuda(Some(number))),
             _ => {
                 let reason = "devices are cpu, cuda, cuda:1 and so on, emulated".to_owned();
                 Err(BackendError::Unavailable { device: text.to_owned(), reason })
@@ -114,11 +115,11 @@ impl AnyDevice {
         match choice {
             DeviceChoice::Cpu => Cpu::open(Arc::clone(ring)).map(Self::Cpu),
             #[cfg(feature = "driver")]
-            DeviceChoice::Cuda(number) => Cuda::<Driver>::open(Arc::clone(ring), number).map(Self::Cuda),
+            DeviceChoice::Cuda(None) => <Cuda<Driver> as Open>::open(ring).map(Self::Cuda),
+            #[cfg(feature = "driver")]
+            DeviceChoice::Cuda(Some(number)) => Cuda::<Driver>::open(Arc::clone(ring), number).map(Self::Cuda),
             #[cfg(feature = "emulated")]
-            DeviceChoice::Emulated => {
-                <Cuda<Emulated> as synchromesh_ring::backend::Open>::open(ring).map(Self::Emulated)
-            }
+            DeviceChoice::Emulated => <Cuda<Emulated> as Open>::open(ring).map(Self::Emulated),
             #[cfg(not(all(feature = "driver", feature = "emulated")))]
             other => {
                 let reason = "this program was built without it".to_owned();

@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{result, sys};
+use synchromesh_ring::backend::Open;
 use synchromesh_ring::prime::ntt_primes;
 use synchromesh_ring::{BackendError, Ring};
 
@@ -565,7 +566,7 @@ impl Cuda<Driver> {
         Ok(device)
     }
 
-    /// Whether the first card is there and passes its self-test on a ring of a middle degree with primes of all kinds.
+    /// Whether there is a card that will do and the first such passes its self-test on a ring of a middle degree with primes of all kinds.
     ///
     /// # Errors
     /// As [`Self::open`], with the reason.
@@ -579,6 +580,6 @@ impl Cuda<Driver> {
             primes.extend(ntt_primes(bits, USABLE_LOG_N, 1).map_err(|error| failed(&error))?);
         }
         let ring = Ring::new(USABLE_LOG_N, &primes).map_err(|error| failed(&error))?;
-        Self::open(Arc::new(ring), 0).map(drop)
+        <Self as Open>::open(&Arc::new(ring)).map(drop)
     }
 }

@@ -77,8 +77,8 @@ pub fn stages<B: Backend>(backend: &B, primes: &IndexSet) -> Result<Transcript, 
     let mut bench = Bench::new(backend, primes);
     bench.gadgets()?;
     bench.sums()?;
-    bench.repeated()?;
     bench.tensors()?;
+    bench.repeated()?;
     Ok(bench.results)
 }
 

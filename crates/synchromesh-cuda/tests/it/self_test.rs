@@ -56,8 +56,8 @@ fn a_device_chosen_at_run_time_is_the_device() {
 fn names_of_devices() {
     for (name, choice) in [
         ("cpu", DeviceChoice::Cpu),
-        ("cuda", DeviceChoice::Cuda(0)),
-        ("cuda:3", DeviceChoice::Cuda(3)),
+        ("cuda", DeviceChoice::Cuda(None)),
+        ("cuda:3", DeviceChoice::Cuda(Some(3))),
         ("emulated", DeviceChoice::Emulated),
     ] {
         assert_eq!(name.parse::<DeviceChoice>().expect("a device"), choice);

@@ -42,7 +42,7 @@ _alike: weakref.WeakValueDictionary[tuple[str, str], Context] = weakref.WeakValu
 class Context:
     """A plan at work on a device of this machine: makes keys, encrypts, and holds the keys that operations use.
 
-    ``device`` is ``"cpu"``, ``"cuda"`` (the first NVIDIA card, ``"cuda:1"`` the second) or, in a build for tests,
+    ``device`` is ``"cpu"``, ``"cuda"`` (the first NVIDIA card that will do, or ``"cuda:1"`` and so on) or, in a build for tests,
     ``"emulated"``; unless given, what the environment variable ``SYNCHROMESH_DEVICE`` names, else the CPU. Results are the
     same bits on all of them.
 

@@ -262,7 +262,9 @@ fn a_map_that_is_applied_once_holds_the_diagonals_of_one_giant_step() {
         (description.security, description.precision) = (Security::Insecure, Some(12));
         let plan = description.plan_ckks(&[1.0], |e, x| {
             let row = e.context().params().slots();
-            let diagonals = (0..64).map(|k| (k, vec![Complex64::new(1.0 / 64.0, 0.0); row]));
+            // None that repeats, of which an eighth would be kept.
+            let entry = |i: usize| Complex64::new((1.0 + i as f64 / row as f64) / 128.0, 0.0);
+            let diagonals = (0..64).map(|k| (k, (0..row).map(entry).collect()));
             let map = LinearTransform::from_diagonals(SlotShape { row, rows: 1 }, diagonals)?;
             let made = if streamed { map.apply(e, &x[0]) } else { map.prepare(e, x[0].level())?.apply(e, &x[0]) };
             Ok(vec![made?])
