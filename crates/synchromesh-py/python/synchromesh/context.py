@@ -360,6 +360,9 @@ class _Counted(list[tuple[str, int, float]]):
         self._meter.step()
 
 
+AnyKey = TypeVar("AnyKey", bound="_Key")
+
+
 class _Key:
     """A key of a context."""
 
@@ -376,7 +379,7 @@ class _Key:
         return f"{type(self).__name__}({self.context.scheme}, id {self.key_id[:8]})"
 
     @classmethod
-    def _of(cls, native: Any, context: Context | None) -> Any:
+    def _of(cls: type[AnyKey], native: Any, context: Context | None) -> AnyKey:
         """The key in a context that it was read for, or in the live one of its plan and device."""
         if context is None:
             context = Context._of(native.context)

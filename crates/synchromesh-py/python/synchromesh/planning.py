@@ -648,7 +648,7 @@ def _of_function(
         total = int(json.loads(text)["slots"])
         slots = Slots(total, total if not modulus.exact else total // 2)
         spread = sum(int(canonical(shape, slots).max()) // slots.total for shape in listed)
-        return Plan(text, trace, modulus.notes, spread, *maps, made=made)
+        return Plan(text, trace, modulus.notes, spread, maps[0] if maps else 0, made)
     except BaseException as error:
         trace.stopped = True
         precision = _DEFAULT_PRECISION if description["precision"] is None else description["precision"]
