@@ -142,11 +142,11 @@ trait Inside: Backend {
 macro_rules! each {
     ($($(#[$built:meta])? $name:ident: $device:ty),+) => {
         /// Memory of one of the devices.
-        pub enum AnyBuffer { $(#[doc = concat!("Of ", stringify!($device), ".")] $(#[$built])?
+        pub enum AnyBuffer { $(#[doc = concat!("Of `", stringify!($device), "`.")] $(#[$built])?
             $name(<$device as Backend>::Buffer)),+ }
 
         /// A base conversion that one of the devices has prepared.
-        pub enum AnyConversion { $(#[doc = concat!("Of ", stringify!($device), ".")] $(#[$built])?
+        pub enum AnyConversion { $(#[doc = concat!("Of `", stringify!($device), "`.")] $(#[$built])?
             $name(<$device as Backend>::Conversion)),+ }
 
         impl Zeroize for AnyBuffer {

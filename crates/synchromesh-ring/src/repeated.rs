@@ -1,6 +1,6 @@
 //! Rows of slots that repeat: of a polynomial in X^M for M >= 8 eight words stand for each block of 64.
 //!
-//! Slot i = 64 B + 8 j + v holds the value at psi^(2 rev(64 B + 8 v + j) + 1) ([`crate::slot_order`]), and psi^M of that
+//! Slot i = 64 B + 8 j + v holds the value at psi^(2 rev(64 B + 8 v + j) + 1) (`slot_order.rs`), and psi^M of that
 //! depends on floor((64 B + 8 v + j) / M) alone: not on j. A vector of period p in the slots of CKKS, p <= N / 16, is such a
 //! polynomial, with M = N / 2p.
 
