@@ -245,7 +245,8 @@ fn slots_of_polynomials_in_x_to_the_8_repeat_and_those_of_others_do_not() {
     let all: IndexSet = (0..primes.len()).collect();
     for cpu in &cpus {
         for step in [1, 4, 8, 16, 256, N / 2] {
-            let coefficient = |i: usize| if i % step == 0 { BigInt::from(7919 * i + 3) } else { BigInt::zero() };
+            let coefficient =
+                |i: usize| if i.is_multiple_of(step) { BigInt::from(7919 * i + 3) } else { BigInt::zero() };
             let x: Vec<BigInt> = (0..N).map(coefficient).collect();
             let slots = upload(cpu, &primes, &all, &x).into_ntt(cpu).unwrap().to_words(cpu).unwrap();
             for row in slots.chunks(N) {
