@@ -201,7 +201,7 @@ impl Context {
         let (keyed, from) = (Arc::clone(self.keyed()?), Arc::clone(context.keyed()?));
         let parts: Vec<_> = parts.iter().map(|part| Arc::clone(&part.get().cipher)).collect();
         let moved = interruptible(py, move || {
-            parts.iter().map(|part| Ok(keyed.bring(&*from, part)?)).collect::<Result<Vec<_>, Fault>>()
+            parts.iter().map(|part| Ok(keyed.bring(&from, part)?)).collect::<Result<Vec<_>, Fault>>()
         })?;
         Ok(moved.into_iter().map(|cipher| Ciphertext::new(&self.engine, cipher)).collect())
     }

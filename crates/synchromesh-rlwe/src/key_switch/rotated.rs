@@ -4,7 +4,7 @@
 //! enters as P times itself times that constant, and as nothing on the special primes.
 
 use synchromesh_ring::backend::Stage;
-use synchromesh_ring::{Backend, Coeff, ConvertMode, IndexSet, Ntt, Poly, View, ViewMut};
+use synchromesh_ring::{Backend, BackendError, Coeff, ConvertMode, IndexSet, Ntt, Poly, View, ViewMut};
 
 use super::{Accumulator, Switcher, ring};
 use crate::context::Context;
@@ -164,18 +164,11 @@ impl<B: Backend> Switcher<B> {
         into: Option<Accumulator<B>>,
     ) -> Result<Accumulator<B>, Error> {
         let (backend, width) = (context.backend(), self.extended.len());
-        let accumulate = into.is_some();
-        let mut out = match into {
-            Some(accumulator) => accumulator,
-            None => self.summed(backend.alloc(2 * width).map_err(ring)?),
-        };
         let rows: Vec<usize> = (0..width).collect();
-        let from: Vec<usize> = rows.iter().map(|r| first * width + r).collect();
         let factors = View { buffer: factors, batch: count, batch_stride: width, rows: &rows };
-        let parts = parts.map(|buffer| View { buffer, batch: count, batch_stride: width, rows: &from });
-        let to = ViewMut { buffer: &mut out.buffer, batch: 2, batch_stride: width, rows: &rows };
-        backend.inner_product(self.extended.as_slice(), factors, parts, to, accumulate).map_err(ring)?;
-        Ok(out)
+        self.multiplied(context, parts, (first, count), into, |primes, parts, out, accumulate| {
+            backend.inner_product(primes, factors, parts, out, accumulate)
+        })
     }
 
     /// As [`Self::multiply_sum`], with factors whose slots repeat ([`Stage::RepeatedProduct`]).
@@ -190,18 +183,32 @@ impl<B: Backend> Switcher<B> {
         (first, count): (usize, usize),
         into: Option<Accumulator<B>>,
     ) -> Result<Accumulator<B>, Error> {
-        let (backend, width) = (context.backend(), self.extended.len());
+        let backend = context.backend();
+        self.multiplied(context, parts, (first, count), into, |primes, columns, out, accumulate| {
+            backend.stage(primes, Stage::RepeatedProduct { factors, columns, out, accumulate })
+        })
+    }
+
+    /// Runs `product` on the accumulators meant and on where the sum goes: to `into`, or to a new one.
+    fn multiplied(
+        &self,
+        context: &Context<B>,
+        parts: [&B::Buffer; 2],
+        (first, count): (usize, usize),
+        into: Option<Accumulator<B>>,
+        product: impl FnOnce(&[usize], [View<'_, B>; 2], ViewMut<'_, B>, bool) -> Result<(), BackendError>,
+    ) -> Result<Accumulator<B>, Error> {
+        let width = self.extended.len();
         let accumulate = into.is_some();
         let mut out = match into {
             Some(accumulator) => accumulator,
-            None => self.summed(backend.alloc(2 * width).map_err(ring)?),
+            None => self.summed(context.backend().alloc(2 * width).map_err(ring)?),
         };
         let rows: Vec<usize> = (0..width).collect();
         let from: Vec<usize> = rows.iter().map(|r| first * width + r).collect();
-        let columns = parts.map(|buffer| View { buffer, batch: count, batch_stride: width, rows: &from });
+        let parts = parts.map(|buffer| View { buffer, batch: count, batch_stride: width, rows: &from });
         let to = ViewMut { buffer: &mut out.buffer, batch: 2, batch_stride: width, rows: &rows };
-        let product = Stage::RepeatedProduct { factors, columns, out: to, accumulate };
-        backend.stage(self.extended.as_slice(), product).map_err(ring)?;
+        product(self.extended.as_slice(), parts, to, accumulate).map_err(ring)?;
         Ok(out)
     }
 

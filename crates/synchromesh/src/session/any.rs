@@ -159,10 +159,7 @@ pub trait AnySession<B: Backend = Cpu>: Engine {
     ///
     /// # Errors
     /// As [`Scheme::transfer`], [`Error::OtherScheme`].
-    fn bring(&self, from: &dyn AnySession<B>, x: &Erased) -> Result<Erased>;
-
-    /// The scheme's own context, for [`Self::bring`].
-    fn own(&self) -> &(dyn Any + Send + Sync);
+    fn bring(&self, from: &Arc<dyn AnySession<B>>, x: &Erased) -> Result<Erased>;
 
     /// All slots.
     ///
@@ -300,13 +297,9 @@ impl<S: Scheme, B: Backend> AnySession<B> for Session<S, B> {
         S::encrypt(self.context(), by, values, bound, level, randomness).map(Erased::new)
     }
 
-    fn bring(&self, from: &dyn AnySession<B>, x: &Erased) -> Result<Erased> {
-        let from = from.own().downcast_ref::<Arc<S::Context<B>>>().ok_or(Error::OtherScheme)?;
-        S::transfer(from, x.get()?, self.context()).map(Erased::new)
-    }
-
-    fn own(&self) -> &(dyn Any + Send + Sync) {
-        self.context()
+    fn bring(&self, from: &Arc<dyn AnySession<B>>, x: &Erased) -> Result<Erased> {
+        let from = Arc::clone(from).into_any().downcast::<Self>().map_err(|_| Error::OtherScheme)?;
+        S::transfer(from.context(), x.get()?, self.context()).map(Erased::new)
     }
 
     fn decrypt(&self, secret: &SecretKey<B>, x: &Erased) -> Result<Values> {
