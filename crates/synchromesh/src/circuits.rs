@@ -154,6 +154,10 @@ pub trait Arithmetic {
     fn swap(&self, x: &Self::Ciphertext) -> Result<Self::Ciphertext>;
     /// The ciphertext at a level no higher than its own.
     fn at_level(&self, x: &Self::Ciphertext, level: usize) -> Result<Self::Ciphertext>;
+    /// The rotations that one to the left by k is made of, each of which has a key of its own.
+    fn route(&self, k: i64) -> Vec<i64> {
+        vec![k]
+    }
     /// The Galois element of a rotation to the left by k.
     fn element(&self, k: i64) -> Result<usize>;
     /// The context of the layer below, and the primes that factors of a sum of rotations at `level` live on.
@@ -187,6 +191,8 @@ pub struct SizedSum<'a, B: Backend, Size> {
     pub(crate) factors: Factors<'a, B, Size>,
     /// What the map does to the slots.
     pub(crate) size: &'a MapSize,
+    /// The most key switches that an input took which is a rotation of the argument already; 0: there is none.
+    pub(crate) switches: usize,
 }
 
 /// The inputs of a giant step's terms and the sizes of their factors; none: 1.

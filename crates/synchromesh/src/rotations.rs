@@ -11,8 +11,11 @@ use serde::{Deserialize, Serialize};
 /// Most key switches that one rotation is made of.
 pub const MOST_SWITCHES: usize = 16;
 
-/// Rotations of which up to this many are dropped one by one; more are only written in digits.
+/// Rotations of which up to this many are dropped one by one, each time the best of all.
 const MOST_PRUNED: usize = 16;
+
+/// Rotations of which up to this many are dropped where they are sums of two; more are only written in digits.
+const MOST_HALVED: usize = 64;
 
 /// Rotations that a circuit makes, and that keys are made for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -106,6 +109,7 @@ impl Routes {
     /// These rotations from every set of keys that is considered and `fits`.
     fn composed_by(&self, fits: impl Fn(&[i64]) -> bool) -> Vec<Self> {
         let sets = families(&self.keys, self.row).into_iter().chain(pruned(&self.keys, self.row));
+        let sets = sets.chain(halved(&self.keys, self.row));
         let fitting = sets.filter(|keys| !keys.is_empty() && fits(keys));
         fitting.filter_map(|keys| Self::by(&self.keys, self.row, keys)).collect()
     }
@@ -240,6 +244,36 @@ fn pruned(steps: &[i64], row: usize) -> Vec<Vec<i64>> {
     sets
 }
 
+/// The steps with one after another left out that is a sum of two others, the longest first: none that such a sum needs, as
+/// long as there is another.
+fn halved(steps: &[i64], row: usize) -> Vec<Vec<i64>> {
+    let (mut sets, mut keys) = (Vec::new(), steps.to_vec());
+    if keys.len() > MOST_HALVED {
+        return sets;
+    }
+    keys.sort_unstable_by_key(|&k| std::cmp::Reverse(centred(k, row).abs()));
+    loop {
+        let (before, mut needed, mut at) = (keys.len(), BTreeSet::new(), 0);
+        while at < keys.len() {
+            let key = keys[at];
+            let others: BTreeMap<i64, i64> =
+                keys.iter().filter(|&&k| k != key).map(|&k| (centred(k, row), k)).collect();
+            let rest = |&k: &i64| others.get(&centred(key - k, row)).map(|&other| [k, other]);
+            match others.values().find_map(rest).filter(|_| !needed.contains(&key)) {
+                Some(sum) => {
+                    needed.extend(sum);
+                    keys.remove(at);
+                    sets.push(keys.clone());
+                }
+                None => at += 1,
+            }
+        }
+        if keys.len() == before {
+            return sets;
+        }
+    }
+}
+
 /// Each step as the shortest sum of keys modulo the row, found breadth first; none when one takes too many.
 fn shortest(steps: &[i64], row: usize, keys: &[i64]) -> Option<Vec<Vec<i64>>> {
     const UNSEEN: u32 = u32::MAX;
@@ -341,6 +375,19 @@ mod tests {
             (6..64).filter_map(|most| Routes::within(&steps, 4096, most).map(|r| r.switches())).collect();
         assert!(switches.len() > 50 && switches.windows(2).all(|w| w[1] <= w[0]), "{switches:?}");
         assert_eq!(Routes::within(&steps, 4096, 6).unwrap().keys(), [1, 2, 4, 8, 16, 32]);
+    }
+
+    #[test]
+    fn two_thirds_of_the_keys_of_a_map_take_two_switches() {
+        // Baby steps, steps of 56 and of 448, sums of powers of two, and a few of their own.
+        let steps = (1..8).flat_map(|i| [7 * i, 56 * i, 448 * i]).chain((0..13).map(|i| 1 << i)).chain([-7, -4088]);
+        let direct = Routes::direct(&steps.collect::<Vec<_>>(), 16_384);
+        let all = direct.keys.len();
+        for most in [2 * all / 3, all / 2] {
+            let routes = Routes::within(&direct.keys, 16_384, most).unwrap();
+            assert!(routes.keys.len() <= most && routes.switches() <= 2 + usize::from(most <= all / 2), "{routes:?}");
+            holds(&routes, &direct.keys, 16_384);
+        }
     }
 
     #[test]

@@ -36,9 +36,9 @@ _FAILURES = (2.0**-128, 2.0**-64, 2.0**-40)
 # Slots at every degree up to this one, which shallow circuits need; and to the largest.
 _LOG_N, _LARGEST_LOG_N = 15, 17
 _MAX_PLAN_BYTES = 1 << 24
-# Parts of a forecast of memory, and which part of all buffers is kept of those that are not in use.
+# Parts of a forecast of memory; which part of all buffers is kept of those that are not in use, and how many bytes at most.
 _MEMORY = ("ciphertexts", "keys", "prepared_keys", "tables", "working", "maps", "kept")
-_KEPT = 8
+_KEPT, _MOST_KEPT = 8, 64 << 20
 # Bytes of maps from which it is worth looking for what planning left.
 _LARGE_MAPS = 1 << 23
 
@@ -301,7 +301,7 @@ class Plan:
             "maps": self._maps,
         }
         buffers = sum(parts[name] for name in ("ciphertexts", "keys", "prepared_keys", "working"))
-        parts["kept"] = buffers // _KEPT
+        parts["kept"] = min(buffers // _KEPT, _MOST_KEPT)
         return {**parts, "total": sum(parts.values()), "keys_in_files": self.key_bytes}
 
     def plot(self, ax: Any = None) -> Any:

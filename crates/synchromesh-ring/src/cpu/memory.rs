@@ -88,8 +88,8 @@ struct Shelf {
 const SLACK: usize = 4;
 
 /// By how much memory in use and dropped memory together may exceed the most that ever was in use, as a part of that and in
-/// bytes at the least: levels that follow one another would otherwise each leave buffers of their own sizes.
-const BEYOND_USE: (usize, usize) = (8, 4 << 20);
+/// bytes at the least and at the most: levels that follow one another would otherwise each leave buffers of their own sizes.
+const BEYOND_USE: (usize, usize, usize) = (8, 4 << 20, 64 << 20);
 
 /// Dropped memory by size in bytes, how much there is and may be, how much is in use and ever was, and how often any was
 /// asked for.
@@ -117,8 +117,8 @@ impl Free {
 
     /// What may be kept beside what is in use.
     fn room(&self) -> usize {
-        let (part, least) = BEYOND_USE;
-        (self.most_used + (self.most_used / part).max(least) - self.used).min(self.most)
+        let (part, least, most) = BEYOND_USE;
+        (self.most_used + (self.most_used / part).clamp(least, most) - self.used).min(self.most)
     }
 
     fn take(&mut self, bytes: usize) -> Option<Memory> {

@@ -190,14 +190,14 @@ impl<T: Number> LinearTransform<T> {
         let layout = self.layout(arithmetic, baby)?;
         let (mut compiled, mut terms) = (Vec::new(), Vec::new());
         let repeats = self.repeats();
-        for (at, &galois) in layout.giants.iter().enumerate() {
+        for (at, &(galois, _)) in layout.giants.iter().enumerate() {
             let (own, sizes) = self.step(arithmetic, &layout, at, level)?;
             compiled.push(Giant { galois, terms: own, repeats });
             terms.push(sizes);
         }
         let (context, extended) = arithmetic.extended(level)?;
         let sum = RotationSum::new(context, level, extended, layout.babies, compiled)?;
-        Ok(PreparedTransform { sum, terms, size: self.size(), rotations: layout.rotations })
+        Ok(PreparedTransform { sum, terms, size: self.size(), rotations: layout.rotations, composed: layout.composed })
     }
 
     /// The image of x; takes a level in CKKS. Diagonals are encoded for one giant step at a time: a map that is applied once
@@ -210,11 +210,12 @@ impl<T: Number> LinearTransform<T> {
         let x = arithmetic.renewed(x, arithmetic.lowest_level() + 1)?;
         let level = arithmetic.level(x);
         let (context, extended) = arithmetic.extended(level)?;
-        let sum = RotationSum::outline(context, level, extended, layout.babies.clone(), layout.giants.iter().copied());
+        let giants = layout.giants.iter().map(|&(galois, _)| galois);
+        let sum = RotationSum::outline(context, level, extended, layout.babies.clone(), giants);
         let (x, size) = (arithmetic.at_level(x, level)?, self.size());
         let make = |at| self.step(arithmetic, &layout, at, level);
-        let sum = SizedSum { sum: &sum, factors: Factors::Made(&make), size: &size };
-        summed(arithmetic, &x, &sum, &layout.rotations)
+        let sum = (&sum, Factors::Made(&make), &size);
+        summed(arithmetic, &x, sum, (&layout.rotations, &layout.composed))
     }
 
     /// Which rotations make the map with this many baby steps.
@@ -236,11 +237,25 @@ impl<T: Number> LinearTransform<T> {
         arithmetic.require_rotations(&rotations)?;
         let (unit, (steps, places)) = (pattern.unit(), pattern.steps(baby));
         let steps: Vec<(bool, usize)> = steps.into_iter().collect();
-        let element = |&(swap, b): &(bool, usize)| Ok((usize::from(swap), arithmetic.element(b as i64)?));
-        let babies = steps.iter().map(element).collect::<Result<Vec<_>>>()?;
-        let distances = pattern.apart(&places);
-        let giants = distances.iter().map(|&d| arithmetic.element(d as i64)).collect::<Result<Vec<_>>>()?;
-        Ok(Layout { baby, unit, steps, babies, places, giants, rotations })
+        let (mut babies, mut composed) = (Vec::with_capacity(steps.len()), Vec::new());
+        let arguments = 1 + usize::from(rotations.swap);
+        for &(swap, b) in &steps {
+            let route = arithmetic.route(b as i64);
+            if route.len() > 1 {
+                babies.push((arguments + composed.len(), 1));
+                composed.push((swap, route));
+            } else {
+                babies.push((usize::from(swap), arithmetic.element(b as i64)?));
+            }
+        }
+        let mut giants = Vec::with_capacity(places.len());
+        for (&distance, &place) in pattern.apart(&places).iter().zip(&places) {
+            let route = arithmetic.route(distance as i64);
+            for (left, &k) in (0..route.len()).rev().zip(&route) {
+                giants.push((arithmetic.element(k)?, (left == 0).then_some(place)));
+            }
+        }
+        Ok(Layout { baby, unit, steps, babies, composed, giants, rotations })
     }
 
     /// The diagonals of one giant step, encoded.
@@ -251,7 +266,8 @@ impl<T: Number> LinearTransform<T> {
         at: usize,
         level: usize,
     ) -> Result<Step<A::Backend, A::Size>> {
-        let (giant, mut own, mut sizes) = (layout.places[at], Vec::new(), Vec::new());
+        let (mut own, mut sizes) = (Vec::new(), Vec::new());
+        let Some(giant) = layout.giants[at].1 else { return Ok((own, sizes)) };
         for (baby, &(swap, b)) in layout.steps.iter().enumerate() {
             // A step next to half a row may be the same as one from the other side.
             let k = (giant + b) % self.shape.row;
@@ -259,7 +275,7 @@ impl<T: Number> LinearTransform<T> {
             let Some(values) = self.diagonals.get(&(swap, k)).filter(|_| own_step) else { continue };
             let (factor, size) = arithmetic.factor(&self.moved(values, giant), level)?;
             own.push((baby, Some(factor)));
-            sizes.push((usize::from(swap), Some(size)));
+            sizes.push((layout.babies[baby].0, Some(size)));
         }
         Ok((own, sizes))
     }
@@ -311,31 +327,64 @@ impl<T: Number> LinearTransform<T> {
     }
 }
 
+/// Rotations of the argument, or of it swapped, that have no key of their own, by the rotations they are made of.
+type Composed = Vec<(bool, Vec<i64>)>;
+
 /// Which rotations make a map: baby steps, giant steps, and the Galois elements of both.
 struct Layout {
     /// How many baby steps there may be.
     baby: usize,
     unit: Unit,
     steps: Vec<(bool, usize)>,
+    /// For each baby step its input and the Galois element: inputs are the argument, where any step needs it the argument
+    /// swapped, and those that are composed.
     babies: Vec<(usize, usize)>,
-    /// Giant steps, and the Galois element from each to the one before.
-    places: Vec<usize>,
-    giants: Vec<usize>,
+    composed: Composed,
+    /// The Galois elements that bring each giant step to the one before, nested, with the step's place at the last of them.
+    giants: Vec<(usize, Option<usize>)>,
     rotations: Rotations,
 }
 
 /// The sum for an argument of its level.
-fn summed<A: Arithmetic>(
+fn summed<'a, A: Arithmetic>(
     arithmetic: &A,
     x: &A::Ciphertext,
-    sum: &SizedSum<'_, A::Backend, A::Size>,
-    rotations: &Rotations,
+    (sum, factors, size): (&'a RotationSum<A::Backend>, Factors<'a, A::Backend, A::Size>, &'a MapSize),
+    (rotations, composed): (&Rotations, &Composed),
 ) -> Result<A::Ciphertext> {
-    if !rotations.swap {
-        return arithmetic.rotation_sum(&[x], sum);
+    let swapped = if rotations.swap { Some(arithmetic.swap(x)?) } else { None };
+    let rotated = rotated(arithmetic, x, swapped.as_ref(), composed)?;
+    let inputs: Vec<&A::Ciphertext> = std::iter::once(x).chain(&swapped).chain(&rotated).collect();
+    let switches = composed.iter().map(|(_, route)| route.len()).max().unwrap_or(0);
+    arithmetic.rotation_sum(&inputs, &SizedSum { sum, factors, size, switches })
+}
+
+/// The composed rotations, of which those that begin alike share what they begin with.
+fn rotated<A: Arithmetic>(
+    arithmetic: &A,
+    x: &A::Ciphertext,
+    swapped: Option<&A::Ciphertext>,
+    composed: &Composed,
+) -> Result<Vec<A::Ciphertext>> {
+    let mut made: BTreeMap<(bool, i64), A::Ciphertext> = BTreeMap::new();
+    let mut ends = Vec::with_capacity(composed.len());
+    for (swap, route) in composed {
+        let start = if *swap { swapped.unwrap_or(x) } else { x };
+        // Routes are the shortest ones of one search: from their last rotation on they are branches of one tree.
+        let mut sum = 0i64;
+        for &k in route.iter().rev() {
+            let before = made.get(&(*swap, sum));
+            sum += k;
+            if !made.contains_key(&(*swap, sum)) {
+                let rotated = arithmetic.rotate(before.unwrap_or(start), k)?;
+                made.insert((*swap, sum), rotated);
+            }
+        }
+        ends.push((*swap, sum));
     }
-    let swapped = arithmetic.swap(x)?;
-    arithmetic.rotation_sum(&[x, &swapped], sum)
+    ends.into_iter()
+        .map(|end| made.remove(&end).ok_or_else(|| Error::argument("a rotation that is composed twice")))
+        .collect()
 }
 
 /// A linear map encoded for one level of one context.
@@ -344,6 +393,7 @@ pub struct PreparedTransform<A: Arithmetic> {
     terms: Vec<Vec<(usize, Option<A::Size>)>>,
     size: MapSize,
     rotations: Rotations,
+    composed: Composed,
 }
 
 impl<A: Arithmetic> PreparedTransform<A> {
@@ -377,7 +427,7 @@ impl<A: Arithmetic> PreparedTransform<A> {
             x = arithmetic.renewed(x, self.level())?;
         }
         let x = arithmetic.at_level(x, self.level())?;
-        let sum = SizedSum { sum: &self.sum, factors: Factors::Held(&self.terms), size: &self.size };
-        summed(arithmetic, &x, &sum, &self.rotations)
+        let sum = (&self.sum, Factors::Held(&self.terms), &self.size);
+        summed(arithmetic, &x, sum, (&self.rotations, &self.composed))
     }
 }

@@ -174,6 +174,11 @@ impl SlotSum {
         if count == 2 {
             return arithmetic.add(x, &arithmetic.rotate(x, self.step(distance))?);
         }
+        if (1..count).any(|i| arithmetic.route(self.step(i * distance)).len() > 1) {
+            return (1..count).try_fold(arithmetic.duplicate(x)?, |sum, i| {
+                arithmetic.add(&sum, &arithmetic.rotate(x, self.step(i * distance))?)
+            });
+        }
         let level = arithmetic.level(x);
         let babies =
             (0..count).map(|i| Ok((0, arithmetic.element(self.step(i * distance))?))).collect::<Result<_>>()?;
@@ -182,7 +187,8 @@ impl SlotSum {
         let sum = RotationSum::new(context, level, extended, babies, vec![giant])?;
         let (terms, all) = (vec![vec![(0, None); count]], count as f64);
         let size = MapSize { gain: all, norm: all, row: all, total: all, own: None, image: None };
-        arithmetic.rotation_sum(&[x], &SizedSum { sum: &sum, factors: Factors::Held(&terms), size: &size })
+        let factors = Factors::Held(&terms);
+        arithmetic.rotation_sum(&[x], &SizedSum { sum: &sum, factors, size: &size, switches: 0 })
     }
 }
 

@@ -217,6 +217,9 @@ impl<S: Scheme, B: Backend> Arithmetic for Evaluator<S, B> {
     fn at_level(&self, x: &Ciphertext<S, B>, level: usize) -> Result<Ciphertext<S, B>> {
         self.mod_switch_to(x, level)
     }
+    fn route(&self, k: i64) -> Vec<i64> {
+        self.routes.as_ref().and_then(|routes| routes.route(k)).map_or_else(|| vec![k], <[i64]>::to_vec)
+    }
     fn element(&self, k: i64) -> Result<usize> {
         self.context().galois_element(k)
     }

@@ -114,7 +114,7 @@ impl Scheme for Ckks {
     }
 
     fn numbers(values: &Values) -> Result<Vec<Complex64>> {
-        Ok(values.complexes(Self::NAME.name())?.to_vec())
+        Ok(std::mem::take(&mut *values.complexes(Self::NAME.name())?))
     }
 
     fn values(numbers: &[Complex64]) -> Values {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use num_bigint::BigInt;
-use synchromesh::circuits::{Arithmetic, Matrix, MatrixChoices, MatrixPacking, MatrixPlan, Side, SlotShape, SlotSum};
+use synchromesh::circuits::{
+    Arithmetic, LinearTransform, Matrix, MatrixChoices, MatrixPacking, MatrixPlan, Side, SlotShape, SlotSum,
+};
 use synchromesh::ckks::{Ckks, Complex64, Release};
 use synchromesh::plan::{Description, Plan, SchemeName};
 use synchromesh::rlwe::codec::Trust;
@@ -391,6 +393,63 @@ fn composed_rotations_come_with_the_plan() {
             let rotated = session.apply(&Operation::Rotate(k), &[&x]).unwrap();
             let found = session.decrypt(&secret, &rotated).unwrap().reals();
             assert_eq!(found[5 - k as usize].round(), 1.0, "{} by {k}", scheme.name());
+        }
+    }
+}
+
+/// Both kinds of map, of diagonals in one row and of such as meet the argument swapped too, with keys for a third of their
+/// rotations.
+#[test]
+fn maps_are_made_of_composed_rotations() {
+    const SIZE: usize = 12;
+    for scheme in SCHEMES {
+        // Results are up to 180 times as large as plans expect.
+        let description = |depth| Description {
+            headroom: if scheme == SchemeName::Ckks { 10 } else { 0 },
+            security: Security::Insecure,
+            ..Description::new(scheme, depth)
+        };
+        let shape = description(1).plan().unwrap().open_any().unwrap().slots().unwrap();
+        for swaps in [false, true] {
+            let beyond = if swaps && shape.rows > 1 { shape.row } else { 0 };
+            let entry = |r: usize, c: usize| ((5 * r + 3 * c) % 7) as i64 - 3;
+            let mut map = LinearTransform::<BigInt>::zero(shape);
+            for k in 0..SIZE {
+                let diagonal = (0..SIZE).map(|r| entry(r, (r + k) % SIZE).into());
+                map.add_diagonal(k as i64, swaps && k % 3 == 1, diagonal.collect()).unwrap();
+            }
+            let all = map.rotations(map.baby_steps());
+            let mut description = Description { rotations: all.by.clone(), swap: all.swap, ..description(1) };
+            let [none, whole] = [&[][..], &all.by].map(|rotations| {
+                Description { rotations: rotations.to_vec(), ..description.clone() }.plan().unwrap().key_bytes
+            });
+            description.max_key_bytes = Some(none + (whole - none) / 3);
+            let plan = description.plan().unwrap();
+            assert!(plan.routes.is_some(), "{plan:?}");
+            let session = plan.open_any_on(<Cpu as Open>::open).unwrap();
+            assert_eq!(session.slots().unwrap(), shape);
+            let mut randomness = Randomness::insecure_from_number(14);
+            let (secret, public) = session.generate_keys(&mut randomness).unwrap();
+            let keys = session.generate_keys_for(&secret, session.rotations(), &mut randomness).unwrap();
+            session.add_keys(&Arc::new(keys));
+            let a: Vec<i64> = (0..shape.count()).map(|i| (7 * i % 11) as i64 - 5).collect();
+            let by = Encryptor::Public(&public);
+            let x = numbers(scheme.name(), &a);
+            let x = session.encrypt(&by, &x, 5.0, session.top_level(), &mut randomness).unwrap();
+            let from = |r: usize, k: usize| if swaps && k % 3 == 1 { beyond + r + k } else { r + k };
+            let (mut to, mut slots, mut values) = (Vec::new(), Vec::new(), Vec::new());
+            let mut expected = vec![0; SIZE];
+            for (r, k) in (0..SIZE).flat_map(|r| (0..SIZE).map(move |k| (r, k))) {
+                (to.push(r), slots.push(from(r, k)), values.push(entry(r, (r + k) % SIZE)));
+                expected[r] += entry(r, (r + k) % SIZE) * a[from(r, k)];
+            }
+            let entries = || Entries { to: to.clone(), from: slots.clone(), values: numbers(scheme.name(), &values) };
+            let prepared = session.prepare(&x, &entries()).unwrap();
+            for y in [session.linear(entries(), &x).unwrap(), session.map(&prepared, &x).unwrap()] {
+                let found = session.decrypt(&secret, &y).unwrap().reals();
+                let found: Vec<i64> = found[..SIZE].iter().map(|x| x.round() as i64).collect();
+                assert_eq!(found, expected, "{} {swaps}", scheme.name());
+            }
         }
     }
 }

@@ -265,6 +265,9 @@ impl<B: Backend> Arithmetic for Evaluator<B> {
     fn at_level(&self, x: &Ciphertext<B>, level: usize) -> Result<Ciphertext<B>> {
         self.brought_to(x, level)
     }
+    fn route(&self, k: i64) -> Vec<i64> {
+        self.routes.as_ref().and_then(|routes| routes.route(k)).map_or_else(|| vec![k], <[i64]>::to_vec)
+    }
     fn element(&self, k: i64) -> Result<usize> {
         Ok(self.context.galois_element(k))
     }

@@ -99,6 +99,7 @@ impl<B: Backend> Evaluator<B> {
         let (params, context) = (self.context.params(), self.context.rlwe());
         let (switching, level) = (self.switching("rotation")?, sum.sum.level());
         let own = params.at(level)?;
+        let keys: Vec<_> = inputs.iter().map(|x| x.inner().key()).collect();
         let inputs = inputs.iter().map(|x| self.under_own(x)).collect::<Result<Vec<_>>>()?;
         let Some(first) = inputs.first() else {
             return Err(Error::argument("a sum of rotations needs an input"));
@@ -120,6 +121,10 @@ impl<B: Backend> Evaluator<B> {
         let from: Vec<_> = inputs.iter().map(|x| x.parent()).collect();
         let given = inputs.iter().fold(first.inner().noise(), worst).moved();
         let rotated = given.plus_switching(added);
+        // What rotations before these ones left is no rotation of one error.
+        let before = added.worse(switching.noise_under(context, key, level, level)?);
+        let each = if sum.switches > 0 { added.plus(before.times((sum.switches as f64).log2())) } else { added };
+        let alike = sum.switches == 0 || keys.iter().all(|&own| own == key);
         let bound = inputs.iter().map(|x| x.bound()).fold(0.0, f64::max);
         let inner: Vec<_> = inputs.iter().map(|x| x.inner()).collect();
         let (parts, terms) = sum.run(switching, context, &inner, to)?;
@@ -143,12 +148,11 @@ impl<B: Backend> Evaluator<B> {
         let bounds = |norm: f64, row: f64| {
             LinearBound { gain: gain.log2(), norm: norm.log2(), row: row.log2() }.times(own.log2).plus(errors)
         };
-        let apart = given.through(&bounds(norm, row), log_n).plus(added.through(&bounds(total, total), log_n));
-        let noise = rotated
-            .times(log2_add(own.log2 + gain.log2(), errors))
-            .sharpened(apart)
-            .plus(Noise::at_most(message + errors))
-            .plus(giants);
+        let apart = given.through(&bounds(norm, row), log_n);
+        let apart = apart.plus(each.through(&bounds(total, total), log_n));
+        let noise = rotated.times(log2_add(own.log2 + gain.log2(), errors));
+        let noise =
+            (if alike { noise.sharpened(apart) } else { noise }).plus(Noise::at_most(message + errors)).plus(giants);
         noise::check(params, level, 2.0 * own.log2 + most.log2(), noise)?;
         let noise =
             noise.times(-own.dropped.log2()).plus_switching(switching.rotation_noise_under(context, key, level, to)?);
