@@ -56,6 +56,48 @@ def _tenseal_perceptron(x: np.ndarray, first: np.ndarray, second: np.ndarray) ->
     return seconds, np.array([scores.decrypt() for scores in made])
 
 
+def _tenseal_covariances(data: np.ndarray) -> Found:
+    """A vector for each column: mean products less products of means."""
+    own, (rows, columns) = _TenSeal([40, 30, 30, 40], 32768), data.shape
+    encrypted = [own.encrypt(np.ascontiguousarray(column)) for column in data.T]
+
+    def products() -> list[Any]:
+        means = [x.sum() * (1.0 / rows) for x in encrypted]
+        pairs = [(i, j) for i in range(columns) for j in range(i, columns)]
+        return [encrypted[i].dot(encrypted[j]) * (1.0 / rows) - means[i] * means[j] for i, j in pairs]
+
+    seconds, made = _timed(products)
+    return seconds, _symmetric(columns, [part.decrypt()[0] for part in made])
+
+
+def _tenseal_regression(x: np.ndarray, y: np.ndarray, w: np.ndarray, steps: int) -> Found:
+    """Sample by sample, as this package's tutorial trains: each is a vector, and so are its label and the weights."""
+    own = _TenSeal([40, *[30] * (5 * steps + 1), 40], 16384 if steps == 1 else 32768)
+    samples = [(own.encrypt(row), own.encrypt(np.array([label]))) for row, label in zip(x, y)]
+    start = own.encrypt(w)
+
+    def fit() -> Any:
+        weights = start
+        for _ in range(steps):
+            total = None
+            for sample, label in samples:
+                off = sample.dot(weights).polyval([0.5, 0.197, 0.0, -0.004]) - label
+                term = sample * off
+                total = term if total is None else total + term
+            weights = weights - total * (1.0 / len(samples))
+        return weights
+
+    seconds, made = _timed(fit)
+    return seconds, np.array(made.decrypt())
+
+
+def _symmetric(size: int, values: Sequence[float]) -> np.ndarray:
+    """The symmetric matrix of the values on and above its diagonal."""
+    found = np.empty((size, size))
+    found[np.triu_indices(size)] = values
+    return np.triu(found) + np.triu(found, 1).T
+
+
 class _OpenFhe:
     """A context of OpenFHE's with its keys."""
 
@@ -152,17 +194,16 @@ def _openfhe_covariances(data: np.ndarray) -> Found:
         return [context.EvalMult(context.EvalSum(context.EvalMult(a, b), slots), 1.0 / rows) for a, b in pairs]
 
     seconds, made = _timed(products)
-    found, values = np.empty((columns, columns)), iter([own.decrypt(part, 1)[0] for part in made])
-    for i in range(columns):
-        for j in range(i, columns):
-            found[i, j] = found[j, i] = next(values)
-    return seconds, found
+    return seconds, _symmetric(columns, [own.decrypt(part, 1)[0] for part in made])
 
 
 # For each package the tasks that it has a way for, with what they are called with and their public numbers.
 PEERS: dict[str, dict[str, Callable[..., Found]]] = {
     "tenseal": {
         "table @ query": lambda q, table: _tenseal_product(q, table.T),
+        "correlations": _tenseal_covariances,
+        "logistic step": lambda x, y, w: _tenseal_regression(x, y, w, 1),
+        "logistic regression": lambda x, y, w: _tenseal_regression(x, y, w, 3),
         "lookup": _tenseal_product,
         "perceptron": _tenseal_perceptron,
     },

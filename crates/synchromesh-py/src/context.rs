@@ -183,6 +183,31 @@ impl Context {
         Ok(EvaluationKeys { context: self.clone(), key: Arc::new(keys) })
     }
 
+    /// The keys that bring what is under `origin` under `secret`.
+    fn generate_rekeying(&self, py: Python<'_>, secret: &SecretKey, origin: &SecretKey) -> PyResult<EvaluationKeys> {
+        self.require_own(&origin.context, "secret key")?;
+        let (keyed, secret, origin) = (Arc::clone(self.keyed()?), Arc::clone(&secret.key), Arc::clone(&origin.key));
+        let keys =
+            interruptible(py, move || Ok(keyed.generate_rekeying(&secret, &origin, &mut Randomness::from_os())?))?;
+        Ok(EvaluationKeys { context: self.clone(), key: Arc::new(keys) })
+    }
+
+    /// Ciphertexts under the secret key of these keys.
+    fn rekey(
+        &self,
+        py: Python<'_>,
+        keys: &EvaluationKeys,
+        parts: Vec<Bound<'_, Ciphertext>>,
+    ) -> PyResult<Vec<Ciphertext>> {
+        self.require_own(&keys.context, "evaluation keys")?;
+        let (keyed, keys) = (Arc::clone(self.keyed()?), Arc::clone(&keys.key));
+        let parts: Vec<_> = parts.iter().map(|part| Arc::clone(&part.get().cipher)).collect();
+        let made = interruptible(py, move || {
+            parts.iter().map(|part| Ok(keyed.rekey(&keys, part)?)).collect::<Result<Vec<_>, Fault>>()
+        })?;
+        Ok(made.into_iter().map(|cipher| Ciphertext::new(&self.engine, cipher)).collect())
+    }
+
     fn add_keys(&self, keys: &EvaluationKeys) -> PyResult<()> {
         self.require_own(&keys.context, "evaluation keys")?;
         self.keyed()?.add_keys(&keys.key);

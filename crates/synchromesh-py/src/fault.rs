@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use synchromesh::batch::BatchError;
 use synchromesh::bundle::{BundleError, Unproven};
+use synchromesh::rlwe;
 use synchromesh_ring::ThreadsError;
 use synchromesh_rlwe::file::FileError;
 
@@ -84,6 +85,16 @@ impl Fault {
                  that it returns",
                 if *swap { ", swap=True" } else { "" }
             ),
+            Self::Library(synchromesh::Error::Rlwe(rlwe::Error::MissingKey { source_name, .. }))
+                if source_name.starts_with("key ") =>
+            {
+                "have whoever holds both secret keys call keys.receive(old_secret), and pass the evaluation keys that it \
+                 returns"
+                    .into()
+            }
+            Self::Library(error) if error.kind() == "keys_differ" => {
+                "use tensors and keys of one secret key, or bring them under it: tensor.rekey(keys)".into()
+            }
             Self::Library(synchromesh::Error::Batch(BatchError::NoSlots { log_n, .. })) => {
                 format!("leave t to the plan, or take synchromesh.plain_modulus(bound, {log_n})")
             }

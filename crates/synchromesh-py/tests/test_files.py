@@ -279,3 +279,36 @@ def test_keys_under_two_secret_keys_are_extended(exact):
     for k in (1, 3):
         for x in (a, a.at_level(0)):
             assert (keys.secret.decrypt(x.rotate(k))[:30] == np.arange(k, k + 30)).all()
+
+
+def test_tensors_go_under_a_new_secret_key(each, tmp_path):
+    plan = sm.plan(scheme=each.context.scheme, depth=2, rotations=[1], security="insecure")
+    context = sm.Context(plan, insecure=True)
+    old = context.keygen()
+    x = each.numbers(40)
+    a = context.encrypt(x)
+    new = context.keygen()
+    with pytest.raises(errors.MissingKeyError, match="receive"):
+        a.rekey(new.evaluation)
+    received = new.receive(old.secret)
+    assert len(received.evaluation) == len(new.evaluation) + 1
+    received.save(tmp_path / "keys")
+    loaded = sm.Keys.load(tmp_path / "keys", context)
+    for keys in (received, loaded):
+        b = a.rekey(keys.evaluation)
+        for found, expected in ((b, x), (b * b, x * x), (b.rotate(1)[:39], x[1:])):
+            assert np.abs(new.secret.decrypt(found) - expected).max() < 1e-3
+        with pytest.raises(errors.SynchromeshError) as caught:
+            old.secret.decrypt(b)
+        assert caught.value.kind == "keys_differ"
+    with pytest.raises(errors.SynchromeshError) as caught:
+        a + b
+    assert caught.value.kind == "keys_differ"
+    other = sm.Context(sm.plan(scheme=each.context.scheme, depth=3, security="insecure"), insecure=True).keygen()
+    for wrong in (lambda: new.receive(other.secret), lambda: a.rekey(other.evaluation)):
+        with pytest.raises(errors.SynchromeshError) as caught:
+            wrong()
+        assert caught.value.kind == "params_differ"
+    with pytest.raises(errors.SynchromeshError) as caught:
+        sm.plan(lambda x: x.rekey(new.evaluation), [(4,)], scheme=each.context.scheme, security="insecure")
+    assert caught.value.kind == "dry_run"

@@ -55,6 +55,7 @@ COMPUTED = {
     "sum": lambda x: np.sum(x),
     "sum of an axis": lambda x: np.sum(x, axis=0),
     "sum with its keywords": lambda x: np.sum(x, axis=1, keepdims=True),
+    "sum of what is chosen": lambda x: np.sum(x, axis=1, where=np.arange(8) % 3 > 0, initial=2),
     "sum of axes": lambda x: np.sum(x.reshape(4, 2, 4), axis=(0, 2)),
     "sum of all axes": lambda x: x.sum(axis=(0, 1)),
     "add.reduce": lambda x: np.add.reduce(x, axis=0),
@@ -82,6 +83,7 @@ def test_functions_that_compute(name, each):
 
 REAL = {
     "mean": lambda x: np.mean(x, axis=1, keepdims=True),
+    "mean of what is chosen": lambda x: np.mean(x, axis=1, keepdims=True, where=np.arange(8) > 1),
     "mean of axes": lambda x: np.mean(x, axis=(0, 1)),
     "var": lambda x: np.var(x),
     "var of an axis": lambda x: np.var(x, axis=1, ddof=1),
@@ -98,6 +100,20 @@ def test_functions_that_compute_with_fractions(name, ckks):
     keyed = keys_for(ckks, function, (4, 8))
     x = ckks.numbers(4, 8)
     keyed.check(function(keyed.encrypt(x)), function(x))
+
+
+def test_what_is_chosen_is_public(ckks):
+    x = ckks.encrypt(ckks.numbers(4, 8))
+    for wrong in (lambda: np.sum(x, where=x), lambda: np.sum(x, where=np.arange(8))):
+        with pytest.raises(errors.DTypeError, match="public condition"):
+            wrong()
+    for wrong in (
+        lambda: np.sum(x, where=np.arange(4) > 1),
+        lambda: np.mean(x, axis=1, where=np.arange(8) < 0),
+        lambda: np.mean(x, where=True, initial=3),
+    ):
+        with pytest.raises((errors.ShapeError, TypeError)):
+            wrong()
 
 
 def test_variances_lie_in_their_range(ckks):

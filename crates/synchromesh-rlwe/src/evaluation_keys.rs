@@ -119,6 +119,25 @@ impl<B: Backend> EvaluationKeys<B> {
         Ok(())
     }
 
+    /// The keys that bring what is under `from`, and under its second secret key where it has one, under `secret`.
+    ///
+    /// # Errors
+    /// As [`SwitchKey::generate`].
+    pub fn rekeying(
+        context: &Context<B>,
+        secret: &SecretKey<B>,
+        from: &SecretKey<B>,
+        plan: &SwitchPlan,
+        randomness: &mut Randomness,
+    ) -> Result<Self, Error> {
+        let mut keys = Self::new(secret.id());
+        for from in std::iter::once(from).chain(from.second()) {
+            let source = Source::Key(from.id());
+            keys.insert(SwitchKey::generate(context, secret, source, Some(from), plan, randomness)?)?;
+        }
+        Ok(keys)
+    }
+
     /// The part of each key that is named beside it, made side by side on the device's threads.
     ///
     /// # Errors

@@ -311,6 +311,12 @@ pub trait Scheme: Sized + 'static {
     /// [`rlwe::Error::ParamsDiffer`] for one of other parameters.
     fn state<B: Backend>(context: &Self::Context<B>, x: &Self::Ciphertext<B>) -> Result<State>;
 
+    /// x, which is under another secret key, under that of the evaluator's keys.
+    ///
+    /// # Errors
+    /// [`rlwe::Error::MissingKey`] without a key from the secret key that x is under, or when the device fails.
+    fn rekey<B: Backend>(e: &Self::Evaluator<B>, x: &Self::Ciphertext<B>) -> Result<Self::Ciphertext<B>>;
+
     /// x with a public vector; slots that it does not name meet 0.
     ///
     /// # Errors

@@ -123,6 +123,21 @@ impl<S: Scheme, B: Backend> Session<S, B> {
         trim(self.rlwe(), self.trimmed.as_ref(), keys)
     }
 
+    /// Keys that bring what is encrypted under `from` under `secret`: for a holder of both, to leave an old key or to pass
+    /// what others computed to somebody else. Whoever holds them can do that with every ciphertext under `from`.
+    ///
+    /// # Errors
+    /// As [`Self::generate_keys`].
+    pub fn generate_rekeying(
+        &self,
+        secret: &SecretKey<B>,
+        from: &SecretKey<B>,
+        randomness: &mut Randomness,
+    ) -> Result<EvaluationKeys<B>> {
+        let plan = S::switch_plan(self.context());
+        Ok(EvaluationKeys::rekeying(self.rlwe(), secret, from, plan, randomness)?)
+    }
+
     /// The keys that the plan's circuit takes, for parties who make them together: of each the part that there will be.
     ///
     /// # Errors

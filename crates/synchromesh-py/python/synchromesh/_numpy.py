@@ -176,7 +176,24 @@ def _method(x: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> A
     given = {key: value for key, value in kwargs.items() if value is not None and value is not np._NoValue}
     if not isinstance(x, Tensor):
         raise DTypeError(f"np.{name} with a tensor that is not what it is of", kind="dtype", remedy=f"call x.{name}")
-    return _bound(name, getattr(x, name), args, given)
+    if name not in ("sum", "mean") or not given.keys() & {"where", "initial"}:
+        return _bound(name, getattr(x, name), args, given)
+    chosen, initial = given.pop("where", True), given.pop("initial", 0)
+    if isinstance(chosen, Tensor) or np.asarray(chosen).dtype != np.bool_:
+        raise DTypeError(
+            f"np.{name} where numbers are", kind="dtype", remedy=f"take a public condition, or (x * condition).{name}()"
+        )
+    try:
+        chosen = np.broadcast_to(chosen, x.shape)
+    except ValueError as error:
+        raise ShapeError(f"np.{name}: {error}", kind="shape", remedy=f"pass a condition of shape {x.shape}") from None
+    total = _bound(name, (x * chosen.astype(np.int64)).sum, args, given)
+    if name == "sum":
+        return total + initial
+    counts = np.asarray(_bound(name, chosen.sum, args, given))
+    if "initial" in kwargs or not counts.all():
+        raise ShapeError(f"np.{name} of no elements", kind="shape", remedy="choose one of each mean, and no initial value")
+    return total / counts
 
 
 def _bound(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

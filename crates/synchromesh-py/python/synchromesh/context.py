@@ -16,7 +16,7 @@ from . import _native, _numbers
 from ._known import precision
 from ._layout import ZERO, Slots, canonical
 from ._ranges import Bound, Held, Range, shown
-from ._text import size
+from ._text import size, table
 from ._progress import Meter, Progress, tracked
 from .errors import (
     DeviceError,
@@ -136,6 +136,22 @@ class Context:
         p, place = self._plan, "" if self.device == "cpu" else f", on {self.device}"
         parameters = f"{p.scheme}, N=2^{p.log_n}, {p.slots} slots, {p.levels} levels, {p.security_bits:.0f}-bit"
         return f"Context({parameters}{p._failure_said}{place})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        if self._native.dry:
+            return table(f"Context, {self.scheme}", [("slots", self.slots), ("dry run", "no keys and no data")])
+        p = self._plan
+        rows: list[tuple[str, object]] = [
+            ("ring degree", f"N = 2^{p.log_n}"),
+            ("slots", p.slots),
+            ("levels", p.levels),
+            ("security", f"{p.security_bits:.0f} bits"),
+            ("failure probability", p._failure_text),
+            ("device", self.device),
+            ("encrypts by", "none" if self._public is None else f"key {self._public.key_id[:8]}"),
+        ]
+        return table(f"Context, {p.scheme}", rows)
 
     @property
     def _failure_said(self) -> str:
@@ -378,6 +394,15 @@ class _Key:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.context.scheme}, id {self.key_id[:8]})"
 
+    def _repr_html_(self) -> str:
+        """For notebooks; nothing of the key but its name."""
+        return table(f"{type(self).__name__}, {self.context.scheme}", [("secret key", self.key_id), *self._rows])
+
+    @property
+    def _rows(self) -> list[tuple[str, object]]:
+        """What else its table says."""
+        return []
+
     @classmethod
     def _of(cls: type[AnyKey], native: Any, context: Context | None) -> AnyKey:
         """The key in a context that it was read for, or in the live one of its plan and device."""
@@ -514,6 +539,10 @@ class EvaluationKeys(_SharedKey):
         """Bytes of :meth:`to_bytes`, about."""
         return self._native.wire_bytes
 
+    @property
+    def _rows(self) -> list[tuple[str, object]]:
+        return [("keys", len(self)), ("in files", size(self.nbytes))]
+
     def __repr__(self) -> str:
         return f"EvaluationKeys({self.context.scheme}, {len(self)} keys, {size(self.nbytes)}, id {self.key_id[:8]})"
 
@@ -543,6 +572,17 @@ class Keys(NamedTuple):
             swap = swap or wanted.swap
         steps = wanted.rotations if isinstance(wanted, Plan) else _steps(wanted)
         made = context._native.generate_evaluation_keys(self.secret._native, steps, bool(swap))
+        evaluation = EvaluationKeys(context, self.evaluation._native.both(made))
+        context.add_keys(evaluation)
+        return self._replace(evaluation=evaluation)
+
+    def receive(self, old: SecretKey) -> Keys:
+        """These keys with those that bring what is encrypted under ``old`` under this secret key, for :meth:`Tensor.rekey`.
+
+        Whoever has the evaluation keys can then do that with every tensor under ``old``, and learns nothing else.
+        """
+        context = self.secret.context
+        made = context._native.generate_rekeying(self.secret._native, old._native)
         evaluation = EvaluationKeys(context, self.evaluation._native.both(made))
         context.add_keys(evaluation)
         return self._replace(evaluation=evaluation)

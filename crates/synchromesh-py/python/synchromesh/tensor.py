@@ -29,7 +29,7 @@ from ._wire import Head, written
 from .errors import DTypeError, InputError, MismatchError, ShapeError
 
 if TYPE_CHECKING:
-    from .context import Context
+    from .context import Context, EvaluationKeys
 
 __all__ = ["Tensor", "concatenate"]
 
@@ -740,6 +740,10 @@ class Tensor(Known):
         Such a plan refreshes by itself where levels run out; this is for a place that you know to be cheaper.
         """
         return self._with("refresh", self._each(Operation.refresh()), self._rest, self._held)
+
+    def rekey(self, keys: EvaluationKeys) -> Tensor:
+        """The same elements under the secret key of ``keys``, which :meth:`Keys.receive` made for the one it is under."""
+        return self._with("rekey", self.context._native.rekey(keys._native, self._parts), self._rest, self._held)
 
     def at_level(self, level: int) -> Tensor:
         """The tensor at a lower level, smaller and faster to compute with."""

@@ -214,8 +214,9 @@ impl<T: Number> LinearTransform<T> {
         let sum = RotationSum::outline(context, level, extended, layout.babies.clone(), giants);
         let (x, size) = (arithmetic.at_level(x, level)?, self.size());
         let make = |at| self.step(arithmetic, &layout, at, level);
-        let sum = (&sum, Factors::Made(&make), &size);
-        summed(arithmetic, &x, sum, (&layout.rotations, &layout.composed))
+        let switches = switches(&layout.composed);
+        let sum = SizedSum { sum: &sum, factors: Factors::Made(&make), size: &size, switches };
+        summed(arithmetic, &x, &sum, (&layout.rotations, &layout.composed))
     }
 
     /// Which rotations make the map with this many baby steps.
@@ -346,17 +347,21 @@ struct Layout {
 }
 
 /// The sum for an argument of its level.
-fn summed<'a, A: Arithmetic>(
+fn summed<A: Arithmetic>(
     arithmetic: &A,
     x: &A::Ciphertext,
-    (sum, factors, size): (&'a RotationSum<A::Backend>, Factors<'a, A::Backend, A::Size>, &'a MapSize),
+    sum: &SizedSum<'_, A::Backend, A::Size>,
     (rotations, composed): (&Rotations, &Composed),
 ) -> Result<A::Ciphertext> {
     let swapped = if rotations.swap { Some(arithmetic.swap(x)?) } else { None };
     let rotated = rotated(arithmetic, x, swapped.as_ref(), composed)?;
     let inputs: Vec<&A::Ciphertext> = std::iter::once(x).chain(&swapped).chain(&rotated).collect();
-    let switches = composed.iter().map(|(_, route)| route.len()).max().unwrap_or(0);
-    arithmetic.rotation_sum(&inputs, &SizedSum { sum, factors, size, switches })
+    arithmetic.rotation_sum(&inputs, sum)
+}
+
+/// The most key switches of a composed rotation.
+fn switches(composed: &Composed) -> usize {
+    composed.iter().map(|(_, route)| route.len()).max().unwrap_or(0)
 }
 
 /// The composed rotations, of which those that begin alike share what they begin with.
@@ -373,12 +378,10 @@ fn rotated<A: Arithmetic>(
         // Routes are the shortest ones of one search: from their last rotation on they are branches of one tree.
         let mut sum = 0i64;
         for &k in route.iter().rev() {
-            let before = made.get(&(*swap, sum));
+            let (before, end) = (made.get(&(*swap, sum)), (*swap, sum + k));
+            let new = if made.contains_key(&end) { None } else { Some(arithmetic.rotate(before.unwrap_or(start), k)?) };
+            made.extend(new.map(|rotated| (end, rotated)));
             sum += k;
-            if !made.contains_key(&(*swap, sum)) {
-                let rotated = arithmetic.rotate(before.unwrap_or(start), k)?;
-                made.insert((*swap, sum), rotated);
-            }
         }
         ends.push((*swap, sum));
     }
@@ -427,7 +430,8 @@ impl<A: Arithmetic> PreparedTransform<A> {
             x = arithmetic.renewed(x, self.level())?;
         }
         let x = arithmetic.at_level(x, self.level())?;
-        let sum = (&self.sum, Factors::Held(&self.terms), &self.size);
-        summed(arithmetic, &x, sum, (&self.rotations, &self.composed))
+        let (factors, switches) = (Factors::Held(&self.terms), switches(&self.composed));
+        let sum = SizedSum { sum: &self.sum, factors, size: &self.size, switches };
+        summed(arithmetic, &x, &sum, (&self.rotations, &self.composed))
     }
 }

@@ -8,6 +8,20 @@ use super::{Ciphertext, Evaluator, Operand, Scheme};
 use crate::error::Result;
 
 impl<S: Scheme, B: Backend> Evaluator<S, B> {
+    /// `a`, which is under another secret key, under that of the evaluator's keys.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoKeys`], [`synchromesh_rlwe::Error::MissingKey`] without a key from the secret key that `a` is under,
+    /// [`synchromesh_rlwe::Error::Components`].
+    pub fn rekey(&self, a: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        let switching = self.switching("re-keying")?;
+        if a.inner().key() == switching.keys().target() {
+            return a.duplicate(self.context());
+        }
+        let inner = switching.rekey(self.context().rlwe(), a.inner())?;
+        Ciphertext::new(inner, a.header().clone()).certified(self.context(), Operation::Rekeying)
+    }
+
     /// `a` under the second secret key, if there is one and `a` has left the leading levels under the first.
     pub(crate) fn settled(&self, a: Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
         let params = self.context().params();

@@ -218,6 +218,10 @@ impl Scheme for Ckks {
         })
     }
 
+    fn rekey<B: Backend>(e: &Evaluator<B>, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        e.rekey(x)
+    }
+
     fn plain<B: Backend>(e: &Evaluator<B>, op: Binary, x: &Ciphertext<B>, values: &Values) -> Result<Ciphertext<B>> {
         let p = plaintext(e.context(), values)?;
         match op {

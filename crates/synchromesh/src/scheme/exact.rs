@@ -227,6 +227,10 @@ impl<S: exact::Scheme> Scheme for S {
         Ok(State { noise_budget, noise_bits: state.modulus_bits - noise_budget, ..state })
     }
 
+    fn rekey<B: Backend>(e: &Evaluator<S, B>, x: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        e.rekey(x)
+    }
+
     fn plain<B: Backend>(
         e: &Evaluator<S, B>,
         op: Binary,

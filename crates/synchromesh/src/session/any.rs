@@ -139,6 +139,23 @@ pub trait AnySession<B: Backend = Cpu>: Engine {
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>>;
 
+    /// Keys that bring what is encrypted under `from` under `secret`.
+    ///
+    /// # Errors
+    /// As [`Session::generate_rekeying`].
+    fn generate_rekeying(
+        &self,
+        secret: &SecretKey<B>,
+        from: &SecretKey<B>,
+        randomness: &mut Randomness,
+    ) -> Result<EvaluationKeys<B>>;
+
+    /// The ciphertext under the secret key of these keys.
+    ///
+    /// # Errors
+    /// As [`Scheme::rekey`].
+    fn rekey(&self, keys: &Arc<EvaluationKeys<B>>, x: &Erased) -> Result<Erased>;
+
     /// Computes with these keys on ciphertexts under their secret key, from now on.
     fn add_keys(&self, keys: &Arc<EvaluationKeys<B>>);
 
@@ -276,6 +293,19 @@ impl<S: Scheme, B: Backend> AnySession<B> for Session<S, B> {
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>> {
         Self::generate_keys_for(self, secret, rotations, randomness)
+    }
+
+    fn generate_rekeying(
+        &self,
+        secret: &SecretKey<B>,
+        from: &SecretKey<B>,
+        randomness: &mut Randomness,
+    ) -> Result<EvaluationKeys<B>> {
+        Self::generate_rekeying(self, secret, from, randomness)
+    }
+
+    fn rekey(&self, keys: &Arc<EvaluationKeys<B>>, x: &Erased) -> Result<Erased> {
+        S::rekey(&S::with_keys(&self.plain, Arc::clone(keys)), x.get()?).map(Erased::new)
     }
 
     fn add_keys(&self, keys: &Arc<EvaluationKeys<B>>) {

@@ -48,6 +48,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "multiply_plain",
             "to_bfv_at",
             "refresh",
+            "rekey",
             "refresh_watched",
             "mul_monomial",
             "expand",

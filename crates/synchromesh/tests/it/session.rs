@@ -440,7 +440,9 @@ fn maps_are_made_of_composed_rotations() {
             let (mut to, mut slots, mut values) = (Vec::new(), Vec::new(), Vec::new());
             let mut expected = vec![0; SIZE];
             for (r, k) in (0..SIZE).flat_map(|r| (0..SIZE).map(move |k| (r, k))) {
-                (to.push(r), slots.push(from(r, k)), values.push(entry(r, (r + k) % SIZE)));
+                to.push(r);
+                slots.push(from(r, k));
+                values.push(entry(r, (r + k) % SIZE));
                 expected[r] += entry(r, (r + k) % SIZE) * a[from(r, k)];
             }
             let entries = || Entries { to: to.clone(), from: slots.clone(), values: numbers(scheme.name(), &values) };
@@ -450,6 +452,46 @@ fn maps_are_made_of_composed_rotations() {
                 let found: Vec<i64> = found[..SIZE].iter().map(|x| x.round() as i64).collect();
                 assert_eq!(found, expected, "{} {swaps}", scheme.name());
             }
+        }
+    }
+}
+
+/// Before and after products, and with a second secret key for the lower levels.
+#[test]
+fn what_is_under_an_old_key_goes_under_a_new_one() {
+    for (scheme, leading_levels) in SCHEMES.into_iter().map(|scheme| (scheme, 0)).chain([(SchemeName::Bgv, 1)]) {
+        let description = Description { security: Security::Insecure, leading_levels, ..Description::new(scheme, 2) };
+        let session = description.plan().unwrap().open_any().unwrap();
+        let mut randomness = Randomness::insecure_from_number(24);
+        let mut owner = || {
+            let (secret, public) = session.generate_keys(&mut randomness).unwrap();
+            let keys = session.generate_keys_for(&secret, session.rotations(), &mut randomness).unwrap();
+            (secret, public, keys)
+        };
+        let ((old, public, own), (new, _, others)) = (owner(), owner());
+        session.add_keys(&Arc::new(own));
+        let bridge = session.generate_rekeying(&new, &old, &mut randomness).unwrap();
+        let by = Encryptor::Public(&public);
+        let x = numbers(scheme.name(), &[1, -1]);
+        let x = session.encrypt(&by, &x, 1.0, session.top_level(), &mut randomness).unwrap();
+        let kind = |found: synchromesh::Result<Erased>| found.err().map(|e| e.kind());
+        let squared = session.apply(&Operation::Square, &[&x]).unwrap();
+        // What is computed later has its keys and the bridge in one set.
+        let keys = Arc::new(others.and(&bridge).unwrap());
+        let without = Arc::new(others);
+        session.add_keys(&keys);
+        for (x, expected) in [(&x, [1.0, -1.0]), (&squared, [1.0, 1.0])] {
+            assert_eq!(kind(session.rekey(&without, x)), Some("missing_key"), "{}", scheme.name());
+            let moved = session.rekey(&keys, x).unwrap();
+            let found = |x: &Erased| session.decrypt(&new, x).unwrap().reals();
+            assert_eq!(found(&moved)[..2].iter().map(|x| x.round()).collect::<Vec<_>>(), expected);
+            assert_eq!(session.decrypt(&old, &moved).err().map(|e| e.kind()), Some("keys_differ"));
+            let again = session.rekey(&keys, &moved).unwrap();
+            assert_eq!(found(&again)[..2], found(&moved)[..2], "under its own key already");
+            let product = session.apply(&Operation::Square, &[&moved]).unwrap();
+            assert_eq!(found(&product)[..2].iter().map(|x| x.round()).collect::<Vec<_>>(), [1.0, 1.0]);
+            let mixed = session.apply(&Operation::Binary(Binary::Add), &[x, &moved]);
+            assert_eq!(kind(mixed), Some("keys_differ"));
         }
     }
 }

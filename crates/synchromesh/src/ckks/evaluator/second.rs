@@ -9,6 +9,21 @@ use crate::ckks::ciphertext::Ciphertext;
 use crate::error::Result;
 
 impl<B: Backend> Evaluator<B> {
+    /// `x`, which is under another secret key, under that of the evaluator's keys; message and scale unchanged.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoKeys`], [`synchromesh_rlwe::Error::MissingKey`] without a key from the secret key that `x` is under,
+    /// [`synchromesh_rlwe::Error::Components`].
+    pub fn rekey(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
+        let switching = self.switching("re-keying")?;
+        if x.inner().key() == switching.keys().target() {
+            return x.duplicate(&self.context);
+        }
+        let inner = switching.rekey(self.context.rlwe(), x.inner())?;
+        let noise = inner.noise();
+        self.finish(Operation::Rekeying, &[x.parent()], inner, noise, x.scale().clone(), x.bound())
+    }
+
     /// `x` under the second secret key, if there is one and `x` has left the leading levels under the first.
     pub(super) fn settled(&self, x: Ciphertext<B>) -> Result<Ciphertext<B>> {
         let Some(switching) = &self.switching else { return Ok(x) };
