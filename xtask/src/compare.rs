@@ -1,7 +1,7 @@
 //! `cargo xtask compare`: this library and its peers in turn, in one run on one core, and the ratio of their times.
 
-mod bootstrap;
 mod cases;
+mod facts;
 mod picture;
 mod plans;
 pub(crate) mod programs;

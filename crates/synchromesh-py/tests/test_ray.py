@@ -87,6 +87,47 @@ def test_errors_of_workers_arrive(cluster):
         pool.map(lambda x: x, [context.encrypt([1], other.public)])
 
 
+def test_what_travels_is_read_on_workers(cluster):
+    context, keys = planned(lambda x: x + x, [(4,)], scheme="bgv")
+    twice = ray.remote(lambda context, evaluation, x: (evaluation.key_id, context.add_keys(evaluation).plan, (x + x).to_bytes()))
+    key_id, plan, data = ray.get(twice.remote(context, keys.evaluation, context.encrypt([1, 2, 3, 4])))
+    assert (key_id, plan) == (keys.evaluation.key_id, context.plan)
+    result = sm.Tensor.from_bytes(data, context, trust_certificate=True)
+    assert np.array_equal(keys.secret.decrypt(result), [2, 4, 6, 8])
+
+
+def test_a_database_is_searched_by_workers(cluster, tmp_path, monkeypatch):
+    from test_search import QUERY, RECORDS, Setting
+
+    from synchromesh.search import Database, Search
+
+    payloads = np.arange(len(RECORDS), dtype=np.uint16)
+    setting = Setting.of(Search(RECORDS.shape, 0.8, gap=0.1, payload=payloads))
+    search, context, keys = setting
+    keys.save(tmp_path / "keys")
+    monkeypatch.chdir(tmp_path)
+    database = search.encrypt(RECORDS, "db", key=keys.secret, payloads=payloads)
+    query = search.query(QUERY, keys.secret)
+    # What is authenticated needs the key, on workers too.
+    with pytest.raises(errors.DecodeError, match="envelope"):
+        database.find(query, workers=sm.ray.Pool(keys.evaluation))
+    pool = sm.ray.Pool(keys.evaluation, envelope="keys/envelope.key")
+    assert pool.count == 2
+    seen: list[tuple[int, int]] = []
+    reply = database.find(query, workers=pool, progress=lambda *at: seen.append(at))
+    assert seen == [(1, 2), (2, 2)]
+    found = search.decrypt(reply, keys.secret)
+    here = search.decrypt(database.find(query), keys.secret)
+    assert np.array_equal(found.indices, here.indices) and np.array_equal(found.payloads, found.indices)
+    assert len(found.indices) > 100 and found.indices.max() > 2 * context.slots
+
+    with pytest.raises(errors.MismatchError):
+        database.find(query, workers=sm.ray.Pool(planned(lambda x: x + 1, [(4,)])[1].evaluation))
+    monkeypatch.setattr(Database, "_memory", 1 << 60)
+    with pytest.raises(errors.ParamsError, match="largest machine"):
+        database.find(query, workers=pool)
+
+
 def dying_once(marker: str, block):
     """Computes blocks, and takes its worker down the first time."""
 

@@ -54,13 +54,16 @@ fn table() -> Vec<Function> {
         (FunctionName::Relu, (-1.0, 1.0), power(10)),
         (FunctionName::Clip { low: 0.0, high: 1.0 }, (-1.0, 2.0), power(8)),
         (FunctionName::Max, (0.0, 1.0), power(10)),
+        (FunctionName::Min, (0.0, 1.0), power(10)),
     ]
     .map(|(name, interval, tolerance)| Function::new(name, interval, tolerance))
     .into();
     for (gap, tolerance) in [(4, 8), (7, 10), (10, 14), (12, 20), (16, 20)] {
         all.push(Function::new(FunctionName::Sign, (-1.0, 1.0), power(tolerance)).with_gap(power(gap)));
     }
-    all.push(Function::new(FunctionName::Compare, (0.0, 1.0), power(10)).with_gap(power(7)));
+    for (name, interval) in [(FunctionName::Step, (-1.0, 1.0)), (FunctionName::Compare, (0.0, 1.0))] {
+        all.push(Function::new(name, interval, power(10)).with_gap(power(7)));
+    }
     all
 }
 

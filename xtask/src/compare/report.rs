@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::bootstrap;
 use super::cases::{Case, Group};
+use super::facts;
 use super::programs::OURS;
 
 /// How a ratio stands to its limit.
@@ -169,7 +169,7 @@ pub(crate) fn publish(root: &Path, groups: &[Group], rows: &[Row], about: &About
     };
     let text = |key: &str| about[key].as_str().unwrap_or("unknown").to_owned();
     let stem = format!("{}-{}{part}", text("date"), slug(&text("cpu")));
-    let facts = bootstrap::table(rows.iter().flat_map(Row::lines));
+    let facts = facts::tables(rows.iter().flat_map(Row::lines));
     print!("{facts}");
     let heading = format!(
         "# Comparison of {}\n\n{}, instruction sets {}, one thread, started with `{}`, load average {} at the end, \

@@ -128,7 +128,7 @@ class Context:
                 self._made.setdefault(part.lineage, len(self._trace))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Context._restore, (self.plan.to_json(), self.plan.security_bits < 128, self.device)
+        return _restored, (self.plan.to_json(), self.plan.security_bits < 128, self.device)
 
     def __repr__(self) -> str:
         if self._native.dry:
@@ -365,6 +365,17 @@ class Context:
         return Tensor.from_bytes(data, context=self, trust_certificate=trust_certificate)
 
 
+# Functions of the module, which pickles that write classes' methods out, as Ray's do, take by their names.
+
+
+def _restored(plan: str, insecure: bool, device: str) -> Context:
+    return Context._restore(plan, insecure, device)
+
+
+def _read(cls: type[Shared], data: Any, context: Context) -> Shared:
+    return cls.from_bytes(data, context)
+
+
 class _Counted(list[tuple[str, int, float]]):
     """Operations that are counted, and not kept."""
 
@@ -514,7 +525,7 @@ class _SharedKey(_Key):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         data = self.to_bytes()
         wrapped = pickle.PickleBuffer(data) if isinstance(protocol, int) and protocol >= 5 else data
-        return type(self).from_bytes, (wrapped, self.context)
+        return _read, (type(self), wrapped, self.context)
 
 
 Shared = TypeVar("Shared", bound=_SharedKey)

@@ -2,7 +2,7 @@
 
 Needs ``pip install synchromesh[ray]``.
 
-Evaluation keys go to Ray's object store once; each worker process reads them from there once. A task whose worker is lost
+:class:`Pool` is also where :meth:`synchromesh.search.Database.find` searches. Evaluation keys go to Ray's object store once; each worker process reads them from there once. A task whose worker is lost
 is run again, which is safe for evaluation: it is deterministic and sees no secret key.
 """
 
@@ -10,22 +10,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _native, _numbers
 from ._progress import Progress, tracked
-from .context import Context, EvaluationKeys
-from .errors import DTypeError, MismatchError, ShapeError
+from ._text import size
+from .context import Context, EnvelopeKey, EvaluationKeys, _path
+from .errors import DTypeError, MismatchError, ParamsError, ShapeError
 from .tensor import Tensor, concatenate
 
 Reference = Any
 __all__ = ["Pool", "TripleWorkers", "matmul"]
 
 RETRIES = 4
-_ready: dict[str, tuple[Context, EvaluationKeys]] = {}
+# By the keys and the path of the envelope key.
+_ready: dict[tuple[str, str | None], tuple[Context, EvaluationKeys]] = {}
 _setups: dict[str, _native.TripleSetup] = {}
 
 
@@ -45,20 +47,26 @@ def _connected() -> Any:
     return ray
 
 
-def _context(data: Any, key_id: str, plan: tuple[str, bool]) -> Context:
+# A plan, whether it is insecure, and the path of an envelope key.
+_Setup = tuple[str, bool, Union[str, None]]
+
+
+def _context(data: Any, key_id: str, setup: _Setup) -> Context:
     """The context and keys of this worker process, read when its first task needs them."""
-    found = _ready.get(key_id)
+    plan, insecure, envelope = setup
+    found = _ready.get((key_id, envelope))
     if found is None:
-        keys = EvaluationKeys.from_bytes(data, Context._restore(*plan))
-        found = keys.context.add_keys(keys), keys
-        _ready[key_id] = found
+        keys = EvaluationKeys.from_bytes(data, Context._restore(plan, insecure))
+        context = keys.context.add_keys(keys)
+        if envelope is not None:
+            context.add_keys(EnvelopeKey.load(envelope, context))
+        found = context, keys
+        _ready[key_id, envelope] = found
     return found[0]
 
 
-def _task(
-    data: Any, key_id: str, plan: tuple[str, bool], function: Callable[..., Tensor], arguments: list[Any]
-) -> bytes:
-    context = _context(data, key_id, plan)
+def _task(data: Any, key_id: str, setup: _Setup, function: Callable[..., Tensor], arguments: list[Any]) -> bytes:
+    context = _context(data, key_id, setup)
     given = [
         Tensor.from_bytes(bytes(a.data), context, trust_certificate=True) if isinstance(a, _Sent) else a
         for a in arguments
@@ -81,6 +89,10 @@ def _fetched(reference: Reference) -> Any:
         raise cause from None
 
 
+def _processors() -> int:
+    return max(1, int(_ray().cluster_resources().get("CPU", 1)))
+
+
 class _Sent:
     """A tensor on its way to a worker."""
 
@@ -91,26 +103,38 @@ class _Sent:
 class Pool:
     """Workers of a Ray cluster that hold one set of evaluation keys.
 
-    Connects to a running cluster, or starts one on this machine. ``keys`` must be those of the tensors.
+    Connects to a running cluster, or starts one on this machine. ``keys`` must be those of the tensors. ``envelope`` is the
+    path of the envelope key, if workers are to read what it authenticates, as an encrypted database; they read it there.
     """
 
-    def __init__(self, keys: EvaluationKeys, *, retries: int = RETRIES) -> None:
+    def __init__(
+        self, keys: EvaluationKeys, *, envelope: str | os.PathLike[str] | None = None, retries: int = RETRIES
+    ) -> None:
         if not isinstance(keys, EvaluationKeys):
             raise DTypeError(f"{type(keys).__name__} are no EvaluationKeys", kind="dtype", remedy="pass keys.evaluation")
         ray = _connected()
         self.keys = keys
         self._data = ray.put(np.frombuffer(keys.to_bytes(), dtype=np.uint8))
-        self._plan = ray.put((keys.context.plan.to_json(), keys.context.plan.security_bits < 128))
+        plan, path = keys.context.plan, None if envelope is None else os.path.abspath(_path(envelope))
+        self._setup = ray.put((plan.to_json(), plan.security_bits < 128, path))
         limit = _numbers.whole(retries, "retries", 0, 1000)
         self._run = ray.remote(max_retries=limit)(_task)
 
     def __repr__(self) -> str:
         return f"Pool({self.keys!r})"
 
+    @property
+    def count(self) -> int:
+        """Tasks at one time: one for each processor of the cluster."""
+        return _processors()
+
     def submit(self, function: Callable[..., Tensor], *arguments: Any) -> Reference:
         """Starts ``function`` of tensors and public values on a worker; :meth:`result` waits for it."""
+        return self._started(self._run, function, arguments)
+
+    def _started(self, run: Any, function: Callable[..., Tensor], arguments: Iterable[Any]) -> Reference:
         sent = [self._sent(a) for a in arguments]
-        return self._run.remote(self._data, self.keys.key_id, self._plan, function, sent)
+        return run.remote(self._data, self.keys.key_id, self._setup, function, sent)
 
     def _sent(self, argument: Any) -> Any:
         if not isinstance(argument, Tensor):
@@ -130,10 +154,28 @@ class Pool:
 
     def map(self, function: Callable[..., Tensor], *batches: Iterable[Any], progress: Progress = None) -> list[Tensor]:
         """``function`` of each tuple of arguments, on the workers; results in order."""
-        pending = [self.submit(function, *arguments) for arguments in zip(*batches)]
+        return self._mapped(self._run, function, list(zip(*batches)), progress)
+
+    def _mapped(
+        self, run: Any, function: Callable[..., Tensor], calls: Sequence[Iterable[Any]], progress: Progress
+    ) -> list[Tensor]:
+        pending = [self._started(run, function, arguments) for arguments in calls]
         for _ in tracked(self._finished(pending), len(pending), progress, "blocks"):
             pass
         return [self.result(reference) for reference in pending]
+
+    def _map_within(
+        self, memory: int, function: Callable[..., Tensor], calls: Sequence[Iterable[Any]], progress: Progress
+    ) -> list[Tensor]:
+        """:meth:`map` of calls that take so many bytes each: as many at a time on a machine as it has memory for."""
+        largest = max((int(node["Resources"].get("memory", 0)) for node in _ray().nodes() if node["Alive"]), default=0)
+        if memory > largest:
+            raise ParamsError(
+                f"a task takes {size(memory)} of memory, and the largest machine of the cluster has {size(largest)} for tasks",
+                kind="memory",
+                remedy="add a larger machine to the cluster",
+            )
+        return self._mapped(self._run.options(memory=memory), function, calls, progress)
 
     def _finished(self, pending: list[Reference]) -> Iterable[Reference]:
         ray, left = _ray(), list(pending)
@@ -155,7 +197,7 @@ def matmul(
     if not isinstance(vector, Tensor) or array.ndim != 2 or array.shape[1] != vector.shape[:1][-1]:
         shape = getattr(vector, "shape", None)
         raise ShapeError(f"a product of {array.shape} and {shape}", kind="shape", remedy="make inner sizes equal")
-    count = _numbers.whole(blocks, "blocks", 0, 1 << 20) or int(_ray().cluster_resources().get("CPU", 1))
+    count = _numbers.whole(blocks, "blocks", 0, 1 << 20) or pool.count
     parts: Sequence[Any] = [rows for rows in np.array_split(array, min(count, len(array))) if len(rows)]
     return concatenate(pool.map(_product, parts, [vector] * len(parts), progress=progress))
 
@@ -192,7 +234,7 @@ class TripleWorkers:
     @property
     def count(self) -> int:
         """Blocks computed at one time."""
-        return max(1, int(_ray().cluster_resources().get("CPU", 1)) // self._threads)
+        return max(1, _processors() // self._threads)
 
     def begin(self, number: int, block: bytes) -> None:
         """Sends a block to a worker."""

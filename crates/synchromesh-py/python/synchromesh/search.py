@@ -16,6 +16,7 @@ import json
 import math
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
@@ -27,10 +28,11 @@ from ._progress import Meter, Progress
 from ._text import size
 from .errors import DTypeError, FileError, InputError, MismatchError, ParamsError, ShapeError
 from .planning import Plan
-from .tensor import Tensor
+from .tensor import Tensor, concatenate
 
 if TYPE_CHECKING:
     from .context import Context, SecretKey
+    from .ray import Pool
 
 __all__ = ["Database", "Found", "Nearest", "Search"]
 
@@ -320,7 +322,18 @@ class Database:
     def __repr__(self) -> str:
         return f"Database({self._directory!r}, {len(self)} records in {self._files.blocks} blocks)"
 
-    def find(self, query: bytes, *, trust_certificate: bool = False, progress: Progress = None) -> Tensor:
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The directory is the same wherever it is opened."""
+        return Database, (os.path.abspath(self._directory), self.context)
+
+    def find(
+        self,
+        query: bytes,
+        *,
+        trust_certificate: bool = False,
+        workers: Pool | None = None,
+        progress: Progress = None,
+    ) -> Tensor:
         """What a query gives: a tensor that the owner of the secret key decrypts with :meth:`Search.decrypt`, or
         :meth:`Search.nearest`.
 
@@ -328,13 +341,25 @@ class Database:
         authenticated under an envelope key that the context holds, or else if ``trust_certificate`` says so, as in
         :meth:`Tensor.from_bytes`. ``progress`` is True for a bar on standard error, or a function of how many steps are
         done and how many there will be; a block's comparison counts as one.
+
+        With ``workers`` (:class:`synchromesh.ray.Pool`) the blocks are searched on a Ray cluster, whose machines all have the
+        directory, in as many runs as it has processors: each run expands the query once. Workers have the keys of the pool,
+        its envelope key if it has one.
         """
+        trusted, blocks = trust_certificate is True, range(self._files.blocks)
+        if workers is None:
+            return self._found(query, blocks, trusted, progress)
+        self.context._require_own(workers.keys.context)
+        runs = np.array_split(blocks, min(len(blocks), workers.count))
+        calls = [(self, query, [int(block) for block in run], trusted) for run in runs]
+        return concatenate(workers._map_within(self._memory, Database._found, calls, progress))
+
+    def _found(self, query: bytes, blocks: Sequence[int], trusted: bool, progress: Progress = None) -> Tensor:
+        """What a query gives in some blocks."""
         self._require_memory()
-        trusted = trust_certificate is True
         search = _native.Search(self.context._native, self._files.literal)
         expanded = search.expand(_numbers.buffer(query), trusted)
         parts: list[_native.Ciphertext] = []
-        blocks = range(self._files.blocks)
         compares = json.loads(self._files.literal)["reply"] != "scores"
         with _metered(progress, sum(self._files.counts(block)[0] + compares for block in blocks), "search") as meter:
             for block in blocks:
@@ -342,9 +367,14 @@ class Database:
         at = np.arange(len(parts) * self.context.slots).reshape(len(parts), self.context.slots)
         return Tensor._made(self.context, "search", parts, at, np.dtype(np.complex128))
 
+    @property
+    def _memory(self) -> int:
+        """Bytes that a search takes."""
+        return self.context.plan.memory()["total"]
+
     def _require_memory(self) -> None:
         """Refuses what memory has no room for."""
-        needed, free = self.context.plan.memory()["total"], _native.available_memory()
+        needed, free = self._memory, _native.available_memory()
         if free is not None and needed > free:
             raise ParamsError(
                 f"a search takes {size(needed)} of memory, and {size(free)} are free",
