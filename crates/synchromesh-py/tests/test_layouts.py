@@ -273,7 +273,7 @@ def test_other_packages_are_given_what_they_compute():
     peers = load("peers")
     tasks = load("tasks").TASKS
     assert all(name in tasks for found in peers.PEERS.values() for name in found)
-    assert peers.seconds("tenseal", "correlations", [], np.zeros(1)) == ""
+    assert peers.seconds("openfhe", "convolutions", [], np.zeros(1)) == ""
 
 
 def test_expressions():

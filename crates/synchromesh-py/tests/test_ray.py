@@ -91,7 +91,8 @@ def test_what_travels_is_read_on_workers(cluster):
     context, keys = planned(lambda x: x + x, [(4,)], scheme="bgv")
     twice = ray.remote(lambda context, evaluation, x: (evaluation.key_id, context.add_keys(evaluation).plan, (x + x).to_bytes()))
     key_id, plan, data = ray.get(twice.remote(context, keys.evaluation, context.encrypt([1, 2, 3, 4])))
-    assert (key_id, plan) == (keys.evaluation.key_id, context.plan)
+    # A worker may hold a context of another plan with these parameters, which serves.
+    assert key_id == keys.evaluation.key_id and plan._same_parameters(context.plan)
     result = sm.Tensor.from_bytes(data, context, trust_certificate=True)
     assert np.array_equal(keys.secret.decrypt(result), [2, 4, 6, 8])
 

@@ -313,7 +313,7 @@ REFUSED = {
     "power": lambda x, _: np.power(2.0, x),
     "mixed": lambda x, _: np.stack([x, np.ones((4, 6))]),
     "out": lambda x, _: operator.iadd(np.ones((4, 6)), x),
-    "dtype": lambda x, _: np.sum(x, where=np.ones((4, 6), bool)),
+    "dtype": lambda x, _: np.sum(x, dtype=np.float32),
     "slots into an array": lambda x, _: np.stack([x, x], out=np.zeros((2, 4, 6), int)),
     "slots as floats": lambda x, _: np.concatenate([x, x], dtype=float),
     "division": lambda x, _: x / x,
