@@ -71,7 +71,7 @@ def _tenseal_covariances(data: np.ndarray) -> Found:
 
 
 def _tenseal_regression(x: np.ndarray, y: np.ndarray, w: np.ndarray, steps: int) -> Found:
-    """Sample by sample, as this package's tutorial trains: each is a vector, and so are its label and the weights."""
+    """Sample by sample, as TenSEAL's own tutorial does: each is a vector, and so are its label and the weights."""
     own = _TenSeal([40, *[30] * (5 * steps + 1), 40], 16384 if steps == 1 else 32768)
     samples = [(own.encrypt(row), own.encrypt(np.array([label]))) for row, label in zip(x, y)]
     start = own.encrypt(w)

@@ -114,6 +114,9 @@ def test_what_is_chosen_is_public(ckks):
     ):
         with pytest.raises((errors.ShapeError, TypeError)):
             wrong()
+    keyed = keys_for(ckks, lambda t: np.sum(t, initial=2), (8,))
+    a = keyed.encrypt(ckks.numbers(8))
+    assert np.sum(a, initial=2).level == np.sum(a).level == a.level
 
 
 def test_variances_lie_in_their_range(ckks):

@@ -89,7 +89,9 @@ def test_errors_of_workers_arrive(cluster):
 
 def test_what_travels_is_read_on_workers(cluster):
     context, keys = planned(lambda x: x + x, [(4,)], scheme="bgv")
-    twice = ray.remote(lambda context, evaluation, x: (evaluation.key_id, context.add_keys(evaluation).plan, (x + x).to_bytes()))
+    twice = ray.remote(
+        lambda context, evaluation, x: (evaluation.key_id, context.add_keys(evaluation).plan, (x + x).to_bytes())
+    )
     key_id, plan, data = ray.get(twice.remote(context, keys.evaluation, context.encrypt([1, 2, 3, 4])))
     # A worker may hold a context of another plan with these parameters, which serves.
     assert key_id == keys.evaluation.key_id and plan._same_parameters(context.plan)

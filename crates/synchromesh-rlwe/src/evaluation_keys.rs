@@ -119,7 +119,8 @@ impl<B: Backend> EvaluationKeys<B> {
         Ok(())
     }
 
-    /// The keys that bring what is under `from`, and under its second secret key where it has one, under `secret`.
+    /// The keys that bring what is under `from`, and under its second secret key where it has one, under `secret`. Who knows
+    /// `secret` learns `from` from them.
     ///
     /// # Errors
     /// As [`SwitchKey::generate`].

@@ -123,8 +123,9 @@ impl<S: Scheme, B: Backend> Session<S, B> {
         trim(self.rlwe(), self.trimmed.as_ref(), keys)
     }
 
-    /// Keys that bring what is encrypted under `from` under `secret`: for a holder of both, to leave an old key or to pass
-    /// what others computed to somebody else. Whoever holds them can do that with every ciphertext under `from`.
+    /// Keys that bring what is encrypted under `from` under `secret`: for a holder of both, to leave an old key. Whoever holds
+    /// them can do that with every ciphertext under `from`. They are an encryption of `from` under `secret`: who knows
+    /// `secret` learns `from` from them.
     ///
     /// # Errors
     /// As [`Self::generate_keys`].

@@ -187,12 +187,13 @@ def _method(x: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> A
         chosen = np.broadcast_to(chosen, x.shape)
     except ValueError as error:
         raise ShapeError(f"np.{name}: {error}", kind="shape", remedy=f"pass a condition of shape {x.shape}") from None
-    total = _bound(name, (x * chosen.astype(np.int64)).sum, args, given)
+    # A mask of ones would take a level.
+    total = _bound(name, (x if chosen.all() else x * chosen.astype(np.int64)).sum, args, given)
     if name == "sum":
         return total + initial
     counts = np.asarray(_bound(name, chosen.sum, args, given))
-    if "initial" in kwargs or not counts.all():
-        raise ShapeError(f"np.{name} of no elements", kind="shape", remedy="choose one of each mean, and no initial value")
+    if not counts.all():
+        raise ShapeError(f"np.{name} of no elements", kind="shape", remedy="choose an element of each mean")
     return total / counts
 
 

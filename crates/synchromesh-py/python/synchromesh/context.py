@@ -582,18 +582,19 @@ class Keys(NamedTuple):
                 )
             swap = swap or wanted.swap
         steps = wanted.rotations if isinstance(wanted, Plan) else _steps(wanted)
-        made = context._native.generate_evaluation_keys(self.secret._native, steps, bool(swap))
-        evaluation = EvaluationKeys(context, self.evaluation._native.both(made))
-        context.add_keys(evaluation)
-        return self._replace(evaluation=evaluation)
+        return self._with(context._native.generate_evaluation_keys(self.secret._native, steps, bool(swap)))
 
     def receive(self, old: SecretKey) -> Keys:
         """These keys with those that bring what is encrypted under ``old`` under this secret key, for :meth:`Tensor.rekey`.
 
-        Whoever has the evaluation keys can then do that with every tensor under ``old``, and learns nothing else.
+        Whoever has the evaluation keys can then do that with every tensor under ``old``, and learns nothing else. They hold
+        ``old``, encrypted under this secret key: to its owner they give all that is under ``old``.
         """
+        return self._with(self.secret.context._native.generate_rekeying(self.secret._native, old._native))
+
+    def _with(self, made: _native.EvaluationKeys) -> Keys:
+        """These keys with more evaluation keys, which their context is given."""
         context = self.secret.context
-        made = context._native.generate_rekeying(self.secret._native, old._native)
         evaluation = EvaluationKeys(context, self.evaluation._native.both(made))
         context.add_keys(evaluation)
         return self._replace(evaluation=evaluation)

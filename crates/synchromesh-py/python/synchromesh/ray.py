@@ -2,8 +2,9 @@
 
 Needs ``pip install synchromesh[ray]``.
 
-:class:`Pool` is also where :meth:`synchromesh.search.Database.find` searches. Evaluation keys go to Ray's object store once; each worker process reads them from there once. A task whose worker is lost
-is run again, which is safe for evaluation: it is deterministic and sees no secret key.
+:class:`Pool` is also where :meth:`synchromesh.search.Database.find` searches. Evaluation keys go to Ray's object store
+once; each worker process reads them from there once. A task whose worker is lost is run again, which is safe for
+evaluation: it is deterministic and sees no secret key.
 """
 
 from __future__ import annotations
