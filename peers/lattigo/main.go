@@ -21,6 +21,7 @@ type Case struct {
 	Set     string
 	Runs    int
 	GapBits int
+	Level   int
 	MinTime time.Duration
 }
 
@@ -30,6 +31,7 @@ const usage = `usage:
   lattigo scheme     -scheme ckks|bgv|bfv
   lattigo bootstrap  -set N16QP1767H32768H32 -runs 3
   lattigo sign       -log-n 16 -gap-bits 7
+  lattigo joint      -scheme bgv|ckks -level 1
   lattigo differential FILE
 `
 
@@ -51,6 +53,7 @@ func main() {
 	flags.StringVar(&c.Set, "set", "N16QP1767H32768H32", "parameters of bootstrapping")
 	flags.IntVar(&c.Runs, "runs", 3, "refreshes that are timed")
 	flags.IntVar(&c.GapBits, "gap-bits", 7, "sign: decided from 2^-gap-bits on")
+	flags.IntVar(&c.Level, "level", 1, "joint: level of what is decrypted")
 	flags.DurationVar(&c.MinTime, "min-time", time.Second, "least time spent on one line")
 	check(flags.Parse(os.Args[2:]))
 	switch os.Args[1] {
@@ -64,6 +67,8 @@ func main() {
 		benchBootstrap(c.Set, c.Runs)
 	case "sign":
 		benchSign(c)
+	case "joint":
+		benchJoint(c)
 	default:
 		fail(usage)
 	}

@@ -18,7 +18,7 @@ use cases::{Case, Group};
 use programs::{OURS, Programs};
 use report::{About, Row};
 
-const USAGE: &str = "usage: cargo xtask compare [ntt|key-switch|key-switch-sets|key-switch-levels|scheme|circuits|functions|bootstrap] [--rounds 3] [--core N] [--min-time 1] [--peers-only]\n       \
+const USAGE: &str = "usage: cargo xtask compare [ntt|key-switch|key-switch-sets|key-switch-levels|scheme|circuits|functions|joint|bootstrap] [--rounds 3] [--core N] [--min-time 1] [--peers-only]\n       \
                      cargo xtask compare plans|picture";
 
 /// What the command line asks for.

@@ -37,7 +37,7 @@ usage: cargo xtask COMMAND
                    docs/reliability.md. quick: all in less than 20 minutes; full: hours, goes on where it stopped
   cost-model       measure this machine (minutes, idle), then how well predictions and choices of plans do
   compare [GROUP]  time this library and its peers in turn; GROUP is ntt, key-switch, scheme or
-                   circuits; `plans` compares parameters and times nothing; `picture` draws the newest table
+                   circuits, functions, joint or bootstrap; `plans` compares parameters and times nothing; `picture` draws the newest table
   wheel            a release wheel of the Python package, tested in a clean environment, and one for aarch64
   docs [--check]   the documentation site, in out/docs; --check opens it in a browser without network
   gpu-check [--dev] [--emulated|--stand-in|--pack-only]

@@ -8,6 +8,7 @@ pub mod bootstrap;
 pub mod circuits;
 pub mod decryptions;
 pub mod device;
+pub mod joint;
 pub mod key_switch;
 pub mod matmul;
 pub mod memory;
@@ -38,6 +39,9 @@ pub enum Error {
     /// Not enough primes of the width asked for.
     #[error(transparent)]
     Prime(#[from] synchromesh_ring::prime::PrimeError),
+    /// Parties could not make a key or decrypt.
+    #[error(transparent)]
+    Parties(#[from] synchromesh_parties::Error),
     /// A request that makes no sense.
     #[error("{reason}")]
     Request {
@@ -66,6 +70,7 @@ impl Error {
             Self::Rlwe(e) => e.kind(),
             Self::Scheme(e) => e.kind(),
             Self::Device(e) => e.kind(),
+            Self::Parties(e) => e.kind(),
             Self::Prime(_) => "prime",
             Self::Request { .. } => "request",
         }
@@ -78,6 +83,7 @@ impl Error {
             Self::Rlwe(e) => e.remedy(),
             Self::Scheme(e) => e.remedy(),
             Self::Device(e) => e.remedy().to_owned(),
+            Self::Parties(e) => e.remedy(),
             Self::Prime(_) => "choose a wider width, or a smaller degree".to_owned(),
             Self::Request { .. } => "correct the request".to_owned(),
         }

@@ -10,6 +10,30 @@ const fn residue_bytes(q: u64) -> usize {
     (64 - q.leading_zeros()).div_ceil(8) as usize
 }
 
+/// Writes the low `width` bytes of each word. All eight are written where there is room: the next word covers the rest.
+fn pack(words: &[u64], width: usize, bytes: &mut [u8]) {
+    for (i, word) in words.iter().enumerate() {
+        let to = &mut bytes[i * width..];
+        match to.first_chunk_mut::<8>() {
+            Some(to) => *to = word.to_le_bytes(),
+            None => to[..width].copy_from_slice(&word.to_le_bytes()[..width]),
+        }
+    }
+}
+
+/// Reads words of `width` bytes, eight at a time where these are there.
+fn unpack(bytes: &[u8], words: &mut [u64]) {
+    let width = bytes.len() / words.len();
+    let mask = u64::MAX >> (64 - 8 * width);
+    for (i, word) in words.iter_mut().enumerate() {
+        let from = &bytes[i * width..];
+        *word = match from.first_chunk::<8>() {
+            Some(from) => u64::from_le_bytes(*from) & mask,
+            None => from[..width].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        };
+    }
+}
+
 /// Bytes of a polynomial on `primes`.
 #[must_use]
 pub fn poly_bytes(context: &Context<Cpu>, primes: &IndexSet) -> usize {
@@ -26,7 +50,9 @@ pub fn write_poly<D: Domain>(context: &Context<Cpu>, poly: &Poly<Cpu, D>, bytes:
     let words = poly.to_words(context.backend())?;
     for (prime, limb) in poly.primes().iter().zip(words.chunks_exact(n)) {
         let width = residue_bytes(ring.modulus(prime).value());
-        limb.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()[..width]));
+        let start = bytes.len();
+        bytes.resize(start + n * width, 0);
+        pack(limb, width, &mut bytes[start..]);
     }
     Ok(())
 }
@@ -41,18 +67,14 @@ pub fn read_poly<D: Domain>(context: &Context<Cpu>, primes: &IndexSet, mut bytes
     if got != expected {
         return Err(Error::NotAPolynomial { reason: format!("{got} bytes where it has {expected}") });
     }
-    let mut words = Vec::with_capacity(n * primes.len());
-    for prime in primes.iter() {
+    let mut words = vec![0; n * primes.len()];
+    for (prime, limb) in primes.iter().zip(words.chunks_exact_mut(n)) {
         let q = ring.modulus(prime).value();
-        let width = residue_bytes(q);
-        let (limb, rest) = bytes.split_at(n * width);
+        let (own, rest) = bytes.split_at(n * residue_bytes(q));
         bytes = rest;
-        for residue in limb.chunks_exact(width) {
-            let word = residue.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
-            if word >= q {
-                return Err(Error::NotAPolynomial { reason: format!("{word} is no residue modulo {q}") });
-            }
-            words.push(word);
+        unpack(own, limb);
+        if let Some(word) = limb.iter().find(|&&word| word >= q) {
+            return Err(Error::NotAPolynomial { reason: format!("{word} is no residue modulo {q}") });
         }
     }
     Ok(Poly::from_words(context.backend(), primes, &words)?)

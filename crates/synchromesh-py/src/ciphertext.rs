@@ -37,19 +37,23 @@ impl Ciphertext {
 }
 
 /// Slots, none negative.
-pub(crate) fn slots(array: &Bound<'_, PyArray1<i64>>) -> PyResult<Vec<usize>> {
+pub(crate) fn slots<I, T>(array: &Bound<'_, PyArray1<I>>) -> PyResult<Vec<T>>
+where
+    I: numpy::Element + Copy + std::fmt::Display,
+    T: TryFrom<I>,
+{
     let array = array.try_readonly().map_err(PyErr::from)?;
     let contiguous = array.as_slice().map_err(|_| Fault::own("layout", "slots are not contiguous", "copy them"))?;
-    let slot = |&x: &i64| {
+    let slot = |&x: &I| {
         let wrong = || Fault::own("shape", format!("{x} is no slot"), "count slots from 0").into();
-        usize::try_from(x).map_err(|_| wrong())
+        T::try_from(x).map_err(|_| wrong())
     };
     contiguous.iter().map(slot).collect()
 }
 
 fn entries(
-    to: &Bound<'_, PyArray1<i64>>,
-    origin: &Bound<'_, PyArray1<i64>>,
+    to: &Bound<'_, PyArray1<i32>>,
+    origin: &Bound<'_, PyArray1<i32>>,
     values: &Bound<'_, PyAny>,
 ) -> PyResult<Entries> {
     Ok(Entries { to: slots(to)?, from: slots(origin)?, values: from_array(values)? })
@@ -61,8 +65,8 @@ impl Ciphertext {
     fn prepare(
         &self,
         py: Python<'_>,
-        to: &Bound<'_, PyArray1<i64>>,
-        origin: &Bound<'_, PyArray1<i64>>,
+        to: &Bound<'_, PyArray1<i32>>,
+        origin: &Bound<'_, PyArray1<i32>>,
         values: &Bound<'_, PyAny>,
     ) -> PyResult<PreparedMap> {
         let entries = entries(to, origin, values)?;
@@ -75,8 +79,8 @@ impl Ciphertext {
     fn linear(
         &self,
         py: Python<'_>,
-        to: &Bound<'_, PyArray1<i64>>,
-        origin: &Bound<'_, PyArray1<i64>>,
+        to: &Bound<'_, PyArray1<i32>>,
+        origin: &Bound<'_, PyArray1<i32>>,
         values: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let entries = entries(to, origin, values)?;

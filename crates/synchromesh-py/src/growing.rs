@@ -17,7 +17,7 @@ use synchromesh::{Error, Result};
 /// Bytes of a number as circuits have it, and of an entry of a map in the caller's arrays: two slots and a weight. What the
 /// library makes of the latter is gone before temporaries come.
 const NUMBER_BYTES: usize = 16;
-const ENTRY_BYTES: usize = 24;
+const ENTRY_BYTES: usize = 16;
 
 /// A session without data that lacks no rotation key.
 pub(crate) struct Growing<S: Scheme> {
@@ -39,8 +39,8 @@ impl<S: Scheme> Growing<S> {
 
     fn note(&self, entries: &Entries) {
         let Ok(shape) = self.session.slots() else { return };
-        let row = shape.row.max(1);
-        let diagonal = |(&to, &from): (&usize, &usize)| (to / row != from / row, (from % row + row - to % row) % row);
+        let row = shape.row.max(1) as u32;
+        let diagonal = |(&to, &from): (&u32, &u32)| (to / row != from / row, (from % row + row - to % row) % row);
         let diagonals = entries.to.iter().zip(&entries.from).map(diagonal).collect::<BTreeSet<_>>().len();
         let bytes = entries.to.len() * ENTRY_BYTES + diagonals * shape.count() * NUMBER_BYTES;
         self.maps.fetch_max(bytes as u64, Ordering::Relaxed);

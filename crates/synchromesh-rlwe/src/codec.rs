@@ -26,6 +26,17 @@ const SEED_BYTES: usize = 32;
 /// Largest JSON form of parameters, in bytes: room for some 3000 primes.
 const PARAMS_LIMIT: usize = 1 << 16;
 
+/// Hashes words, little-endian, in pieces that BLAKE3 takes side by side.
+pub fn absorb_words(hasher: &mut blake3::Hasher, words: &[u64]) {
+    let mut bytes = [0; 1 << 15];
+    for chunk in words.chunks(bytes.len() / 8) {
+        for (to, word) in bytes.chunks_exact_mut(8).zip(chunk) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        hasher.update(&bytes[..8 * chunk.len()]);
+    }
+}
+
 /// Why the certificate of a ciphertext from a file may be believed.
 ///
 /// Whoever can write the file can write any certificate: too small a one turns refused operations into wrong results,

@@ -1,12 +1,16 @@
 //! Flooding: discrete Gaussian noise of any width, derived from a secret key and what it is added to.
 //!
-//! Widths are powers of two, sigma = 2^k, sampled exactly by rejection from a discrete Laplace distribution of scale
-//! 2^k (Canonne, Kamath and Steinke, NeurIPS 2020, algorithms 1 to 3): all probabilities are exponentials of rationals,
-//! which integers decide. Beyond 2^48 a sample of width 2^48 is multiplied by the power of two that is missing and a
+//! Widths are powers of two, sigma = 2^k, sampled by rejection from steps of a quarter of sigma: a step from a table of
+//! probabilities of 128 bits, a uniform number in it, and what is left decided by integers (von Neumann's way to an event of
+//! probability exp(-y)). Probabilities are those of the discrete Gaussian to within 2^-115. Beyond 2^48 a sample of width 2^48 is multiplied by the power of two that is missing and a
 //! uniform number below it added. [`nested`] has one noise for all widths, each that of the width below and more. How
 //! long rejection takes depends on samples that are thrown away and on the sizes of those that are kept, which says
 //! nothing about the key.
 
+use std::sync::OnceLock;
+
+use num_bigint::{BigInt, BigUint};
+use num_traits::Zero;
 use synchromesh_ring::sampler::{Purpose, Seed, Stream};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -84,7 +88,8 @@ fn samples(seed: &Seed, variance: Variance, bits: u32, count: usize) -> Zeroizin
     let mut source = Source::new(seed);
     let exact = bits.min(EXACT_BITS);
     let rest = bits.min(MAX_BITS) - exact;
-    let sample = |_| (source.gaussian(variance, exact) << rest) + source.bits(rest) as i128;
+    let cells = Cells::new(variance, exact);
+    let sample = |_| (source.gaussian(&cells) << rest) + source.bits(rest) as i128;
     Zeroizing::new((0..count).map(sample).collect())
 }
 
@@ -121,72 +126,143 @@ impl Source {
         wide & (u128::MAX >> (128 - count))
     }
 
-    /// Uniform below a small bound.
-    fn below(&mut self, bound: u64) -> u64 {
-        let limit = u64::MAX - u64::MAX % bound;
-        loop {
-            let word = self.word();
-            if word < limit {
-                return word % bound;
-            }
-        }
-    }
-
-    /// True with probability exp(-numerator / (factor 2^log2)), for a quotient of at most 1.
-    fn exp_small(&mut self, numerator: u128, (factor, log2): (u64, u32)) -> bool {
-        let mut k = 1;
-        // Uniform below factor k 2^log2.
-        while self.bits(log2) * u128::from(factor * k) + u128::from(self.below(factor * k)) < numerator {
-            k += 1;
-        }
-        k % 2 == 1
-    }
-
-    /// True with probability exp(-numerator / (factor 2^log2)).
+    /// True with probability exp(-y) for y = numerator / (factor 2^log2); log2 is at most 126, factor 3.
     fn exp(&mut self, numerator: u128, (factor, log2): (u64, u32)) -> bool {
         let denominator = u128::from(factor) << log2;
-        (0..numerator / denominator).all(|_| self.exp_small(1, (1, 0)))
-            && self.exp_small(numerator % denominator, (factor, log2))
+        if numerator >= denominator {
+            return self.exp_at_most_one(1 << 126, 1) && self.exp(numerator - denominator, (factor, log2));
+        }
+        self.exp_at_most_one(numerator << (126 - log2), factor)
     }
 
-    /// The discrete Laplace distribution: x with probability proportional to exp(-|x| / 2^bits).
-    fn laplace(&mut self, bits: u32) -> i128 {
-        loop {
-            let low = self.bits(bits);
-            if !self.exp_small(low, (1, bits)) {
-                continue;
-            }
-            let mut high = 0u128;
-            while self.exp_small(1, (1, 0)) {
-                high += 1;
-            }
-            let magnitude = (low + (high << bits)) as i128;
-            let negative = self.word() & 1 == 1;
-            if !(negative && magnitude == 0) {
-                return if negative { -magnitude } else { magnitude };
-            }
+    /// True with probability exp(-y) for y = numerator / (factor 2^126), which is 1 or less.
+    ///
+    /// Of uniform numbers u_1, u_2, .. the first u_k that is y / k or more has an odd k with that probability (von Neumann).
+    fn exp_at_most_one(&mut self, numerator: u128, factor: u64) -> bool {
+        let (mut k, mut odd) = (factor, true);
+        while self.is_below(k, numerator) {
+            (k, odd) = (k + factor, !odd);
         }
+        odd
+    }
+
+    /// Whether k u < 2^-126 numerator for a uniform u, which has 64 bits if these decide, else 128.
+    fn is_below(&mut self, k: u64, numerator: u128) -> bool {
+        let k = u128::from(k);
+        // What both are compared in: units of 2^-64, and of 2^-128.
+        let wanted = (numerator >> 62, (numerator << 66) >> 64);
+        let high = u128::from(self.word()) * k;
+        if high + k <= wanted.0 || high > wanted.0 {
+            return high < wanted.0;
+        }
+        let low = u128::from(self.word()) * k;
+        (high + (low >> 64), low & u128::from(u64::MAX)) < wanted
+    }
+
+    /// A cell of |x|: how many thresholds a uniform number reaches.
+    fn cell(&mut self, thresholds: &[[u64; 2]]) -> u64 {
+        let high = self.word();
+        let (mut cell, mut tie) = (0, false);
+        for &[threshold, _] in thresholds {
+            cell += u64::from(high >= threshold);
+            tie |= high == threshold;
+        }
+        if tie {
+            let number = [high, self.word()];
+            cell = thresholds.iter().map(|&threshold| u64::from(number >= threshold)).sum();
+        }
+        cell
     }
 
     /// x with probability proportional to exp(-x^2 / (2 sigma^2)), sigma^2 = 4^bits once or three times; in the latter
     /// case `bits` is 1 or more.
     ///
-    /// From a Laplace distribution of scale T = sigma or 2 / sqrt(3) sigma, a power of two, kept with probability
-    /// exp(-(|x| - sigma^2 / T)^2 / (2 sigma^2)).
-    fn gaussian(&mut self, variance: Variance, bits: u32) -> i128 {
-        let (scale, centre, denominator) = match variance {
-            Variance::Once => (bits, 1 << bits, (1, 2 * bits + 1)),
-            Variance::Thrice => (bits + 1, 3 << (bits - 1), (3, 2 * bits + 1)),
-        };
+    /// |x| = h c + l for cells of c numbers: h with probability proportional to exp(-(h c)^2 / (2 sigma^2)), l uniform, both
+    /// kept with probability exp(-(2 h c l + l^2) / (2 sigma^2)).
+    fn gaussian(&mut self, cells: &Cells) -> i128 {
+        let Cells { log2, factor, exponent, thresholds } = *cells;
         loop {
-            let x = self.laplace(scale);
-            // Beyond 2^8 sigma lies a part of 2^-47000.
-            let excess = x.unsigned_abs().abs_diff(centre);
-            if excess >> (bits + 8) == 0 && self.exp(excess * excess, denominator) {
-                return x;
+            let h = u128::from(self.cell(thresholds));
+            let word = self.word();
+            let (negative, low) = (word & 1 == 1, u128::from(word >> 1) & ((1 << log2) - 1));
+            let zero = h == 0 && low == 0;
+            let excess = low * ((h << (log2 + 1)) + low);
+            if !(negative && zero) && self.exp(excess, (factor, exponent)) {
+                let magnitude = ((h << log2) + low) as i128;
+                return if negative { -magnitude } else { magnitude };
             }
         }
     }
+}
+
+/// Cells of a Gaussian, of 2^log2 numbers each: a quarter of sigma, or less than a third.
+struct Cells {
+    log2: u32,
+    /// 2 sigma^2 = factor 2^exponent.
+    factor: u64,
+    exponent: u32,
+    /// 2^128 times the probability of the cells up to each, but for the last: two words, the higher one first.
+    thresholds: &'static [[u64; 2]],
+}
+
+impl Cells {
+    fn new(variance: Variance, bits: u32) -> Self {
+        let (log2, factor) = match variance {
+            Variance::Once => (bits.saturating_sub(2), 1),
+            Variance::Thrice => (bits.saturating_sub(1), 3),
+        };
+        let exponent = 2 * bits + 1;
+        Self { log2, factor, exponent, thresholds: known_thresholds(factor << (exponent - 2 * log2)) }
+    }
+}
+
+/// [`thresholds`] of a width, found once; of sigma = 1, 2, more, and the root of three times a power of two.
+fn known_thresholds(width: u64) -> &'static [[u64; 2]] {
+    static KNOWN: [OnceLock<Vec<[u64; 2]>>; 5] = [const { OnceLock::new() }; 5];
+    let at = match width {
+        2 => 0,
+        8 => 1,
+        32 => 2,
+        24 => 3,
+        _ => 4,
+    };
+    KNOWN[at].get_or_init(|| thresholds(width))
+}
+
+/// 2^128 times the sums of exp(-h^2 / `width`) over h = 0, 1, .., over the whole sum, as far as cells matter: the rest has
+/// a probability of less than 2^-120.
+fn thresholds(width: u64) -> Vec<[u64; 2]> {
+    const FRACTION: u32 = 256;
+    let one = BigUint::from(1u32) << FRACTION;
+    // exp(-1 / width) by its series, which alternates.
+    let (mut sum, mut term) = (BigInt::from(one.clone()), BigInt::from(one.clone()));
+    for k in 1u64.. {
+        term = -term / (k * width);
+        if term.is_zero() {
+            break;
+        }
+        sum += &term;
+    }
+    let ratio = sum.magnitude().clone();
+    let product = |x: &BigUint, y: &BigUint| (x * y) >> FRACTION;
+    let square = product(&ratio, &ratio);
+    // ratio^(h^2) from the one before, times ratio^(2h + 1).
+    let (mut weights, mut weight, mut step) = (Vec::new(), one, ratio);
+    while weight.bits() > u64::from(FRACTION - 130) {
+        weights.push(weight.clone());
+        weight = product(&weight, &step);
+        step = product(&step, &square);
+    }
+    let total: BigUint = weights.iter().sum();
+    weights.pop();
+    let mut below = BigUint::ZERO;
+    let share = |below: &BigUint| u128::try_from((below << 128u32) / &total).unwrap_or(u128::MAX);
+    let words = |share: u128| [(share >> 64) as u64, share as u64];
+    let mut up_to = |weight| {
+        below += weight;
+        words(share(&below))
+    };
+    weights.iter().map(&mut up_to).collect()
 }
 
 #[cfg(test)]
@@ -232,25 +308,70 @@ mod tests {
     }
 
     #[test]
-    fn three_times_a_variance_has_the_probabilities_of_its_definition() {
-        let samples = samples(&Seed::from_bytes([3; 32]), Variance::Thrice, 1, 60_000);
-        let weight = |x: i128| (-((x * x) as f64) / 24.0).exp();
-        let total: f64 = (-60..=60).map(weight).sum();
-        for x in -8..=8i128 {
-            let expected = weight(x) / total;
-            let seen = samples.iter().filter(|&&y| y == x).count() as f64 / samples.len() as f64;
-            assert!((seen - expected).abs() < 4.5 * (expected / samples.len() as f64).sqrt(), "{x}: {seen} {expected}");
+    fn samples_have_the_probabilities_of_their_definition() {
+        const COUNT: usize = 200_000;
+        for (variance, bits, twice) in [
+            (Variance::Once, 0, 2.0),
+            (Variance::Once, 1, 8.0),
+            (Variance::Once, 2, 32.0),
+            (Variance::Once, 3, 128.0),
+            (Variance::Once, 4, 512.0),
+            (Variance::Thrice, 1, 24.0),
+            (Variance::Thrice, 2, 96.0),
+            (Variance::Thrice, 3, 384.0),
+        ] {
+            let samples = samples(&Seed::from_bytes([3; 32]), variance, bits, COUNT);
+            let weight = |x: i128| (-((x * x) as f64) / twice).exp();
+            let total: f64 = (-300..=300).map(weight).sum();
+            for x in -40..=40i128 {
+                let expected = weight(x) / total;
+                let seen = samples.iter().filter(|&&y| y == x).count() as f64 / COUNT as f64;
+                let deviation = (expected / COUNT as f64).sqrt();
+                assert!(
+                    (seen - expected).abs() < 4.5 * deviation + 2.0 / COUNT as f64,
+                    "{variance:?} {bits}, {x}: {seen} {expected}"
+                );
+            }
         }
     }
 
     #[test]
-    fn the_narrowest_has_the_probabilities_of_its_definition() {
-        let samples = gaussian(&Seed::from_bytes([9; 32]), 0, 60_000);
-        let total: f64 = (-20..=20).map(|x: i32| (-f64::from(x * x) / 2.0).exp()).sum();
-        for x in -3..=3i128 {
-            let expected = (-(x * x) as f64 / 2.0).exp() / total;
-            let seen = samples.iter().filter(|&&y| y == x).count() as f64 / samples.len() as f64;
-            assert!((seen - expected).abs() < 4.5 * (expected / samples.len() as f64).sqrt(), "{x}: {seen} {expected}");
+    fn thresholds_are_sums_of_probabilities() {
+        for width in [2u64, 8, 24, 32] {
+            let weight = |h: f64| (-h * h / width as f64).exp();
+            let total: f64 = (0..200).map(|h| weight(h.into())).sum();
+            let (thresholds, mut sum) = (thresholds(width), 0.0);
+            for (h, &[high, _]) in thresholds.iter().enumerate() {
+                sum += weight(h as f64) / total;
+                assert!((high as f64 / 64f64.exp2() - sum).abs() < 1e-14, "{width} {h}");
+            }
+            assert!(thresholds.is_sorted() && weight(thresholds.len() as f64 + 1.0) < 1e-38);
+        }
+    }
+
+    #[test]
+    fn exponentials_have_their_probabilities_at_ties_too() {
+        let mut source = Source::new(&Seed::from_bytes([5; 32]));
+        for (numerator, denominator, y) in
+            [(1u128, (1, 3), 0.125), (5, (3, 1), 5.0 / 6.0), (7, (1, 1), 3.5), (0, (1, 9), 0.0), (8, (1, 3), 1.0)]
+        {
+            let hits = (0..100_000).filter(|_| source.exp(numerator, denominator)).count();
+            assert!((hits as f64 / 1e5 - f64::exp(-y)).abs() < 0.008, "{y}: {hits}");
+        }
+        // The first 64 bits are the same, and the next 64 decide.
+        for byte in 0..20 {
+            let seed = Seed::from_bytes([byte; 32]);
+            let mut words = Source::new(&seed);
+            let number = (BigUint::from(words.word()) << 64u32) + words.word();
+            for delta in 0..3u32 {
+                let numerator = (&number * 3u32 >> 2u32) - 1u32 + delta;
+                let expected = &number * 3u32 < &numerator << 2u32;
+                assert_eq!(
+                    Source::new(&seed).is_below(3, u128::try_from(numerator).unwrap()),
+                    expected,
+                    "{byte} {delta}"
+                );
+            }
         }
     }
 }

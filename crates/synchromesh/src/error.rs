@@ -303,6 +303,16 @@ impl From<EntropyError> for Error {
 }
 
 impl Error {
+    /// The same of a number whose place was counted from `start`.
+    pub(crate) fn counted_from(self, start: usize) -> Self {
+        match self {
+            Self::NumberExceedsModulus { index, value, t } => {
+                Self::NumberExceedsModulus { index: start + index, value, t }
+            }
+            other => other,
+        }
+    }
+
     /// A rule that a parameter literal breaks.
     pub(crate) fn params(rule: impl Into<String>) -> Self {
         Self::Params { rule: rule.into() }

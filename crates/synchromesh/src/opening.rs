@@ -7,6 +7,7 @@
 //! result is counted before anybody shows anything.
 
 use num_bigint::BigUint;
+use synchromesh_rlwe::codec::absorb_words;
 use synchromesh_rlwe::noise::{Certificate, Noise};
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 use synchromesh_rlwe::{self as rlwe, SwitchDomain};
@@ -95,9 +96,7 @@ pub(crate) fn subject<B: Backend, D: SwitchDomain>(
     hasher.update(&(x.level() as u64).to_le_bytes());
     hasher.update(&(x.parts().len() as u64).to_le_bytes());
     for part in x.parts() {
-        for word in part.to_words(context.backend())? {
-            hasher.update(&word.to_le_bytes());
-        }
+        absorb_words(&mut hasher, &part.to_words(context.backend())?);
     }
     Ok(*hasher.finalize().as_bytes())
 }

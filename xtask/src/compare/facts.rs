@@ -1,4 +1,5 @@
-//! What lines of programs say beside times: of refreshes sizes, precision, keys and memory, of signs depth and bounds.
+//! What lines of programs say beside times: of refreshes sizes, precision, keys and memory, of signs depth and bounds,
+//! of joint keys traffic.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,7 +27,7 @@ enum Cell {
 
 const WHOLE: Cell = Cell::Number(1.0, 0);
 
-const TABLES: [Table; 2] = [
+const TABLES: [Table; 3] = [
     Table {
         of: "refreshes",
         key: "measured_bits",
@@ -55,6 +56,15 @@ const TABLES: [Table; 2] = [
             ("certified", "certified", Cell::Power),
         ],
         note: "What results are off by is the most of all slots.",
+    },
+    Table {
+        of: "joint keys",
+        key: "generate_bytes",
+        columns: &[
+            ("keys MB", "generate_bytes", Cell::Number(1e6, 1)),
+            ("decryptions MB", "decrypt_bytes", Cell::Number(1e6, 1)),
+        ],
+        note: "Megabytes are those that one party sends to one other.",
     },
 ];
 

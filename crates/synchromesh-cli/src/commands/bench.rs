@@ -2,6 +2,7 @@
 
 mod bootstrap;
 mod circuit;
+mod joint;
 mod matmul;
 mod scaling;
 mod sign;
@@ -37,6 +38,8 @@ pub(super) enum Bench {
     Bootstrap(bootstrap::BootstrapBench),
     /// One circuit of BFV or BGV, at planned parameters.
     Circuit(circuit::CircuitBench),
+    /// Keys that several parties make together, and decryptions under them: time of all, bytes of each.
+    Joint(joint::JointBench),
     /// The product of encrypted square matrices, at the parameters of ePrint 2023/593.
     Matmul(matmul::MatmulBench),
     /// The sign of every slot in CKKS outside a gap: depth, time, and what it is off by.
@@ -58,6 +61,7 @@ impl Bench {
             Self::Scheme(scheme) => scheme.run(),
             Self::Bootstrap(bootstrap) => bootstrap.run(),
             Self::Circuit(circuit) => circuit.run(),
+            Self::Joint(joint) => joint.run(),
             Self::Matmul(matmul) => matmul.run(),
             Self::Sign(sign) => sign.run(),
             Self::Slicing(slicing) => slicing.run(),

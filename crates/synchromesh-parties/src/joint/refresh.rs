@@ -10,6 +10,7 @@ use std::sync::Arc;
 use synchromesh::batch::{PlainPoly, Residues};
 use synchromesh::exact::{Ciphertext, Context, Evaluator, Plaintext, Scheme};
 use synchromesh::plain_modulus::{PlainModulus, U256, from_biguint};
+use synchromesh::rlwe::codec::absorb_words;
 use synchromesh::rlwe::noise::{Origins, require_room};
 use synchromesh::rlwe::ring::sampler::{Purpose, uniform_into};
 use synchromesh::rlwe::ring::{Cpu, Poly};
@@ -95,9 +96,8 @@ impl<T: Transport> Quorum<'_, T> {
         public.id().require(self.share.key())?;
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, what is encrypted");
         for share in shares {
-            (0..params.n()).filter_map(|i| share.public.coeffs().at(i)).flatten().for_each(|word| {
-                hasher.update(&word.to_le_bytes());
-            });
+            let words: Vec<u64> = (0..params.n()).filter_map(|i| share.public.coeffs().at(i)).flatten().collect();
+            absorb_words(&mut hasher, &words);
         }
         self.session.same("what is to be encrypted", hasher.finalize().as_bytes())?;
         let mut randomness = Randomness::from_os();

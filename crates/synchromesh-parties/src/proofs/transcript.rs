@@ -1,5 +1,7 @@
 //! What a proof is bound to, and the challenges that follow from it (Fiat-Shamir with BLAKE3 as the random oracle).
 
+use synchromesh::rlwe::codec;
+
 /// Session, prover and purpose of a proof, and whatever else must be the same on both sides.
 ///
 /// A proof made for one transcript is refused under any other: in another session, from another prover, for another
@@ -29,13 +31,7 @@ impl Transcript {
     /// Binds residues, as little-endian words.
     pub(super) fn absorb_words(&mut self, label: &str, words: &[u64]) {
         self.absorb(label, &(words.len() as u64).to_le_bytes());
-        let mut bytes = [0; 4096];
-        for chunk in words.chunks(512) {
-            for (to, word) in bytes.chunks_exact_mut(8).zip(chunk) {
-                to.copy_from_slice(&word.to_le_bytes());
-            }
-            self.0.update(&bytes[..8 * chunk.len()]);
-        }
+        codec::absorb_words(&mut self.0, words);
     }
 
     /// The hash of everything so far.

@@ -19,6 +19,8 @@ from ._layout import SAME, ZERO, FREE, Parts, Prepared, Slots, one
 from ._native import Operation
 
 Places = NDArray[np.int64]
+# Slots of one ciphertext in the entries of a map, of which there are many.
+SLOT = np.int32
 
 # Prices in rotations that share their decomposition with others: a diagonal, encoded and multiplied; a rotation of its
 # own; one more level, or the noise of a map; a key; a product of ciphertexts.
@@ -387,8 +389,7 @@ def mapped(
     kind = np.int64 if exact else np.float64
     if count == 1 and origins == 1:
         values = np.ones(len(target), dtype=kind) if weights is None else _numbers.flat(weights, exact)
-        entries = (np.ascontiguousarray(target), np.ascontiguousarray(source), values)
-        return [part for _, part in applied(parts, entries, [(0, 0)], exact, prepared)]
+        return [part for _, part in applied(parts, (target, source, values), [(0, 0)], exact, prepared)]
     made, origin = target // slots.total, source // slots.total
     order = np.lexsort((source, target, origin, made))
     pair = made[order] * origins + origin[order]
@@ -396,8 +397,8 @@ def mapped(
     groups: dict[bytes, list[tuple[int, int]]] = {}
     held: dict[bytes, Entries] = {}
     for chosen in np.split(order, edges):
-        to = np.ascontiguousarray(target[chosen] % slots.total)
-        of = np.ascontiguousarray(source[chosen] % slots.total)
+        to = (target[chosen] % slots.total).astype(SLOT)
+        of = (source[chosen] % slots.total).astype(SLOT)
         values = np.ones(len(to), dtype=kind) if weights is None else _numbers.flat(weights[chosen], exact)
         key = named((to, of, values))
         held[key] = (to, of, values)
@@ -411,7 +412,7 @@ def mapped(
 
 
 # Slots of the result, slots of the argument, and weights.
-Entries = tuple[Places, Places, NDArray[Any]]
+Entries = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]], NDArray[Any]]
 
 
 def named(entries: Entries) -> bytes:
@@ -431,7 +432,9 @@ def applied(
     prepared: Prepared | None,
 ) -> Iterator[tuple[int, _native.Ciphertext]]:
     """A map of each ciphertext that takes it, with the place of the result."""
-    if not entries[2].any():
+    to, of, values = entries
+    entries = (np.ascontiguousarray(to, dtype=SLOT), np.ascontiguousarray(of, dtype=SLOT), values)
+    if not values.any():
         for at, origin in pairs:
             yield at, nothing(parts[origin], exact)
         return

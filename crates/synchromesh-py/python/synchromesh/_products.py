@@ -181,8 +181,8 @@ def _run_folded(x: Tensor, vector: Vector, matrix: NDArray[Any], layout: Folded,
     terms = []
     for k in np.unique(vector.at // total):
         own = vector.at // total == k
-        entries = (of[:, own] % total, to[:, own] % total, matrix[:, own])
-        source, target, weights = (np.ascontiguousarray(z).reshape(-1) for z in entries)
+        source, target = (np.ravel(z[:, own] % total).astype(_moves.SLOT) for z in (of, to))
+        weights = np.ravel(matrix[:, own])
         terms += _moves.mapped([parts[int(k)]], slots, source, target, weights, x.context.exact, prepared)
     part = _sums._added(terms)
     if layout.count > 1:
@@ -225,11 +225,11 @@ def _copied(x: Tensor, vector: Vector, copies: Places, period: int) -> Way:
 def _run_repeated(x: Tensor, vector: Vector, matrix: NDArray[Any], layout: Repeated, prepared: Prepared | None) -> Made:
     slots, unit, (outer, inner) = vector.slots, vector.unit, matrix.shape
     copied = layout.way.run(x._parts, slots, x.context.exact)[:1]
-    offset = vector.at % slots.row - vector.low
+    offset = (vector.at % slots.row - vector.low).astype(_moves.SLOT)
     parts: Parts = []
     for start in range(0, outer, layout.room):
         rows = matrix[start : start + layout.room]
-        place = (unit * np.arange(len(rows))).reshape(-1, 1)
+        place = (unit * np.arange(len(rows), dtype=_moves.SLOT)).reshape(-1, 1)
         of = offset - place
         of %= layout.period
         of += place % slots.row

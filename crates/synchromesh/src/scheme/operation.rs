@@ -80,12 +80,15 @@ pub(super) fn coefficient<T: Number>(value: T, slots: Where<'_>) -> Coefficient<
 #[derive(Clone)]
 pub struct Entries {
     /// Slot of the result, for each entry.
-    pub to: Vec<usize>,
+    pub to: Vec<u32>,
     /// Slot of the argument.
-    pub from: Vec<usize>,
+    pub from: Vec<u32>,
     /// The entries.
     pub values: Values,
 }
+
+/// How many entries of a map are turned into numbers of the scheme at a time.
+const RUN: usize = 1 << 12;
 
 /// The result of an operation on the ciphertexts `x`.
 ///
@@ -153,20 +156,26 @@ fn not_taken(count: usize) -> Error {
 /// # Errors
 /// [`Error::Shape`] for lists of different lengths or a slot that there is not, numbers that the scheme does not hold.
 pub fn linear_map<S: Scheme, B: Backend>(e: &S::Evaluator<B>, entries: &Entries) -> Result<LinearTransform<S::Number>> {
-    let (shape, values) = (e.slots()?, held::<S, B>(e, &entries.values)?);
-    if entries.to.len() != entries.from.len() || entries.to.len() != values.len() {
+    let shape = e.slots()?;
+    if entries.to.len() != entries.from.len() || entries.to.len() != entries.values.len() {
         return Err(Error::Shape { reason: "a map's lists differ in length".to_owned() });
     }
     let mut diagonals = BTreeMap::new();
-    for ((&to, &from), value) in entries.to.iter().zip(&entries.from).zip(values) {
-        if to.max(from) >= shape.count() {
-            let reason = format!("an entry from slot {from} to slot {to} of {}", shape.count());
-            return Err(Error::Shape { reason });
+    let mut slots = entries.to.iter().zip(&entries.from);
+    // Few at a time: numbers as circuits have them may take more memory than all entries.
+    for (run, values) in entries.values.runs(RUN).enumerate() {
+        let numbers = held::<S, B>(e, &values).map_err(|error| error.counted_from(run * RUN))?;
+        for (value, (&to, &from)) in numbers.into_iter().zip(&mut slots) {
+            let (to, from) = (to as usize, from as usize);
+            if to.max(from) >= shape.count() {
+                let reason = format!("an entry from slot {from} to slot {to} of {}", shape.count());
+                return Err(Error::Shape { reason });
+            }
+            let step = (from % shape.row + shape.row - to % shape.row) % shape.row;
+            let swap = from / shape.row != to / shape.row;
+            let diagonal = diagonals.entry((swap, step)).or_insert_with(|| vec![Number::integer(0); shape.count()]);
+            diagonal[to] = value;
         }
-        let step = (from % shape.row + shape.row - to % shape.row) % shape.row;
-        let swap = from / shape.row != to / shape.row;
-        let diagonal = diagonals.entry((swap, step)).or_insert_with(|| vec![Number::integer(0); shape.count()]);
-        diagonal[to] = value;
     }
     let mut map = LinearTransform::zero(shape);
     for ((swap, step), values) in diagonals {

@@ -75,6 +75,16 @@ impl Values {
         }
     }
 
+    /// The same numbers in runs of `size`, of which the last may be shorter.
+    pub(crate) fn runs(&self, size: usize) -> Box<dyn Iterator<Item = Self> + '_> {
+        match self {
+            Self::Integers(x) => Box::new(x.chunks(size).map(Self::from)),
+            Self::Wide(x) => Box::new(x.chunks(size).map(Self::from)),
+            Self::Reals(x) => Box::new(x.chunks(size).map(Self::from)),
+            Self::Complexes(x) => Box::new(x.chunks(size).map(Self::from)),
+        }
+    }
+
     /// The real parts, each as the nearest double.
     #[must_use]
     pub fn reals(&self) -> Zeroizing<Vec<f64>> {

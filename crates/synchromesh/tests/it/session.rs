@@ -332,7 +332,7 @@ fn what_does_not_belong_is_refused_by_name() {
         let refused = f.session.generate_keys_for(&f.secret, &many, &mut f.randomness);
         assert_eq!(refused.err().map(|e| e.kind()), Some("rotations"));
         // A slot that there is not.
-        let beyond = Entries { to: vec![f.shape.count()], from: vec![0], values: f.numbers(&[1]) };
+        let beyond = Entries { to: vec![f.shape.count() as u32], from: vec![0], values: f.numbers(&[1]) };
         assert_eq!(kind(f.session.prepare(&x, &beyond)), Some("shape"));
         assert_eq!(kind(f.session.linear(beyond, &x)), Some("shape"));
     }
@@ -355,6 +355,12 @@ fn numbers_that_a_slot_does_not_hold_are_refused() {
             assert_eq!(kind(&wide), Some("value_exceeds_modulus"));
             let refused = f.session.require_held(&[0, T / 2 + 1].into()).unwrap_err();
             assert!(refused.to_string().contains("number 1 ") && !refused.remedy().is_empty(), "{refused}");
+            // An entry of a map, behind many others.
+            let mut entries = vec![1; 5000];
+            entries[4999] = T;
+            let entries = Entries { to: vec![0; 5000], from: vec![0; 5000], values: entries.into() };
+            let refused = f.session.prepare(&x, &entries).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(refused.contains("number 4999 "), "{refused}");
             // A public factor is taken modulo t.
             let product = f.apply(&Operation::Scalar(Binary::Mul, &[T + 2].into()), &[&x]);
             assert_eq!(f.session.decrypt(&f.secret, &product).unwrap().words().unwrap()[..2], [2, 0]);
@@ -440,8 +446,8 @@ fn maps_are_made_of_composed_rotations() {
             let (mut to, mut slots, mut values) = (Vec::new(), Vec::new(), Vec::new());
             let mut expected = vec![0; SIZE];
             for (r, k) in (0..SIZE).flat_map(|r| (0..SIZE).map(move |k| (r, k))) {
-                to.push(r);
-                slots.push(from(r, k));
+                to.push(r as u32);
+                slots.push(from(r, k) as u32);
                 values.push(entry(r, (r + k) % SIZE));
                 expected[r] += entry(r, (r + k) % SIZE) * a[from(r, k)];
             }
