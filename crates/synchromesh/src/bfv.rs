@@ -148,7 +148,7 @@ impl Scheme for Bfv {
         Ok(((), Noise::ZERO))
     }
 
-    fn raised(_: &Params, (): &(), _: usize, _: usize) -> Result<((), Noise)> {
+    fn higher(_: &Params, (): &(), _: usize, _: usize) -> Result<((), Noise)> {
         Ok(((), Noise::ZERO))
     }
 

@@ -155,7 +155,7 @@ impl Scheme for Bgv {
     }
 
     /// \[f m\]_t is at most t/2.
-    fn raised(params: &Params, header: &Factor, from: usize, to: usize) -> Result<(Factor, Noise)> {
+    fn higher(params: &Params, header: &Factor, from: usize, to: usize) -> Result<(Factor, Noise)> {
         Ok((header.times(&params.divisor_mod_t(to, from)?, params.t().value()), Noise::bounded(0.5)))
     }
 

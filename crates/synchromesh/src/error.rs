@@ -414,7 +414,10 @@ impl Error {
                 format!("refresh before a product that leaves less than {needed:.1} bits, or plan for a larger budget")
             }
             Self::RefreshStalls { reached, .. } => {
-                format!("plan for a budget of at most {:.0} bits, or with more levels or larger scales", reached.floor())
+                format!(
+                    "plan for a budget of at most {:.0} bits, or with more levels or larger scales",
+                    reached.floor()
+                )
             }
             Self::Interval { have, .. } => {
                 format!("approximate it on an interval that reaches {have}, or declare a smaller bound (declare_bound)")

@@ -184,7 +184,7 @@ pub trait Scheme: Copy + std::fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`synchromesh_rlwe::Error::Level`] above the top level.
-    fn raised(params: &Params<Self>, header: &Self::Header, from: usize, to: usize) -> Result<(Self::Header, Noise)>;
+    fn higher(params: &Params<Self>, header: &Self::Header, from: usize, to: usize) -> Result<(Self::Header, Noise)>;
 
     /// The sum of the products of `pairs` in three components, computed in the way `how` says, at the level that it
     /// or the scheme chooses; `keys` are those that it will be relinearised with, if any.

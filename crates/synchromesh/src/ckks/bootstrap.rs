@@ -232,7 +232,6 @@ impl Bootstrap {
         Sine::new((1.0 + most as f64) / 2.0, self.literal.degree, self.literal.doublings, size)
     }
 
-
     /// Baby steps of a map.
     fn baby_steps(&self, map: &Pattern) -> usize {
         self.literal.baby_steps.unwrap_or_else(|| map.baby_steps())

@@ -28,13 +28,17 @@ use synchromesh_rlwe::{EvaluationKeys, Operation, Randomness, SecretKey};
 
 pub use self::literal::BootstrapLiteral;
 use self::pass::Pass;
-use super::{Ciphertext, Context, Params, Rotations, Scheme};
+use super::{Ciphertext, Context, Params, Rotations, Scheme, log2_biguint};
 use crate::ckks;
 use crate::ckks::bootstrap::Order;
 use crate::error::{Error, Result};
 
 /// Bits by which a pass must make the noise budget larger, or it is the last.
 const LEAST_GAIN: f64 = 1.0;
+
+/// By how many bits an error may be larger at the failure probability of a bound that enters another: products of up to six
+/// Gaussians, each by less than an eighth.
+const TAILS: f64 = 0.75;
 
 /// Bootstrapping at some parameters of S.
 #[derive(Debug, Clone)]
@@ -56,7 +60,10 @@ impl<S: Scheme> Bootstrap<S> {
         literal.check(inside)?;
         let (own, ring) = (params.rlwe(), inside.rlwe());
         let differ = |what: &str, a: String, b: String| {
-            Error::params(format!("the {} parameters and those of the CKKS ring differ in {what}: {a} and {b}", S::NAME))
+            Error::params(format!(
+                "the {} parameters and those of the CKKS ring differ in {what}: {a} and {b}",
+                S::NAME
+            ))
         };
         if own.n() != ring.n() {
             return Err(differ("degree", own.n().to_string(), ring.n().to_string()));
@@ -103,6 +110,16 @@ impl<S: Scheme> Bootstrap<S> {
     #[must_use]
     pub const fn literal(&self) -> &BootstrapLiteral {
         &self.literal
+    }
+
+    /// A noise budget, in bits, with which a ciphertext of the top level can surely be refreshed: about r.
+    ///
+    /// # Errors
+    /// None at parameters that [`Self::new`] has taken.
+    pub fn least_budget(&self) -> Result<f64> {
+        let (params, top) = (&self.params, self.params.top_level());
+        let whole = params.log2_modulus(top)? - log2_biguint(params.t().value());
+        Ok(f64::from(self.literal.ratio_bits) - (whole - S::room(params, top)?) + TAILS)
     }
 
     /// The keys of refreshes, of the CKKS ring, under the secret key of S. Products and rotations of S have keys of their own.

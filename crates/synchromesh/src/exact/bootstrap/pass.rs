@@ -53,7 +53,7 @@ impl<S: Scheme> Pass<S> {
     pub(super) fn of<B: Backend>(bootstrap: &Bootstrap<S>, x: &Ciphertext<S, B>) -> Result<Self> {
         let (params, inside) = (&bootstrap.params, bootstrap.inside());
         let (t, output, log_n) = (params.t().value(), params.top_level(), params.log_n());
-        let (header, beside) = S::raised(params, x.header(), x.level(), output)?;
+        let (header, beside) = S::higher(params, x.header(), x.level(), output)?;
         let inner = |noise: Noise| noise.bound(log_n, LOG2_FAILURE_INSIDE);
         // log2 of |E|.
         let bound = log2_add(inner(x.noise()), inner(beside)) + log2_biguint(t);
@@ -118,7 +118,8 @@ impl<S: Scheme> Pass<S> {
         };
         let parts = x.inner().parts().iter().zip(z.parts()).map(subtract).collect::<Result<Vec<_>>>()?;
         // |E| / t times D is what z stands for at the most, and the size of the sine is a double.
-        let doubles = (TAU * self.size * self.most * DOUBLES).log2() + inside.evaluator().context().params().at(self.output)?.log2;
+        let doubles = (TAU * self.size * self.most * DOUBLES).log2()
+            + inside.evaluator().context().params().at(self.output)?.log2;
         let own_error = log2_add(log2_add(log2_error, self.log2_rounding), doubles) + self.log2_f + LOGARITHMS;
         let noise = certified(own_error, x.noise()).plus(self.beside);
         let inner = rlwe::Ciphertext::new(params.rlwe(), parts, self.output, x.inner().key(), noise)?;
