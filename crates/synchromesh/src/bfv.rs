@@ -148,6 +148,10 @@ impl Scheme for Bfv {
         Ok(((), Noise::ZERO))
     }
 
+    fn higher(_: &Params, (): &(), _: usize, _: usize) -> Result<((), Noise)> {
+        Ok(((), Noise::ZERO))
+    }
+
     fn tensor<B: Backend>(
         context: &Context<B>,
         how: Multiplication,

@@ -154,6 +154,11 @@ impl Scheme for Bgv {
         Ok((header.over(&params.divisor_mod_t(from, to)?, params.t().value()), noise::message_switch()))
     }
 
+    /// \[f m\]_t is at most t/2.
+    fn higher(params: &Params, header: &Factor, from: usize, to: usize) -> Result<(Factor, Noise)> {
+        Ok((header.times(&params.divisor_mod_t(to, from)?, params.t().value()), Noise::bounded(0.5)))
+    }
+
     fn tensor<B: Backend>(
         context: &Context<B>,
         (): (),

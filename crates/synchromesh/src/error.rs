@@ -83,6 +83,22 @@ pub enum Error {
         /// The largest that is refreshed.
         most: f64,
     },
+    /// A ciphertext of BFV or BGV has too much noise to be refreshed.
+    #[error("the ciphertext has a noise budget of {have:.1} bits, and a refresh takes one of {needed:.1}")]
+    RefreshBudget {
+        /// Its noise budget, in bits.
+        have: f64,
+        /// The least that is refreshed, in bits.
+        needed: f64,
+    },
+    /// A refresh does not reach the noise budget that was planned for.
+    #[error("passes of this refresh end at a noise budget of {reached:.1} bits, and {wanted} are planned for")]
+    RefreshStalls {
+        /// What is reached, in bits.
+        reached: f64,
+        /// What is planned for, in bits.
+        wanted: u32,
+    },
     /// An argument of a function that may be outside the interval on which it is approximated.
     #[error("{function} is approximated on {low} to {high}, and a slot of its argument may reach {have}")]
     Interval {
@@ -352,6 +368,8 @@ impl Error {
             Self::SharedFactor { .. } => "shared_factor",
             Self::ScaleMismatch { .. } => "scale_mismatch",
             Self::MessageBound { .. } => "message_bound",
+            Self::RefreshBudget { .. } => "refresh_budget",
+            Self::RefreshStalls { .. } => "refresh_stalls",
             Self::Interval { .. } => "interval",
             Self::Tolerance { .. } => "tolerance",
             Self::Rough { .. } => "rough",
@@ -401,6 +419,15 @@ impl Error {
             }
             Self::MessageBound { most, .. } => {
                 format!("divide the message, declare a bound of at most {most}, or plan for larger messages")
+            }
+            Self::RefreshBudget { needed, .. } => {
+                format!("refresh before a product that leaves less than {needed:.1} bits, or plan for a larger budget")
+            }
+            Self::RefreshStalls { reached, .. } => {
+                format!(
+                    "plan for a budget of at most {:.0} bits, or with more levels or larger scales",
+                    reached.floor()
+                )
             }
             Self::Interval { have, .. } => {
                 format!("approximate it on an interval that reaches {have}, or declare a smaller bound (declare_bound)")

@@ -7,6 +7,7 @@
 //! with a correction factor f that is public. Parameters, plaintexts, keys, encryption and all linear operations
 //! differ only in how m enters and leaves; products differ altogether.
 
+pub mod bootstrap;
 mod ciphertext;
 mod combine;
 mod context;
@@ -177,6 +178,13 @@ pub trait Scheme: Copy + std::fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`synchromesh_rlwe::Error::Level`] above the top level.
     fn lowered(params: &Params<Self>, header: &Self::Header, from: usize, to: usize) -> Result<(Self::Header, Noise)>;
+
+    /// The header after all is multiplied by the quotient of the moduli of a higher level and this one, and what a message
+    /// is of t in the phase, where it stands beside the error.
+    ///
+    /// # Errors
+    /// [`synchromesh_rlwe::Error::Level`] above the top level.
+    fn higher(params: &Params<Self>, header: &Self::Header, from: usize, to: usize) -> Result<(Self::Header, Noise)>;
 
     /// The sum of the products of `pairs` in three components, computed in the way `how` says, at the level that it
     /// or the scheme chooses; `keys` are those that it will be relinearised with, if any.

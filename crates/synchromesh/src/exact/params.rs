@@ -56,6 +56,28 @@ pub struct ParamsLiteral {
     pub primes: Option<PrimeLists>,
 }
 
+impl ParamsLiteral {
+    /// The literal of S on these primes, q up to each level as long as `level_limbs` says; a second base is chosen where S has
+    /// one.
+    pub(crate) fn over<S: Scheme>(log_n: u32, t: &str, [q, p]: [&[u64]; 2], level_limbs: Vec<usize>) -> Result<Self> {
+        let bits = |primes: &[u64]| primes.iter().map(|q| 64 - q.leading_zeros()).collect::<Vec<_>>();
+        let modulus: PlainModulus = t.parse()?;
+        let q_bits = bits(q);
+        let aux = second_base::<S>(log_n, &q_bits, modulus.value(), [q, p].concat())?;
+        Ok(Self {
+            log_n,
+            t: t.to_owned(),
+            q_bits,
+            p_bits: bits(p),
+            level_limbs,
+            schedule: Schedule::default(),
+            omega: 1,
+            security: Security::default(),
+            primes: Some(PrimeLists { q: q.to_vec(), p: p.to_vec(), aux }),
+        })
+    }
+}
+
 struct Inner {
     literal: ParamsLiteral,
     t: PlainModulus,
@@ -273,14 +295,14 @@ fn choose<S: Scheme>(literal: &ParamsLiteral, t: &BigUint) -> Result<PrimeLists>
     let mut taken = Vec::new();
     let q = take(literal.log_n, &literal.q_bits, t, &mut taken)?;
     let p = take(literal.log_n, &literal.p_bits, t, &mut taken)?;
-    let mut aux = Vec::new();
-    if S::SECOND_BASE {
-        aux.reserve(q.len());
-        for &width in &literal.q_bits {
-            aux.push(at_least_as_wide(literal.log_n, width, t, &mut taken)?);
-        }
-    }
+    let aux = second_base::<S>(literal.log_n, &literal.q_bits, t, taken)?;
     Ok(PrimeLists { q, p, aux })
+}
+
+/// The second base for primes of these widths, where S has one: none of those taken.
+fn second_base<S: Scheme>(log_n: u32, q_bits: &[u32], t: &BigUint, mut taken: Vec<u64>) -> Result<Vec<u64>> {
+    let widths = if S::SECOND_BASE { q_bits } else { &[] };
+    widths.iter().map(|&width| at_least_as_wide(log_n, width, t, &mut taken)).collect()
 }
 
 fn take(log_n: u32, widths: &[u32], t: &BigUint, taken: &mut Vec<u64>) -> Result<Vec<u64>> {

@@ -15,6 +15,7 @@ mod ckks_fixture;
 mod ckks_publish;
 mod ckks_refusals;
 mod cost;
+mod exact_bootstrap;
 mod expansion;
 mod joined;
 mod judge_bfv;

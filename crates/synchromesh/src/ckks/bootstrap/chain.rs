@@ -49,10 +49,30 @@ impl Chain {
 
     /// As [`Self::literal`], with so many levels for EvalMod.
     pub(crate) fn literal_with(&self, bootstrap: &BootstrapLiteral, eval_mod: usize) -> Result<ParamsLiteral> {
-        let inside = eval_mod + bootstrap.coeffs_to_slots;
         let mut log_scales = vec![self.log_scale_down; bootstrap.slots_to_coeffs + 1];
         log_scales.extend(std::iter::repeat_n(self.log_scale, self.usable));
-        log_scales.extend(std::iter::repeat_n(self.log_scale_up, inside));
+        self.literal_of(log_scales, bootstrap, eval_mod)
+    }
+
+    /// As [`Self::literal`], for messages in coefficients: SlotsToCoeffs comes above the levels for the user.
+    ///
+    /// # Errors
+    /// As [`Self::literal`].
+    pub(crate) fn literal_for_coefficients(&self, bootstrap: &BootstrapLiteral) -> Result<ParamsLiteral> {
+        let sine = Sine::new((1.0 + self.weight as f64) / 2.0, bootstrap.degree, bootstrap.doublings, 1.0)?;
+        let mut log_scales = vec![self.log_scale; self.usable + 1];
+        log_scales.extend(std::iter::repeat_n(self.log_scale_down, bootstrap.slots_to_coeffs));
+        self.literal_of(log_scales, bootstrap, sine.depth::<Cpu>())
+    }
+
+    /// With levels of these scales below EvalMod.
+    fn literal_of(
+        &self,
+        mut log_scales: Vec<u32>,
+        bootstrap: &BootstrapLiteral,
+        eval_mod: usize,
+    ) -> Result<ParamsLiteral> {
+        log_scales.extend(std::iter::repeat_n(self.log_scale_up, eval_mod + bootstrap.coeffs_to_slots));
         let mut q_bits = split(self.base_bits);
         let mut level_limbs = vec![q_bits.len()];
         for pair in log_scales.windows(2) {

@@ -48,9 +48,10 @@ impl Bootstrap {
             at(source, top - self.literal.coeffs_to_slots);
         }
         for &k in &rotations.by {
-            at(Source::Galois(context.galois_element(k)), self.output_level);
+            at(Source::Galois(context.galois_element(k)), self.output_level());
         }
-        for (direction, first) in [(Direction::SlotsToCoeffs, self.input_level()), (Direction::CoeffsToSlots, top)] {
+        for direction in [Direction::SlotsToCoeffs, Direction::CoeffsToSlots] {
+            let first = self.first_level(direction);
             for (down, map) in self.patterns(direction).iter().enumerate() {
                 for &k in &map.rotations(self.baby_steps(map)).by {
                     at(Source::Galois(element(context, k)), first - down);

@@ -1,7 +1,7 @@
 //! ModRaise under a sparse secret: the phase m modulo q becomes m + q I modulo the largest modulus.
 
 use synchromesh_rlwe::noise::log2_add;
-use synchromesh_rlwe::ring::Backend;
+use synchromesh_rlwe::ring::{Backend, Ntt};
 use synchromesh_rlwe::{self as rlwe, Operation};
 
 use crate::ckks::ciphertext::Ciphertext;
@@ -25,8 +25,17 @@ impl Raise {
         let rlwe = context.rlwe();
         let residues = params.rlwe().ring().residues(params.rlwe().level(0)?, &self.multiple.into());
         let noise = x.inner().noise().times((self.multiple as f64).log2());
-        let inner = evaluator.times_residues(x.inner().duplicate(rlwe)?, &residues, noise)?;
-        let inner = evaluator.switching("bootstrapping")?.raise(rlwe, &inner)?;
+        self.raised(evaluator, &evaluator.times_residues(x.inner().duplicate(rlwe)?, &residues, noise)?)
+    }
+
+    /// A ciphertext of level 0, multiplied already.
+    pub(super) fn raised<B: Backend>(
+        &self,
+        evaluator: &Evaluator<B>,
+        x: &rlwe::Ciphertext<B, Ntt>,
+    ) -> Result<Ciphertext<B>> {
+        let (context, params) = (evaluator.context(), evaluator.context().params());
+        let inner = evaluator.switching("bootstrapping")?.raise(context.rlwe(), x)?;
         let scale = params.scale(params.top_level())?.clone();
         Ciphertext::checked(context, Operation::Conversion, inner, scale, self.bound)
     }

@@ -135,7 +135,8 @@ impl Sine {
         (bound / self.size()).powi(2) / 2.0
     }
 
-    fn size(&self) -> f64 {
+    /// What the sine is multiplied by.
+    pub(super) fn size(&self) -> f64 {
         self.sizes[self.sizes.len() - 1]
     }
 
