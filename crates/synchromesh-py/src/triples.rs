@@ -17,7 +17,7 @@ use synchromesh_triples::generation::{
 };
 use synchromesh_triples::parties::hosts;
 use synchromesh_triples::parties::tls::Identity;
-use synchromesh_triples::party::{Format, Made, Party};
+use synchromesh_triples::party::{Format, Made, Party, Want};
 use synchromesh_triples::{Error, Field, field};
 
 use crate::fault::Fault;
@@ -196,7 +196,9 @@ pub(crate) fn run_triples_party(
         proofs: if without_proofs { Proofs::Nothing } else { Proofs::Knowledge },
     };
     let most_bytes = MOST_BYTES;
-    let party = Party { id, hosts, setup, key, identity, out, count, threads, format, timeout, floor, most_bytes };
+    let (wants, mac_key) = (vec![Want::Matrices { shape: None, count }], None);
+    let party =
+        Party { id, hosts, setup, key, identity, out, wants, mac_key, threads, format, timeout, floor, most_bytes };
     let workers_count = workers.as_ref().map(|workers| workers.bind(py).getattr("count")?.extract::<usize>());
     let workers_count = workers_count.transpose()?;
     let (events, asked) = channel();

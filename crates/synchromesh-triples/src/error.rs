@@ -68,6 +68,40 @@ pub enum Error {
         /// What does not hold.
         reason: &'static str,
     },
+    /// Opened tuples are none, or a MAC is wrong.
+    #[error("tuple {index} of {count} {kind} is wrong: {reason}")]
+    WrongTuple {
+        /// Which kind.
+        kind: &'static str,
+        /// Which tuple.
+        index: usize,
+        /// Tuples checked.
+        count: usize,
+        /// What does not hold.
+        reason: &'static str,
+    },
+    /// A word for what is to be made is none.
+    #[error("{text:?} is nothing that is made here")]
+    UnknownTuples {
+        /// The word.
+        text: String,
+    },
+    /// A directory of preprocessing is of another prime.
+    #[error("{}: its prime is {found}, and this is of the prime {wanted}", path.display())]
+    OtherPrime {
+        /// The file that says so.
+        path: PathBuf,
+        /// What it says.
+        found: String,
+        /// The prime wanted.
+        wanted: String,
+    },
+    /// A directory of preprocessing is under another MAC key.
+    #[error("{}: it is of another MAC key than this party's in its setup", path.display())]
+    OtherMacKey {
+        /// The file with the other key.
+        path: PathBuf,
+    },
     /// A check of MACs ended in an abort after shares had been opened: whoever cheated may know the MAC key.
     #[error("{abort}; the MAC key may be known now{}", listed(void))]
     MacKeyLeaked {
@@ -246,6 +280,10 @@ impl Error {
             Self::WeakMac { .. } => "weak_mac",
             Self::Spent { .. } => "spent_triple",
             Self::WrongTriple { .. } => "wrong_triple",
+            Self::WrongTuple { .. } => "wrong_tuple",
+            Self::UnknownTuples { .. } => "unknown_tuples",
+            Self::OtherPrime { .. } => "other_prime",
+            Self::OtherMacKey { .. } => "other_mac_key",
             // An abort is one kind, whatever comes of it.
             Self::MacKeyLeaked { abort, .. } => abort.kind(),
             Self::MacKeyBurnt { .. } => "mac_key_burnt",
@@ -292,7 +330,23 @@ impl Error {
             Self::Shape { .. } => "check rows and columns of the operands".into(),
             Self::WeakMac { wanted, .. } => format!("choose a prime of at least {wanted} bits"),
             Self::Spent { .. } => "make new triples: a triple used twice reveals what it was to hide".into(),
-            Self::WrongTriple { .. } => "do not use any triple of this batch; make a new one".into(),
+            Self::WrongTriple { .. } | Self::WrongTuple { .. } => {
+                "do not use anything of this batch; make a new one".into()
+            }
+            Self::OtherPrime { wanted, .. } => format!(
+                "write into another directory; or, if another program has written over it (MP-SPDZ's offline phases do so without \
+                 -P {wanted}), bring it back and start that program with -P {wanted}"
+            ),
+            Self::OtherMacKey { .. } => {
+                "write into another directory: files of two MAC keys do not go together; or make the keys of the setup anew \
+                 with the MAC key that is there: `triples party` takes it by itself with keys of the parties, `triples deal` \
+                 with --mac-keys DIR"
+                    .into()
+            }
+            Self::UnknownTuples { .. } => {
+                "say a shape and how many, such as 128x128x128:4, or triples:1010, squares, bits, inverses, inputs, randoms"
+                    .into()
+            }
             Self::MacKeyLeaked { .. } | Self::MacKeyBurnt { .. } => {
                 "delete these keys and triples, at every party and wherever they were copied to; make new keys, in new \
                  directories, and new triples"

@@ -15,8 +15,10 @@ pub mod mp_spdz;
 pub mod online;
 pub mod opening;
 pub mod party;
+mod roots;
 pub mod session;
 pub mod share;
+pub mod tuples;
 
 pub use error::{Error, Result};
 pub use field::{Element, Field};

@@ -1,4 +1,4 @@
-//! `triples`: matrix triples for multi-party computation, among processes on one machine or several.
+//! `triples`: matrix triples and tuples of numbers for multi-party computation, among processes on one machine or several.
 
 use crate::error::Error;
 use crate::interrupt::{Children, end_with_input};
@@ -9,6 +9,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 use synchromesh_triples::generation::{Floor, Proofs};
+use synchromesh_triples::party::Want;
 
 /// Make authenticated matrix triples: shares of random A, B and C = A B and of their MACs.
 #[derive(Subcommand, Debug)]
@@ -32,12 +33,19 @@ pub(super) struct What {
     /// Parties.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=64))]
     parties: u32,
-    /// The shape: rows of A, columns of A, columns of B.
-    #[arg(long, value_name = "RxKxC")]
-    shape: String,
-    /// Triples.
+    /// Shapes that the same keys are for: rows of A, columns of A, columns of B [default: those of --make, else 1x1x1].
+    /// Triples, squares, bits, inverses and inputs of single numbers are made with any keys.
+    #[arg(long, value_name = "RxKxC", value_delimiter = ',')]
+    shape: Vec<String>,
+    /// Triples of the first shape in a run. Parameters are chosen for it: more in a run pack more into each ciphertext, and
+    /// a triple takes fewer bytes (two of 128x128x128 half of what one takes); a run that makes another number wastes what
+    /// it does not fill.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
+    /// What a run makes, in place of --count: RxKxC:COUNT, or triples, squares, bits, inverses, inputs (as many for each
+    /// party) or randoms with :COUNT, rounded up to a multiple of 101, which MP-SPDZ reads at a time.
+    #[arg(long, value_name = "WHAT:COUNT", value_delimiter = ',', conflicts_with = "count")]
+    make: Vec<String>,
     /// Statistical security in bits: of MACs, of flooding and of proofs.
     #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u32).range(20..=128))]
     security: u32,
@@ -59,14 +67,21 @@ pub(super) struct What {
     /// Allow less than 128 bits of computational security.
     #[arg(long)]
     insecure: bool,
+    /// Go on with the MAC key in this Player-Data, which has the shares of all parties: what is made goes with what is there.
+    /// `local` does so by itself with that in --out. One without a record, as MP-SPDZ makes it, is taken on your word that no
+    /// check under it has failed.
+    #[arg(long, value_name = "DIR")]
+    mac_keys: Option<PathBuf>,
 }
 
 impl What {
     fn wanted(&self, most_bytes: Option<u64>) -> Wanted {
         Wanted {
             parties: self.parties as usize,
-            shape: self.shape.clone(),
+            shapes: self.shape.clone(),
             count: self.count as usize,
+            make: self.make.clone(),
+            mac_keys: self.mac_keys.clone(),
             security: self.security,
             prime: self.prime.clone(),
             decryptions: self.decryptions,
@@ -81,10 +96,12 @@ impl What {
 
 #[derive(Args, Debug)]
 pub(super) struct How {
-    /// Where triples go.
+    /// Where triples go: with mp-spdz, to Player-Data there. What is under one MAC key may go to one directory, of
+    /// several runs too; files that are there stay, and a run that would write over one ends before it begins.
     #[arg(long, value_name = "DIR", default_value = "triples")]
     out: PathBuf,
-    /// mp-spdz: files that MP-SPDZ reads; plain: residues that NumPy reads, each triple given out once.
+    /// mp-spdz: files that MP-SPDZ reads; plain: residues that NumPy reads, each triple given out once. Tuples of single
+    /// numbers are always in files that MP-SPDZ reads.
     #[arg(long, value_enum, default_value = "mp-spdz")]
     format: Format,
     /// Threads of a party.
@@ -146,9 +163,18 @@ pub(super) struct PartyRun {
     /// This party's certificate, of `triples identity`.
     #[arg(long, value_name = "FILE")]
     identity: PathBuf,
-    /// Triples.
+    /// Triples of the plan's first shape; all parties must say the same. A multiple of those that the plan makes together
+    /// (`packing` in the report of `deal`) wastes nothing.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
+    /// What to make, in place of --count: RxKxC:COUNT of a shape of the plan, or triples, squares, bits, inverses, inputs (as
+    /// many for each party) or randoms with :COUNT, rounded up to a multiple of 101. All parties must say the same.
+    #[arg(long, value_name = "WHAT:COUNT", value_delimiter = ',', conflicts_with = "count")]
+    make: Vec<String>,
+    /// Go on with the MAC key in this Player-Data, where the parties make their keys first [default: with that in --out, if
+    /// it has one]. One without a record, as MP-SPDZ makes it, is taken on your word that no check under it has failed.
+    #[arg(long, value_name = "DIR")]
+    mac_key: Option<PathBuf>,
     /// Take a plan with less than 128 bits of computational security, whoever wrote it.
     #[arg(long)]
     insecure: bool,
@@ -166,6 +192,13 @@ pub(super) struct PartyRun {
 }
 
 impl PartyRun {
+    fn wants(&self) -> Result<Vec<Want>, Error> {
+        if self.make.is_empty() {
+            return Ok(vec![Want::Matrices { shape: None, count: self.count as usize }]);
+        }
+        Ok(self.make.iter().map(|text| text.parse()).collect::<Result<_, synchromesh_triples::Error>>()?)
+    }
+
     fn floor(&self) -> Floor {
         Floor {
             statistical_security: self.least_statistical_security,
@@ -194,7 +227,8 @@ impl Triples {
                     key: run.key.clone(),
                     identity: run.identity.clone(),
                     out: run.how.out.clone(),
-                    count: run.count as usize,
+                    wants: run.wants()?,
+                    mac_key: run.mac_key.clone(),
                     threads: run.how.threads as usize,
                     format: run.how.format.into(),
                     timeout: Duration::from_secs(run.how.timeout),

@@ -67,13 +67,17 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> &'a [u8] {
 /// One party's file of matrix triples as MP-SPDZ reads it, by nothing of this library: all elements in their order, as they
 /// are written. Everything before them is compared byte for byte.
 fn elements(directory: &Path, party: usize, parties: usize, name: &str) -> (BigUint, Vec<BigUint>) {
+    elements_of(directory, party, parties, &format!("{name}-P{party}"))
+}
+
+fn elements_of(directory: &Path, party: usize, parties: usize, name: &str) -> (BigUint, Vec<BigUint>) {
     let ((p, inverse), file) = (prime(), |name: &str| std::fs::read(directory.join(name)).unwrap());
     assert_eq!(file("Params-Data"), format!("{p}\n1\n").as_bytes());
     let key = String::from_utf8(file(&format!("Player-MAC-Keys-p-P{party}"))).unwrap();
     let share: BigUint =
         key.strip_prefix(&format!("{parties}\n")).unwrap().strip_suffix('\n').unwrap().parse().unwrap();
     assert!(share < p && key == format!("{parties}\n{share}\n"));
-    let bytes = file(&format!("{name}-P{party}"));
+    let bytes = file(name);
     let mut rest = &bytes[..];
     assert_eq!(take(&mut rest, 8), 49u64.to_le_bytes());
     assert_eq!(take(&mut rest, 8), b"SPDZ gfp");
@@ -115,6 +119,86 @@ fn opened(out: &Path, parties: usize, shape: &str, count: usize) {
     }
     let distinct: std::collections::HashSet<_> = values.iter().step_by(2).collect();
     assert_eq!(2 * distinct.len(), values.len(), "a random element occurs twice");
+}
+
+/// One party's tuples of a kind: the numbers of each, shares and MACs in turn, by nothing of this library.
+fn tuples(out: &Path, parties: usize, name: &str, width: usize) -> Vec<Vec<BigUint>> {
+    let (p, inverse) = prime();
+    let directory = out.join(format!("Player-Data/{parties}-p-128"));
+    let (mut alpha, mut sums) = (BigUint::ZERO, Vec::new());
+    let owner = name.rsplit_once("-p-").and_then(|(_, owner)| owner.parse::<usize>().ok());
+    let name = owner.map_or(name, |_| "Inputs-p");
+    let mut clear = Vec::new();
+    for party in 0..parties {
+        let file = owner.map_or(format!("{name}-P{party}"), |owner| format!("{name}-P{party}-{owner}"));
+        let (share, mut all) = elements_of(&directory, party, parties, &file);
+        alpha += share;
+        if owner == Some(party) {
+            clear = all.chunks(2 * width + 1).map(|tuple| &tuple[2 * width] * &inverse % &p).collect();
+            all = all.chunks(2 * width + 1).flat_map(|tuple| tuple[..2 * width].to_vec()).collect();
+        }
+        sums.resize(all.len(), BigUint::ZERO);
+        sums.iter_mut().zip(all).for_each(|(sum, x)| *sum += x);
+    }
+    let values: Vec<BigUint> = sums.iter().map(|x| x * &inverse % &p).collect();
+    assert!(values.chunks(2).all(|pair| &pair[0] * &alpha % &p == pair[1]), "a MAC of {name} does not hold");
+    let tuples: Vec<Vec<BigUint>> =
+        values.chunks(2 * width).map(|tuple| tuple.iter().step_by(2).cloned().collect()).collect();
+    if owner.is_some() {
+        assert_eq!(tuples.iter().map(|tuple| tuple[0].clone()).collect::<Vec<_>>(), clear, "{name}");
+    }
+    // MP-SPDZ reads 101 shares at a time, and has to find as many.
+    assert!(!tuples.is_empty() && tuples.len().is_multiple_of(101), "{} of {name}", tuples.len());
+    tuples
+}
+
+/// Opens all parties' tuples with big integers.
+fn opened_tuples(out: &Path, parties: usize) {
+    let (p, one) = (prime().0, BigUint::from(1u8));
+    let all = |name: &str, width: usize| tuples(out, parties, name, width);
+    assert!(all("Triples-p", 3).iter().all(|t| &t[0] * &t[1] % &p == t[2]));
+    assert!(all("Squares-p", 2).iter().all(|t| &t[0] * &t[0] % &p == t[1]));
+    assert!(all("Inverses-p", 2).iter().all(|t| &t[0] * &t[1] % &p == one));
+    let bits = all("Bits-p", 1);
+    assert!(bits.iter().all(|t| t[0] <= one));
+    let ones = bits.iter().filter(|t| t[0] == one).count();
+    assert!((bits.len() / 4..3 * bits.len() / 4).contains(&ones), "{ones} of {} bits", bits.len());
+    for owner in 0..parties {
+        all(&format!("Inputs-p-{owner}"), 1);
+    }
+    let values = all("Randoms-p", 1);
+    assert_eq!(values.iter().collect::<std::collections::HashSet<_>>().len(), values.len());
+}
+
+/// Two shapes and every kind of tuple in one run; then, with other keys, another shape and under the same MAC key.
+#[test]
+fn everything_is_made_under_one_mac_key() {
+    for keys in ["dealer", "generate"] {
+        let root = tempfile::tempdir().unwrap();
+        let out = root.path().join("out");
+        let what = |make: &str| {
+            let what = ["local", "--parties", "3", "--keys", keys, "--make", make, "--out", out.to_str().unwrap()];
+            run(&[&what[..], &SMALL].concat())
+        };
+        let (code, report) = what("3x4x2:2,1x2x1:1,triples:5,squares:101,bits:150,inverses:1,inputs:10,randoms:20");
+        assert_eq!((code, &report["verified"]), (Some(0), &true.into()), "{report}");
+        assert_eq!(report["shapes"], serde_json::json!(["3x4x2", "1x2x1"]));
+        let made = report["made"].as_array().unwrap();
+        assert_eq!((made.len(), &made[4]["what"], &made[4]["count"]), (8, &"bits".into(), &202.into()), "{report}");
+        opened(&out, 3, "3x4x2", 2);
+        opened(&out, 3, "1x2x1", 1);
+        opened_tuples(&out, 3);
+        let key = std::fs::read(out.join("Player-Data/3-p-128/Player-MAC-Keys-p-P1")).unwrap();
+        let (code, report) = what("2x2x2:1");
+        assert_eq!((code, &report["verified"]), (Some(0), &true.into()), "{report}");
+        assert_eq!(key, std::fs::read(out.join("Player-Data/3-p-128/Player-MAC-Keys-p-P1")).unwrap());
+        opened(&out, 3, "2x2x2", 1);
+        opened(&out, 3, "3x4x2", 2);
+        // What is there stays.
+        assert_eq!(what("bits:1").1["error"]["kind"], "file_exists");
+        assert_eq!(what("bits:0").1["error"]["kind"], "unknown_tuples");
+        assert_eq!(what("bytes:5").1["error"]["kind"], "unknown_tuples");
+    }
 }
 
 #[test]

@@ -94,8 +94,10 @@ impl TriplesBench {
         let out = self.out.join(format!("{side}-{parties}-{threads}"));
         let wanted = Wanted {
             parties: parties as usize,
-            shape: format!("{side}x{side}x{side}"),
+            shapes: vec![format!("{side}x{side}x{side}")],
             count: self.count as usize,
+            make: Vec::new(),
+            mac_keys: None,
             security: self.security,
             prime: None,
             decryptions: 20,
