@@ -86,6 +86,30 @@ pub enum Error {
         /// The word.
         text: String,
     },
+    /// What a program takes is not known, or not made here.
+    #[error("{line:?} in what the compiler said: {reason}")]
+    Demand {
+        /// The line.
+        line: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The files of a run were given to a program before.
+    #[error("{}: the files of this run were given to a program before", path.display())]
+    Used {
+        /// The mark that says so.
+        path: PathBuf,
+    },
+    /// A program that was given the files of a run did not end well.
+    #[error("the program ended with {how}; whoever left it in a check of MACs may know the MAC key now{}", listed(void))]
+    Program {
+        /// How it ended.
+        how: String,
+        /// Marks of the key.
+        marks: Vec<PathBuf>,
+        /// Files that hold the key or triples under it.
+        void: Vec<PathBuf>,
+    },
     /// A directory of preprocessing is of another prime.
     #[error("{}: its prime is {found}, and this is of the prime {wanted}", path.display())]
     OtherPrime {
@@ -280,6 +304,9 @@ impl Error {
             Self::WeakMac { .. } => "weak_mac",
             Self::Spent { .. } => "spent_triple",
             Self::WrongTriple { .. } => "wrong_triple",
+            Self::Demand { .. } => "demand",
+            Self::Used { .. } => "run_used",
+            Self::Program { .. } => "program_failed",
             Self::WrongTuple { .. } => "wrong_tuple",
             Self::UnknownTuples { .. } => "unknown_tuples",
             Self::OtherPrime { .. } => "other_prime",
@@ -343,8 +370,26 @@ impl Error {
                  with --mac-keys DIR"
                     .into()
             }
+            Self::Demand { .. } => {
+                "say with --make what to make; daBits, edaBits and bits of other domains come from MP-SPDZ's own preprocessing, \
+                 under the same MAC key"
+                    .into()
+            }
+            Self::Used { .. } => {
+                "use the files of another run, the same at every party, or make new ones: used twice, a triple reveals what it \
+                 was to hide"
+                    .into()
+            }
+            Self::Program { marks, .. } => {
+                let names: Vec<String> = marks.iter().map(|mark| mark.display().to_string()).collect();
+                format!(
+                    "delete these keys and triples at every party, and make new ones; or, if you know that the program came to no \
+                     check of MACs, such as one that was not found or met nobody, delete {} and use the files of another run",
+                    names.join(", ")
+                )
+            }
             Self::UnknownTuples { .. } => {
-                "say a shape and how many, such as 128x128x128:4, or triples:1010, squares, bits, inverses, inputs, randoms"
+                "say a shape and how many, such as 128x128x128:4, or triples:1010, squares, bits, inverses, inputs"
                     .into()
             }
             Self::MacKeyLeaked { .. } | Self::MacKeyBurnt { .. } => {

@@ -5,9 +5,11 @@ mod codec;
 #[cfg(test)]
 mod constant_time_tests;
 pub mod dealer;
+pub mod demand;
 pub mod error;
 pub mod field;
 pub mod generation;
+pub mod handout;
 pub mod journal;
 pub mod mac;
 pub mod matrix;

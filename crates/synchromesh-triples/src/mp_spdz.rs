@@ -1,6 +1,8 @@
 //! The preprocessing files that MP-SPDZ reads: `Params-Data`, `Player-MAC-Keys-p-P<i>`, `Matrix-<r>x<k>x<c>-P<i>`,
 //! `Triples-p-P<i>`, `Squares-p-P<i>`, `Bits-p-P<i>`, `Inverses-p-P<i>`, and `Inputs-p-P<i>-<j>` for the inputs of party j.
-//! (`Randoms-p-P<i>` has the same layout; MP-SPDZ takes random numbers from input masks, and reads no such file.)
+//! Numbers that nobody knows have no file: MP-SPDZ adds up an input mask of each party.
+//!
+//! With a file for each thread (`--file-prep-per-thread`) names end with `-T<thread>`.
 //!
 //! A directory is `<n>-p-<bits>`, for n parties and a prime of so many bits. A file of triples is a header (a length in
 //! eight bytes, the tag `SPDZ gfp`, the prime, big-endian, the Montgomery flag, the own share of the MAC key) and then the
@@ -12,6 +14,7 @@
 //! written, and where the record of the MAC key is. What is read here is read with it, and not if others may know the key. MP-SPDZ
 //! itself reads its files all the same: delete those that a failed run names.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use num_bigint::BigUint;
@@ -41,6 +44,7 @@ pub struct Preprocessing {
     field: Field,
     party: usize,
     parties: usize,
+    thread: Option<usize>,
 }
 
 impl Preprocessing {
@@ -51,7 +55,52 @@ impl Preprocessing {
     pub fn new(root: &Path, field: &Field, party: usize, parties: usize) -> Result<Self> {
         numbered(party, parties)?;
         let directory = root.join(format!("{parties}-p-{}", field.bits()));
-        Ok(Self { directory, field: field.clone(), party, parties })
+        Ok(Self { directory, field: field.clone(), party, parties, thread: None })
+    }
+
+    /// The one directory of this party below `root`, of whatever number of parties and prime.
+    ///
+    /// # Errors
+    /// [`synchromesh_parties::Error::Format`] unless there is one, and as [`Field::new`] and [`Self::new`].
+    pub fn found(root: &Path, party: usize) -> Result<Self> {
+        let mut found: Vec<(PathBuf, usize)> = Vec::new();
+        for entry in fs::read_dir(root).map_err(|e| Error::format(root, e.to_string()))? {
+            let path = entry.map_err(|e| Error::format(root, e.to_string()))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if let Some((parties, bits)) = name.split_once("-p-")
+                && let (Ok(parties), Ok(_)) = (parties.parse(), bits.parse::<u32>())
+            {
+                found.push((path, parties));
+            }
+        }
+        let [(directory, parties)] = &found[..] else {
+            let reason = format!("{} directories of preprocessing mod p are there, and not one", found.len());
+            return Err(Error::format(root, reason));
+        };
+        let path = directory.join("Params-Data");
+        let text = String::from_utf8_lossy(&file::read(&path, 4096)?).into_owned();
+        let prime = text.lines().next().unwrap_or_default();
+        let own = Self::new(root, &prime.parse()?, party, *parties)?;
+        match own.directory == *directory {
+            true => Ok(own),
+            false => Err(Error::format(&path, "its prime has another number of bits than its directory says")),
+        }
+    }
+
+    /// The same party's directory below another root.
+    pub(crate) fn at(&self, root: &Path) -> Result<Self> {
+        Self::new(root, &self.field, self.party, self.parties)
+    }
+
+    /// The same directory with the files of one thread of a program.
+    #[must_use]
+    pub fn of_thread(&self, thread: usize) -> Self {
+        Self { thread: Some(thread), ..self.clone() }
+    }
+
+    /// What names of files of shares end with.
+    fn suffix(&self) -> String {
+        self.thread.map(|thread| format!("-T{thread}")).unwrap_or_default()
     }
 
     /// Where the files are.
@@ -63,10 +112,10 @@ impl Preprocessing {
     /// Where triples of a shape are: `Triples-p-P<i>` for single products, else `Matrix-<r>x<k>x<c>-P<i>`.
     #[must_use]
     pub fn triples_path(&self, shape: Shape) -> PathBuf {
-        let party = self.party;
+        let (party, suffix) = (self.party, self.suffix());
         self.directory.join(match (shape.a(), shape.c()) {
-            ((1, 1), (1, 1)) => format!("Triples-p-P{party}"),
-            _ => format!("Matrix-{shape}-P{party}"),
+            ((1, 1), (1, 1)) => format!("Triples-p-P{party}{suffix}"),
+            _ => format!("Matrix-{shape}-P{party}{suffix}"),
         })
     }
 
@@ -74,8 +123,9 @@ impl Preprocessing {
     #[must_use]
     pub fn tuples_path(&self, kind: Kind, owner: Option<usize>) -> PathBuf {
         let (word, party) = (kind.word(), self.party);
-        let name = format!("{}{}-p-P{party}", word[..1].to_uppercase(), &word[1..]);
-        self.directory.join(owner.map_or(name.clone(), |owner| format!("{name}-{owner}")))
+        let of = owner.map(|owner| format!("-{owner}")).unwrap_or_default();
+        let (first, rest) = (word[..1].to_uppercase(), &word[1..]);
+        self.directory.join(format!("{first}{rest}-p-P{party}{of}{}", self.suffix()))
     }
 
     /// All files of a kind: one, or one for each party's inputs.
@@ -125,6 +175,64 @@ impl Preprocessing {
         }
     }
 
+    /// Whether a name is that of a file of this party's shares, of any thread.
+    pub(crate) fn is_share_file(&self, name: &str) -> bool {
+        let name = name.rsplit_once("-T").filter(|(_, thread)| thread.parse::<usize>().is_ok()).map_or(name, |(rest, _)| rest);
+        let own = format!("-P{}", self.party);
+        let mut kinds = Kind::ALL.iter().map(|kind| self.tuples_paths(*kind)).flatten();
+        let is_tuples = kinds.any(|path| path.file_name().is_some_and(|known| known == name));
+        let sides = name.strip_prefix("Matrix-").and_then(|rest| rest.strip_suffix(&own));
+        is_tuples || sides.is_some_and(|sides| sides.parse::<Shape>().is_ok())
+    }
+
+    /// All files of this party's shares that are there, by name.
+    pub(crate) fn present(&self) -> Result<Vec<PathBuf>> {
+        let fail = |e: std::io::Error| Error::format(&self.directory, e.to_string());
+        let entries = match fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(fail)?,
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(fail)?.path();
+            if path.file_name().is_some_and(|name| self.is_share_file(&name.to_string_lossy())) {
+                all.push(path);
+            }
+        }
+        all.sort();
+        Ok(all)
+    }
+
+    /// Those that are there, each of which is what was written under the key that is there.
+    ///
+    /// # Errors
+    /// As [`read_triples`](Self::read_triples), for the first that is not.
+    pub(crate) fn share_files(&self) -> Result<Vec<PathBuf>> {
+        let (key, files) = (self.read_key()?, self.present()?);
+        files.iter().try_for_each(|file| self.read_whole(&key, file).map(drop))?;
+        Ok(files)
+    }
+
+    /// Writes the prime and the key for MP-SPDZ, unless they are there, and no record: the key has one elsewhere.
+    pub(crate) fn place_key(&self, key: &MacKeyShare) -> Result<()> {
+        file::create_private_directory(&self.directory)?;
+        self.check_prime()?;
+        let path = self.key_path();
+        if path.exists() {
+            return match self.parse_key()?.0 == key.secret() {
+                true => Ok(()),
+                false => Err(Error::OtherMacKey { path }),
+            };
+        }
+        key.homes()?.iter().try_for_each(|home| home.wrote(&path))?;
+        self.write_once("Params-Data", self.params().as_bytes(), Access::Public)?;
+        self.write_once(&self.key_name(), self.key_text(key).as_bytes(), Access::Secret)
+    }
+
+    fn key_text(&self, key: &MacKeyShare) -> Zeroizing<String> {
+        Zeroizing::new(format!("{}\n{}\n", self.parties, key.secret().to_biguint()))
+    }
+
     fn check_prime(&self) -> Result<()> {
         let path = self.directory.join("Params-Data");
         match file::read(&path, 4096) {
@@ -152,8 +260,7 @@ impl Preprocessing {
         file::create_private_directory(&self.directory)?;
         self.check_prime()?;
         self.write_once("Params-Data", self.params().as_bytes(), Access::Public)?;
-        let text = Zeroizing::new(format!("{}\n{}\n", self.parties, key.secret().to_biguint()));
-        let path = self.key_path();
+        let (text, path) = (self.key_text(key), self.key_path());
         if !path.exists() {
             Seal::write(&path, *blake3::hash(text.as_bytes()).as_bytes(), key, None)?;
         }
@@ -341,17 +448,25 @@ impl Preprocessing {
 
     /// The shares in a file, each of so many bytes.
     fn read_shares(&self, key: &MacKeyShare, path: &Path, each: usize) -> Result<Zeroizing<Vec<u8>>> {
-        let bytes = Zeroizing::new(file::read(path, LARGEST)?);
-        let body = bytes.strip_prefix(&self.header(key)[..]);
-        let body = body.ok_or_else(|| Error::format(path, "its header has another prime or MAC key"))?;
+        let bytes = self.read_whole(key, path)?;
+        let body = &bytes[self.header(key).len()..];
         if body.len() % each != 0 {
             let reason = format!("{} bytes of shares are not whole triples or tuples of {each}", body.len());
             return Err(Error::format(path, reason));
         }
+        Ok(Zeroizing::new(body.to_vec()))
+    }
+
+    /// A file of shares with its header, which is that of this prime and key, as it was written.
+    pub(crate) fn read_whole(&self, key: &MacKeyShare, path: &Path) -> Result<Zeroizing<Vec<u8>>> {
+        let bytes = Zeroizing::new(file::read(path, LARGEST)?);
+        if !bytes.starts_with(&self.header(key)) {
+            return Err(Error::format(path, "its header has another prime or MAC key"));
+        }
         if Seal::open(path)?.0.digest != *blake3::hash(&bytes).as_bytes() {
             return Err(Error::format(path, "it is not what was written: its seal has another digest"));
         }
-        Ok(Zeroizing::new(body.to_vec()))
+        Ok(bytes)
     }
 
     /// What a file of shares begins with.

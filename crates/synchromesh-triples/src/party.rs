@@ -13,6 +13,7 @@ use synchromesh_parties::tls::{Identity, Tls};
 use synchromesh_parties::transport::Transport;
 
 use crate::error::{Error, Result};
+use crate::field::Field;
 use crate::generation::{
     DecryptionJournal, Floor, GeneratedKeys, GenerationPlan, Generator, Keys, PartyKey, Phase, Progress, Setup,
     TOGETHER, Workers, generate_keys, generate_keys_with,
@@ -24,7 +25,7 @@ use crate::mp_spdz::Preprocessing;
 use crate::share::{MatrixTriple, Shape};
 use crate::tuples::{Kind, Tuples};
 
-/// Something that parties make.
+/// Something that parties make, and how much of it for each thread of each run of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     /// Matrix triples, of a shape of the plan or of the first of them.
@@ -44,7 +45,7 @@ pub enum Want {
 }
 
 impl Want {
-    /// How many are made.
+    /// How many are in a file.
     #[must_use]
     pub fn count(&self) -> usize {
         match *self {
@@ -63,20 +64,90 @@ impl Want {
         }
     }
 
-    /// The same with its shape, if it had none.
-    fn of(self, plan: &GenerationPlan) -> Self {
+    /// The same with its shape, if it had none. For MP-SPDZ products of single numbers are triples of these.
+    fn of(self, plan: &GenerationPlan, format: Format) -> Self {
         match self {
+            Self::Matrices { shape: None, count } if plan.shape().elements() == 3 && format == Format::MpSpdz => {
+                Self::Tuples { kind: Kind::Triples, count }
+            }
             Self::Matrices { shape: None, count } => Self::Matrices { shape: Some(plan.shape()), count },
             other => other,
         }
     }
 
-    fn require_memory(&self, plan: &GenerationPlan, most: u64) -> Result<()> {
+    /// How many in all are made for so many files.
+    fn total(&self, files: usize) -> usize {
+        self.count().saturating_mul(files)
+    }
+
+    fn require_memory(&self, plan: &GenerationPlan, files: usize, most: u64) -> Result<()> {
+        let total = self.total(files);
         match *self {
-            Self::Matrices { shape: Some(shape), count } => plan.of(shape)?.require_memory(count, most),
-            Self::Matrices { shape: None, count } => plan.require_memory(count, most),
-            Self::Tuples { kind, .. } => plan.require_tuple_memory(kind, self.count(), most),
+            Self::Matrices { shape: Some(shape), .. } => plan.of(shape)?.require_memory(total, most),
+            Self::Matrices { shape: None, .. } => plan.require_memory(total, most),
+            Self::Tuples { kind, .. } => plan.require_tuple_memory(kind, total, most),
         }
+    }
+}
+
+/// For what files of MP-SPDZ are made: runs of programs, and threads of a run, each of which has files of its own with as
+/// much as is wanted. Triples in plain form, of which each is given out once, are all in one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spread {
+    /// Runs, in directories `run-1`, `run-2` and so on of `out`, beginning with the first that is not there; none: one run,
+    /// in `out` itself.
+    pub runs: Option<usize>,
+    /// Threads, each with files `..-T<thread>`, as MP-SPDZ reads them with `--file-prep-per-thread`; none: a program's threads
+    /// read the same files.
+    pub threads: Option<usize>,
+}
+
+impl Spread {
+    /// Most runs and most threads.
+    pub const MOST: usize = 1 << 10;
+
+    /// How many files there are of each thing.
+    #[must_use]
+    pub fn files(&self) -> usize {
+        self.runs.unwrap_or(1).max(1) * self.threads.unwrap_or(1).max(1)
+    }
+
+    /// The directory of a run.
+    #[must_use]
+    pub fn run(out: &Path, number: usize) -> PathBuf {
+        out.join(format!("run-{number}"))
+    }
+
+    /// The first run that is not there.
+    #[must_use]
+    pub fn first(out: &Path) -> usize {
+        (1..).find(|&number| !Self::run(out, number).exists()).unwrap_or(1)
+    }
+
+    /// Where files go, run by run and in each thread by thread, if the first run is this.
+    ///
+    /// # Errors
+    /// As [`Preprocessing::new`].
+    pub fn places(
+        &self,
+        out: &Path,
+        field: &Field,
+        (party, parties): (usize, usize),
+        first: usize,
+    ) -> Result<Vec<Preprocessing>> {
+        let roots = match self.runs {
+            None => vec![out.to_owned()],
+            Some(runs) => (first..first + runs.max(1)).map(|number| Self::run(out, number)).collect(),
+        };
+        let mut places = Vec::with_capacity(self.files());
+        for root in roots {
+            let whole = Preprocessing::new(&root.join("Player-Data"), field, party, parties)?;
+            match self.threads {
+                None => places.push(whole),
+                Some(threads) => places.extend((0..threads.max(1)).map(|thread| whole.of_thread(thread))),
+            }
+        }
+        Ok(places)
     }
 }
 
@@ -89,21 +160,22 @@ impl fmt::Display for Want {
 impl FromStr for Want {
     type Err = Error;
 
-    /// `RxKxC:COUNT`, or a kind and how many: `bits:1000`.
+    /// `RxKxC:COUNT`, or a kind and how many: `bits:1000`. Products of single numbers, `1x1x1`, are `triples`.
     fn from_str(text: &str) -> Result<Self> {
         let unknown = || Error::UnknownTuples { text: text.into() };
         let (what, count) = text.split_once(':').ok_or_else(unknown)?;
         let count = count.parse().ok().filter(|count| (1..=MOST).contains(count)).ok_or_else(unknown)?;
         match (what.parse(), what.parse()) {
             (Ok(kind), _) => Ok(Self::Tuples { kind, count }),
+            (_, Ok(shape)) if shape == Shape::new(1, 1, 1)? => Ok(Self::Tuples { kind: Kind::Triples, count }),
             (_, Ok(shape)) => Ok(Self::Matrices { shape: Some(shape), count }),
             _ => Err(unknown()),
         }
     }
 }
 
-/// Most that is made in one run.
-const MOST: usize = 1 << 32;
+/// Most of one thing.
+pub(crate) const MOST: usize = 1 << 32;
 
 /// In which form matrix triples are written. Tuples of single numbers go to files that MP-SPDZ reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +204,8 @@ pub struct Party {
     pub out: PathBuf,
     /// What is made, each once.
     pub wants: Vec<Want>,
+    /// For what.
+    pub spread: Spread,
     /// A directory `Player-Data` with a MAC key to go on with, where keys are not made yet; none: that where triples go, if
     /// it has one. One that MP-SPDZ made, which has no record, is taken on the word of whoever names it: that no check under
     /// it has failed.
@@ -160,6 +234,8 @@ enum Product {
 pub struct Took {
     /// What was made.
     pub want: Want,
+    /// How many in all.
+    pub total: usize,
     /// Seconds.
     pub seconds: f64,
     /// Bytes this party sent.
@@ -204,9 +280,10 @@ impl Party {
         let own = &peers[self.id];
         let path = self.key.clone().unwrap_or_else(|| PartyKey::path(&self.setup, self.id));
         let plan = GenerationPlan::read(&self.setup, &self.floor)?;
-        let wants: Vec<Want> = self.wants.iter().map(|want| want.of(&plan)).collect();
-        wants.iter().try_for_each(|want| want.require_memory(&plan, self.most_bytes))?;
-        let output = Output::new((&self.out, self.format), &plan, self.id, &wants)?;
+        let wants: Vec<Want> = self.wants.iter().map(|want| want.of(&plan, self.format)).collect();
+        let files = self.spread.files();
+        wants.iter().try_for_each(|want| want.require_memory(&plan, files, self.most_bytes))?;
+        let output = Output::new((&self.out, self.format, self.spread), &plan, self.id, &wants)?;
         let there = Setup::exists(&self.setup) || plan.keys() == Keys::Dealt;
         let found = there.then(|| self.read_keys(&path, plan.clone())).transpose()?;
         let mac = match &found {
@@ -242,7 +319,7 @@ impl Party {
         let generator = Generator::new(transport, &setup, &key, journal, Box::new(observer))?;
         let mut generator = generator.with_threads(self.threads);
         let unmatched = keep_step(&mut generator, key.mac(), self.id)?;
-        generator.same(&wants.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        generator.same(&output.plan_of(&wants))?;
         if let Some(workers) = workers {
             generator = generator.with_workers(workers);
         }
@@ -250,10 +327,11 @@ impl Party {
         for (want, setup) in wants.into_iter().zip(&setups) {
             let (began, before) = (Instant::now(), generator.traffic());
             generator.turn(setup)?;
-            products.push(make_one(&mut generator, setup, want)?);
+            let total = want.total(files);
+            products.push(make_one(&mut generator, setup, (want, total))?);
             let after = generator.traffic();
             let (seconds, rounds, bytes_sent) = (began.elapsed().as_secs_f64(), after.0 - before.0, after.1 - before.1);
-            took.push(Took { want, seconds, bytes_sent, rounds });
+            took.push(Took { want, total, seconds, bytes_sent, rounds });
         }
         phases.extend_from_slice(generator.phases());
         let session = *generator.session_id();
@@ -283,16 +361,20 @@ fn turned(setup: &Setup, want: &Want) -> Result<Setup> {
     }
 }
 
-fn make_one<T: Transport>(generator: &mut Generator<'_, T>, setup: &Setup, want: Want) -> Result<Product> {
+fn make_one<T: Transport>(
+    generator: &mut Generator<'_, T>,
+    setup: &Setup,
+    (want, total): (Want, usize),
+) -> Result<Product> {
     let Want::Tuples { kind, .. } = want else {
         let mut triples: Vec<MatrixTriple> = Vec::new();
-        while triples.len() < want.count() {
-            let next = (want.count() - triples.len()).min(TOGETHER * setup.plan().batch());
+        while triples.len() < total {
+            let next = (total - triples.len()).min(TOGETHER * setup.plan().batch());
             triples.extend(generator.generate(next)?);
         }
         return Ok(Product::Matrices(setup.plan().shape(), triples));
     };
-    Ok(Product::Tuples(generator.generate_tuples(kind, want.count())?))
+    Ok(Product::Tuples(generator.generate_tuples(kind, total)?))
 }
 
 /// Compares with the others what the last session under this key was that ended with triples. One that ended here
@@ -371,7 +453,13 @@ struct Output {
     out: PathBuf,
     party: usize,
     format: Format,
+    /// The first run that is written.
+    first: usize,
+    spread: Spread,
+    /// Where the MAC key is, whatever runs there are.
     spdz: Preprocessing,
+    /// Where files of MP-SPDZ go, one for each thread of each run.
+    places: Vec<Preprocessing>,
 }
 
 /// Whether nothing is yet where this party's triples and tuples of a plan would go.
@@ -379,19 +467,27 @@ struct Output {
 /// # Errors
 /// [`synchromesh_parties::Error::File`] with the first that is there, or that would be written twice.
 pub fn require_vacant(
-    (out, format): (&Path, Format),
+    place: (&Path, Format, Spread),
     plan: &GenerationPlan,
     party: usize,
     wants: &[Want],
 ) -> Result<()> {
-    let wants: Vec<Want> = wants.iter().map(|want| want.of(plan)).collect();
-    Output::new((out, format), plan, party, &wants).map(drop)
+    let wants: Vec<Want> = wants.iter().map(|want| want.of(plan, place.1)).collect();
+    Output::new(place, plan, party, &wants).map(drop)
 }
 
 impl Output {
-    fn new((out, format): (&Path, Format), plan: &GenerationPlan, party: usize, wants: &[Want]) -> Result<Self> {
-        let spdz = Preprocessing::new(&out.join("Player-Data"), plan.field(), party, plan.parties())?;
-        let output = Self { out: out.to_owned(), party, format, spdz };
+    fn new(
+        (out, format, spread): (&Path, Format, Spread),
+        plan: &GenerationPlan,
+        party: usize,
+        wants: &[Want],
+    ) -> Result<Self> {
+        let (field, parties) = (plan.field(), plan.parties());
+        let spdz = Preprocessing::new(&out.join("Player-Data"), field, party, parties)?;
+        let first = Spread::first(out);
+        let places = spread.places(out, field, (party, parties), first)?;
+        let output = Self { out: out.to_owned(), party, format, first, spread, spdz, places };
         let mut paths: Vec<PathBuf> = Vec::new();
         for path in wants.iter().flat_map(|want| output.paths(want)) {
             if path.exists() || paths.contains(&path) {
@@ -402,14 +498,25 @@ impl Output {
         Ok(output)
     }
 
+    /// What all parties must be about to write.
+    fn plan_of(&self, wants: &[Want]) -> Vec<String> {
+        let runs = self.spread.runs.map(|runs| format!("runs {} to {}", self.first, self.first + runs));
+        let threads = self.spread.threads.map(|threads| format!("{threads} threads"));
+        wants.iter().map(ToString::to_string).chain(runs).chain(threads).collect()
+    }
+
     fn paths(&self, want: &Want) -> Vec<PathBuf> {
         match (*want, self.format) {
-            (Want::Matrices { shape: Some(shape), .. }, Format::MpSpdz) => vec![self.spdz.triples_path(shape)],
+            (Want::Matrices { shape: Some(shape), .. }, Format::MpSpdz) => {
+                self.places.iter().map(|place| place.triples_path(shape)).collect()
+            }
             (Want::Matrices { shape: Some(shape), .. }, Format::Plain) => {
                 vec![TripleStore::path(&self.out, shape, self.party)]
             }
             (Want::Matrices { shape: None, .. }, _) => Vec::new(),
-            (Want::Tuples { kind, .. }, _) => self.spdz.tuples_paths(kind),
+            (Want::Tuples { kind, .. }, _) => {
+                self.places.iter().flat_map(|place| place.tuples_paths(kind)).collect()
+            }
         }
     }
 
@@ -419,20 +526,33 @@ impl Output {
         (mac, session): (&MacKeyShare, [u8; 32]),
         products: Vec<Product>,
     ) -> Result<Vec<PathBuf>> {
-        self.spdz.write_key(mac)?;
-        let mut files = vec![self.spdz.directory().join("Params-Data"), self.spdz.key_path()];
+        let mut files = Vec::new();
+        for place in std::iter::once(&self.spdz).chain(&self.places) {
+            if !files.contains(&place.key_path()) {
+                place.write_key(mac)?;
+                files.extend([place.directory().join("Params-Data"), place.key_path()]);
+            }
+        }
+        let key = (mac, Some(session));
         for product in products {
             match (product, self.format) {
-                (Product::Matrices(shape, triples), Format::MpSpdz) => {
-                    files.push(self.spdz.write_triples_of((mac, Some(session)), shape, triples)?);
+                (Product::Matrices(shape, mut triples), Format::MpSpdz) => {
+                    let each = triples.len() / self.places.len();
+                    for place in &self.places {
+                        let rest = triples.split_off(each.min(triples.len()));
+                        files.push(place.write_triples_of(key, shape, std::mem::replace(&mut triples, rest))?);
+                    }
                 }
                 (Product::Matrices(shape, triples), Format::Plain) => {
-                    let (parties, key) = ((self.party, plan.parties()), (mac, Some(session)));
+                    let parties = (self.party, plan.parties());
                     files.push(TripleStore::create_of(&self.out, plan.field(), parties, shape, key, triples)?);
                 }
                 (Product::Tuples(lists), _) => {
                     for tuples in lists {
-                        files.push(self.spdz.write_tuples_of((mac, Some(session)), tuples)?);
+                        let each = tuples.count() / self.places.len();
+                        for (at, place) in self.places.iter().enumerate() {
+                            files.push(place.write_tuples_of(key, tuples.part(at * each..(at + 1) * each)?)?);
+                        }
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! Tuples of single numbers that MPC programs take beside matrix triples, all under one MAC key.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use synchromesh_parties::session::MOST_PARTIES;
@@ -11,7 +12,7 @@ use crate::mac::MacKeyShare;
 use crate::matrix::Matrix;
 use crate::share::Shared;
 
-/// MP-SPDZ reads so many shares at a time, and fails where a file ends before: files hold multiples of it.
+/// MP-SPDZ reads so many tuples at a time, and fails where a file ends before.
 pub const READ_TOGETHER: usize = 101;
 
 /// What tuples are.
@@ -27,13 +28,11 @@ pub enum Kind {
     Inverses,
     /// A number that one party knows and masks an input with. Of each party as many.
     Inputs,
-    /// A number that nobody knows.
-    Randoms,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Triples, Self::Squares, Self::Bits, Self::Inverses, Self::Inputs, Self::Randoms];
+    pub const ALL: [Self; 5] = [Self::Triples, Self::Squares, Self::Bits, Self::Inverses, Self::Inputs];
 
     /// The word for them on the command line.
     #[must_use]
@@ -44,7 +43,6 @@ impl Kind {
             Self::Bits => "bits",
             Self::Inverses => "inverses",
             Self::Inputs => "inputs",
-            Self::Randoms => "randoms",
         }
     }
 
@@ -54,14 +52,15 @@ impl Kind {
         match self {
             Self::Triples => 3,
             Self::Squares | Self::Inverses => 2,
-            Self::Bits | Self::Inputs | Self::Randoms => 1,
+            Self::Bits | Self::Inputs => 1,
         }
     }
 
-    /// The next multiple of [`READ_TOGETHER`].
+    /// How many a file holds that is to serve so many: a multiple of [`READ_TOGETHER`], and more by one less than that at
+    /// least, as each thread of a program begins to read where those before it will end.
     #[must_use]
     pub const fn rounded(count: usize) -> usize {
-        count.next_multiple_of(READ_TOGETHER)
+        count.saturating_add(READ_TOGETHER - 1).next_multiple_of(READ_TOGETHER)
     }
 }
 
@@ -151,11 +150,11 @@ impl Tuples {
         &self.parts
     }
 
-    /// The first `count` of them.
-    pub(crate) fn truncated(self, count: usize) -> Result<Self> {
-        let parts = self.parts.iter().map(|part| part.columns(0..count)).collect::<Result<_>>()?;
-        let clear = self.clear.as_ref().map(|clear| clear.columns_in(0..count)).transpose()?;
-        Ok(Self { parts, clear, ..self })
+    /// Those at these places.
+    pub(crate) fn part(&self, range: Range<usize>) -> Result<Self> {
+        let parts = self.parts.iter().map(|part| part.columns(range.clone())).collect::<Result<_>>()?;
+        let clear = self.clear.as_ref().map(|clear| clear.columns_in(range)).transpose()?;
+        Ok(Self { parts, clear, ..*self })
     }
 
     /// These and others of their kind and owner.
@@ -211,7 +210,6 @@ pub fn check_opened(field: &Field, keys: &[MacKeyShare], tuples: &[Tuples]) -> R
             Kind::Squares => (at(1) == field.mul(at(0), at(0)), "it is no square"),
             Kind::Bits => (at(0) == Element::ZERO || at(0) == one, "it is no bit"),
             Kind::Inverses => (field.mul(at(0), at(1)) == one, "it is no inverse"),
-            Kind::Randoms => (true, ""),
             Kind::Inputs => {
                 let owner = tuples[0].owner.and_then(|owner| tuples.get(owner));
                 let clear = owner.and_then(|owner| owner.clear.as_ref()).map(|clear| clear.entries()[index]);

@@ -42,8 +42,8 @@ pub(super) struct What {
     /// it does not fill.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
-    /// What a run makes, in place of --count: RxKxC:COUNT, or triples, squares, bits, inverses, inputs (as many for each
-    /// party) or randoms with :COUNT, rounded up to a multiple of 101, which MP-SPDZ reads at a time.
+    /// What a run makes, in place of --count: RxKxC:COUNT, or triples, squares, bits, inverses or inputs (as many for each
+    /// party) with :COUNT, and so many more that MP-SPDZ, which reads 101 at a time, finds whole ones.
     #[arg(long, value_name = "WHAT:COUNT", value_delimiter = ',', conflicts_with = "count")]
     make: Vec<String>,
     /// Statistical security in bits: of MACs, of flooding and of proofs.
@@ -167,8 +167,9 @@ pub(super) struct PartyRun {
     /// (`packing` in the report of `deal`) wastes nothing.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
-    /// What to make, in place of --count: RxKxC:COUNT of a shape of the plan, or triples, squares, bits, inverses, inputs (as
-    /// many for each party) or randoms with :COUNT, rounded up to a multiple of 101. All parties must say the same.
+    /// What to make, in place of --count: RxKxC:COUNT of a shape of the plan, or triples, squares, bits, inverses or inputs (as
+    /// many for each party) with :COUNT, and so many more that MP-SPDZ, which reads 101 at a time, finds whole ones. All parties
+    /// must say the same.
     #[arg(long, value_name = "WHAT:COUNT", value_delimiter = ',', conflicts_with = "count")]
     make: Vec<String>,
     /// Go on with the MAC key in this Player-Data, where the parties make their keys first [default: with that in --out, if

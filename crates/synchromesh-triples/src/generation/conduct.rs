@@ -87,11 +87,6 @@ pub(crate) trait Conduct<T> {
     /// Rows of single numbers that are about to be checked.
     fn tuples(&self, _rows: &mut [Shared], _field: &Field) {}
 
-    /// What it does before their check.
-    fn before_tuple_check(&self, _session: &mut Session<T>, _key: &MacKeyShare, _rows: &[Shared]) -> Result<()> {
-        Ok(())
-    }
-
     /// What it does before the check.
     fn before_check(&self, _session: &mut Session<T>, _key: &MacKeyShare, _candidates: &[Candidate]) -> Result<()> {
         Ok(())

@@ -42,7 +42,7 @@ impl<T: Transport> Generator<'_, T> {
             };
             have = made.iter().map(Tuples::count).min().unwrap_or(count);
         }
-        made.into_iter().map(|all| all.truncated(count)).collect()
+        made.iter().map(|all| all.part(0..count)).collect()
     }
 
     /// Shares of what was drawn and of its products, a row for each, with so many ciphertexts of numbers in each row.
@@ -84,7 +84,6 @@ impl<T: Transport> Generator<'_, T> {
         };
         let mut rows = rows.into_iter().map(shared).collect::<Result<Vec<_>>>()?;
         self.conduct.tuples(&mut rows, plan.field());
-        self.conduct.before_tuple_check(&mut self.session, self.key.mac(), &rows)?;
         if rows.is_empty() { Err(Error::aborted()) } else { Ok(rows) }
     }
 }

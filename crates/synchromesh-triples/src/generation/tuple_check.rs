@@ -6,8 +6,8 @@
 //!
 //! - triples a, b, c with b' and c' = a b' beside them: e = r b - b', and r c - c' - e a, which is 0;
 //! - squares a, s with b and u = b^2: e = r a - b, and r^2 s - u - e (r a + b), which is 0;
-//! - bits: a sum of all a but the first, which hides it, with coins; and every s = a^2, which is a square with
-//!   two roots, so that a over the one of them is 1 or -1, and each as likely (ePrint 2012/642, section 4.2);
+//! - bits: of squares, checked in the same way, all s are opened. An s that is the square of a has two roots, of which a is
+//!   one, so that a over the even one is 1 or -1, and each as likely (ePrint 2012/642, section 4.2);
 //! - inverses: of triples that hold c too, so that 1 / a = b / c;
 //! - input masks: each party's numbers are told to it alone, and then a sum of them with coins is opened that the first
 //!   of them hides. Whoever told other shares than it opens is known to the owner.
@@ -30,17 +30,15 @@ use crate::tuples::{Kind, Tuples};
 pub(super) const fn recipe(kind: Kind) -> (usize, &'static [[usize; 2]]) {
     match kind {
         Kind::Triples | Kind::Inverses => (3, &[[0, 1], [0, 2]]),
-        Kind::Squares => (2, &[[0, 0], [1, 1]]),
-        Kind::Bits => (1, &[[0, 0]]),
-        Kind::Inputs | Kind::Randoms => (1, &[]),
+        Kind::Squares | Kind::Bits => (2, &[[0, 0], [1, 1]]),
+        Kind::Inputs => (1, &[]),
     }
 }
 
 /// How many numbers a row must have for so many tuples of each party's: those that are used up among them.
 pub(super) fn numbers(kind: Kind, count: usize, parties: usize) -> usize {
     match kind {
-        Kind::Triples | Kind::Squares | Kind::Inverses => count,
-        Kind::Bits | Kind::Randoms => count.saturating_add(1),
+        Kind::Triples | Kind::Squares | Kind::Bits | Kind::Inverses => count,
         Kind::Inputs => count.saturating_add(1).saturating_mul(parties),
     }
 }
@@ -60,8 +58,7 @@ pub(super) fn check<T: Transport>(
         (Kind::Triples, [a, b, d, c, f]) => check.triples([a, b, c], [d, f]).map(|made| vec![made]),
         (Kind::Inverses, [a, b, d, c, f]) => check.inverses([a, b, c], [d, f]).map(|made| vec![made]),
         (Kind::Squares, [a, b, s, u]) => check.squares([a, s], [b, u]).map(|made| vec![made]),
-        (Kind::Bits, [a, s]) => check.bits(a, s).map(|made| vec![made]),
-        (Kind::Randoms, [a]) => check.randoms(a).map(|made| vec![made]),
+        (Kind::Bits, [a, b, s, u]) => check.bits([a, s], [b, u]).map(|made| vec![made]),
         (Kind::Inputs, [a]) => check.inputs(a),
         _ => Err(Error::Shape { left: (recipe(kind).0, 0), right: (rows.len(), 0), what: "rows of one kind" }),
     }
@@ -119,33 +116,30 @@ impl<T: Transport> Check<'_, T> {
         Tuples::new(Kind::Inverses, vec![a, b.times_public(&self.field, &factors)?])
     }
 
-    fn squares(&mut self, [a, s]: [&Shared; 2], [b, u]: [&Shared; 2]) -> Result<Tuples> {
+    /// r^2 s - u - e (r a + b), with e = r a - b opened.
+    fn square_difference(&mut self, [a, s]: [&Shared; 2], [b, u]: [&Shared; 2]) -> Result<Shared> {
         let (field, r) = (self.field.clone(), self.coin()?);
         let scaled = a.scale(&field, r)?;
         let [e] = self.open([&scaled.sub(&field, b)?])?;
         let rest = scaled.add(&field, b)?.times_public(&field, &e)?;
-        let difference = s.scale(&field, field.mul(r, r))?.sub(&field, u)?.sub(&field, &rest)?;
+        s.scale(&field, field.mul(r, r))?.sub(&field, u)?.sub(&field, &rest)
+    }
+
+    fn squares(&mut self, [a, s]: [&Shared; 2], used: [&Shared; 2]) -> Result<Tuples> {
+        let difference = self.square_difference([a, s], used)?;
         let [zero] = self.open([&difference])?;
-        self.settle(Some(&zero), "made a square that is none")?;
+        self.settle(Some(&zero), NO_SQUARE)?;
         Tuples::new(Kind::Squares, vec![a.clone(), s.clone()])
     }
 
-    /// The first number and the sum of the others with coins.
-    fn hidden_sum(&mut self, row: &Shared) -> Result<Shared> {
-        let count = row.value().columns();
-        let coins = self.session.toss(count.saturating_sub(1))?;
-        let coins = std::iter::once(self.field.small(1)).chain(coins).collect();
-        row.mul_public(&self.field, &Matrix::new(count, 1, coins)?)
-    }
-
-    /// a / (2 root of a^2) + 1 / 2. The square of the first number stays closed, which hides the sum.
-    fn bits(&mut self, a: &Shared, s: &Shared) -> Result<Tuples> {
-        let (field, rest) = (self.field.clone(), 1..a.value().columns());
-        let sum = self.hidden_sum(a)?;
-        let [_, squares] = self.open([&sum, &s.columns(rest.clone())?])?;
-        self.settle(None, "")?;
+    /// a / (2 root of a^2) + 1 / 2.
+    fn bits(&mut self, [a, s]: [&Shared; 2], used: [&Shared; 2]) -> Result<Tuples> {
+        let (field, difference) = (self.field.clone(), self.square_difference([a, s], used)?);
+        let [zero, squares] = self.open([&difference, s])?;
+        self.settle(Some(&zero), NO_SQUARE)?;
         let roots = Roots::new(&field);
-        let (mut kept, mut doubled) = (Vec::with_capacity(rest.len()), Vec::with_capacity(rest.len()));
+        let count = squares.columns();
+        let (mut kept, mut doubled) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for (i, &square) in squares.entries().iter().enumerate() {
             match roots.root_vartime(square) {
                 Some(root) => {
@@ -154,22 +148,15 @@ impl<T: Transport> Check<'_, T> {
                 }
                 // With probability 1 / p.
                 None if square == Element::ZERO => {}
-                None => return Err(self.session.abort(Blame::Somebody, "made a square that is none").into()),
+                None => return Err(self.session.abort(Blame::Somebody, NO_SQUARE).into()),
             }
         }
         let factors = Matrix::new(1, kept.len(), inverses_vartime(&field, &doubled))?;
         let half = field.inverse_of_public(field.small(2));
         let halves = Matrix::new(1, kept.len(), vec![half; kept.len()])?;
         let halves = Shared::public(&field, &halves, self.session.party(), self.key)?;
-        let signs = chosen(&a.columns(rest)?, &kept)?.times_public(&field, &factors)?;
+        let signs = chosen(a, &kept)?.times_public(&field, &factors)?;
         Tuples::new(Kind::Bits, vec![signs.add(&field, &halves)?])
-    }
-
-    fn randoms(&mut self, a: &Shared) -> Result<Tuples> {
-        let sum = self.hidden_sum(a)?;
-        self.open([&sum])?;
-        self.settle(None, "")?;
-        Tuples::new(Kind::Randoms, vec![a.columns(1..a.value().columns())?])
     }
 
     fn inputs(&mut self, a: &Shared) -> Result<Vec<Tuples>> {
@@ -228,6 +215,7 @@ impl<T: Transport> Check<'_, T> {
 }
 
 const NO_PRODUCT: &str = "made a C that is not A B";
+const NO_SQUARE: &str = "made a square that is none";
 
 /// The numbers at these places.
 fn chosen(row: &Shared, kept: &[usize]) -> Result<Shared> {

@@ -91,7 +91,7 @@ fn a_second_file_and_another_key_are_refused() {
     let key = &dealer.keys()[0];
     files.write_key(key).unwrap();
     files.write_key(key).unwrap();
-    assert_eq!(files.write_key(&dealer.keys()[1]).unwrap_err().kind(), "format");
+    assert_eq!(files.write_key(&dealer.keys()[1]).unwrap_err().kind(), "other_mac_key");
     let mut lists = deal(&dealer, shape, 3).remove(0);
     let path = files.write_triples(key, shape, vec![lists.remove(0)]).unwrap();
     assert_eq!(files.write_triples(key, shape, vec![lists.remove(0)]).unwrap_err().kind(), "file_exists");
