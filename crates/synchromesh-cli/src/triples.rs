@@ -18,7 +18,7 @@ use synchromesh_triples::generation::{
 use synchromesh_triples::mp_spdz::Preprocessing;
 use synchromesh_triples::parties::hosts;
 use synchromesh_triples::parties::tls::{Identity, Peer};
-use synchromesh_triples::party::{Took, Want, require_vacant};
+use synchromesh_triples::party::{Spread, Took, Want, require_vacant};
 use synchromesh_triples::share::check_opened;
 use synchromesh_triples::{Field, MacKeyShare, Shape, party, tuples};
 
@@ -58,8 +58,10 @@ pub struct Wanted {
     pub shapes: Vec<String>,
     /// Triples of the first shape, if nothing else is said to be made.
     pub count: usize,
-    /// What is made, each as `RxKxC:COUNT` or `KIND:COUNT`.
+    /// What is made, each as `RxKxC:COUNT` or `KIND:COUNT`, for each thread of each run.
     pub make: Vec<String>,
+    /// For how many runs, and threads of a run.
+    pub spread: Spread,
     /// A directory `Player-Data` with all parties' shares of the MAC key, which a dealer goes on with.
     pub mac_keys: Option<PathBuf>,
     /// Bits of statistical security.
@@ -93,10 +95,11 @@ impl Wanted {
             shapes.push(shape.parse::<Shape>()?);
         }
         let mut count = 1;
+        // More in a run pack more into each ciphertext.
         for want in &wants {
             if let Want::Matrices { shape, count: of_these } = *want {
                 shapes.extend(shape);
-                count = count.max(of_these);
+                count = count.max(of_these.saturating_mul(self.spread.files()));
             }
         }
         let first = if shapes.is_empty() { Shape::new(1, 1, 1)? } else { shapes.remove(0) };
@@ -349,10 +352,10 @@ impl Party {
 
 /// What making something took, and what that is for a thousand of it.
 fn took(took: &Took) -> Value {
-    let each = 1000.0 / took.want.count().max(1) as f64;
+    let each = 1000.0 / took.total.max(1) as f64;
     json!({
         "what": took.want.what(),
-        "count": took.want.count(),
+        "count": took.total,
         "seconds": took.seconds,
         "bytes_sent": took.bytes_sent,
         "rounds": took.rounds,
@@ -399,8 +402,9 @@ impl Local {
     /// What dealing fails with, or [`Error::Party`] for the first party that failed.
     pub fn run(&self, children: &Children) -> Result<(Map<String, Value>, bool), Error> {
         let (setup, wanted, wants) = (self.vacant_setup(), self.wanted_here()?, self.wanted.wants()?);
+        let first = Spread::first(&self.out);
         let vacant = |plan: &GenerationPlan| {
-            let place = (self.out.as_path(), self.format.into());
+            let place = (self.out.as_path(), self.format.into(), self.wanted.spread);
             (0..plan.parties()).try_for_each(|party| Ok(require_vacant(place, plan, party, &wants)?))
         };
         let mut report = wanted.deal_here(&setup, wanted.parties, vacant)?;
@@ -426,7 +430,7 @@ impl Local {
             }
         }
         let verified = match self.format {
-            Format::MpSpdz => Some(self.verify()?),
+            Format::MpSpdz => Some(self.verify(first)?),
             Format::Plain => None,
         };
         report.insert("phases".into(), phases.into());
@@ -501,6 +505,12 @@ impl Local {
             true => command.arg("--count").arg(self.wanted.count.to_string()),
             false => command.arg("--make").arg(self.wanted.make.join(",")),
         };
+        if let Some(runs) = self.wanted.spread.runs {
+            command.arg("--runs").arg(runs.to_string());
+        }
+        if let Some(threads) = self.wanted.spread.threads {
+            command.arg("--program-threads").arg(threads.to_string());
+        }
         if let (Origin::Generate, Some(root)) = (self.wanted.keys, &self.wanted.mac_keys) {
             command.arg("--mac-key").arg(root);
         }
@@ -555,39 +565,37 @@ impl Local {
         Ok(reports)
     }
 
-    /// Opens all shares from the files of all parties.
-    fn verify(&self) -> Result<bool, Error> {
+    /// Opens all shares from the files of all parties, of every thread of every run from this one on.
+    fn verify(&self, first: usize) -> Result<bool, Error> {
         let request = self.wanted.request()?;
-        let (mut files, mut keys) = (Vec::new(), Vec::new());
+        let mut places = Vec::with_capacity(request.parties);
         for party in 0..request.parties {
-            let own = Preprocessing::new(&self.out.join("Player-Data"), &request.field, party, request.parties)?;
-            keys.push(own.read_key()?);
-            files.push(own);
+            let numbers = (party, request.parties);
+            places.push(self.wanted.spread.places(&self.out, &request.field, numbers, first)?.into_iter());
         }
+        for _ in 0..self.wanted.spread.files() {
+            let files: Vec<Preprocessing> = places.iter_mut().filter_map(Iterator::next).collect();
+            if !self.verify_files(&request, &files)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The same for one thread of one run, of which `files[i]` are party i's.
+    fn verify_files(&self, request: &Request, files: &[Preprocessing]) -> Result<bool, Error> {
+        let keys = files.iter().map(Preprocessing::read_key).collect::<Result<Vec<_>, _>>()?;
         let parties = || files.iter().zip(&keys);
         for want in self.wanted.wants()? {
             let holds = match want {
-                Want::Matrices { shape, .. } => {
+                Want::Matrices { shape, count } if shape.unwrap_or(request.shape) != Shape::new(1, 1, 1)? => {
                     let shape = shape.unwrap_or(request.shape);
                     let lists =
                         parties().map(|(files, key)| files.read_triples(key, shape)).collect::<Result<Vec<_>, _>>()?;
-                    lists.iter().all(|list| list.len() == want.count())
-                        && check_opened(&request.field, &keys, &lists).is_ok()
+                    lists.iter().all(|list| list.len() == count) && check_opened(&request.field, &keys, &lists).is_ok()
                 }
-                Want::Tuples { kind, .. } => {
-                    let owners = match kind {
-                        tuples::Kind::Inputs => (0..request.parties).map(Some).collect(),
-                        _ => vec![None],
-                    };
-                    let mut holds = true;
-                    for owner in owners {
-                        let read = parties().map(|(files, key)| files.read_tuples(key, kind, owner));
-                        let lists = read.collect::<Result<Vec<_>, _>>()?;
-                        holds &= lists.iter().all(|list| list.count() == want.count());
-                        holds &= tuples::check_opened(&request.field, &keys, &lists).is_ok();
-                    }
-                    holds
-                }
+                Want::Matrices { count, .. } => holds(&request.field, (files, &keys), tuples::Kind::Triples, count)?,
+                Want::Tuples { kind, count } => holds(&request.field, (files, &keys), kind, count)?,
             };
             if !holds {
                 return Ok(false);
@@ -595,6 +603,27 @@ impl Local {
         }
         Ok(true)
     }
+}
+
+/// Whether all parties' files of a kind are tuples with right MACs, enough for so many.
+fn holds(
+    field: &Field,
+    (files, keys): (&[Preprocessing], &[MacKeyShare]),
+    kind: tuples::Kind,
+    count: usize,
+) -> Result<bool, Error> {
+    let owners = match kind {
+        tuples::Kind::Inputs => (0..files.len()).map(Some).collect(),
+        _ => vec![None],
+    };
+    let mut holds = true;
+    for owner in owners {
+        let read = files.iter().zip(keys).map(|(files, key)| files.read_tuples(key, kind, owner));
+        let lists = read.collect::<Result<Vec<_>, _>>()?;
+        holds &= lists.iter().all(|list| list.count() == tuples::Kind::rounded(count));
+        holds &= tuples::check_opened(field, keys, &lists).is_ok();
+    }
+    Ok(holds)
 }
 
 fn identity_path(setup: &Path, party: usize) -> PathBuf {

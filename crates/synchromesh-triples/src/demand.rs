@@ -117,7 +117,7 @@ mod tests {
                     \x20          7 integer inputs from player 1\n\x20          5 integer randoms\n\
                     \x20          3 integer opens\n\x20         12 virtual machine rounds\nDone.\n";
         let wants: Vec<String> = of_compiler(text).unwrap().iter().map(ToString::to_string).collect();
-        assert_eq!(wants, ["3x4x2:2", "triples:303", "bits:1313", "inputs:202"]);
+        assert_eq!(wants, ["3x4x2:2", "triples:200", "bits:1200", "inputs:15"]);
     }
 
     #[test]

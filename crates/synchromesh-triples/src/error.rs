@@ -100,6 +100,12 @@ pub enum Error {
         /// The mark that says so.
         path: PathBuf,
     },
+    /// A program that was to be given the files of a run did not begin.
+    #[error("the program did not begin: {how}")]
+    NotBegun {
+        /// What stood in the way.
+        how: String,
+    },
     /// A program that was given the files of a run did not end well.
     #[error("the program ended with {how}; whoever left it in a check of MACs may know the MAC key now{}", listed(void))]
     Program {
@@ -171,6 +177,14 @@ pub enum Error {
         party: usize,
         /// Sessions that ended with triples here.
         ended: usize,
+    },
+    /// The prime has no slots at the degree that is needed.
+    #[error("p - 1 is divisible by 2^{twos} and no higher power, and N = 2^{log_n} takes 2N")]
+    NoSlots {
+        /// log2 of the degree.
+        log_n: u32,
+        /// How often 2 divides p - 1.
+        twos: u64,
     },
     /// No parameters were found for the triples asked for.
     #[error("no parameters for triples {shape} among {parties} parties: {reason}")]
@@ -289,7 +303,7 @@ impl Error {
     #[must_use]
     pub fn void(&self) -> &[PathBuf] {
         match self {
-            Self::MacKeyLeaked { void, .. } | Self::MacKeyBurnt { void, .. } => void,
+            Self::MacKeyLeaked { void, .. } | Self::MacKeyBurnt { void, .. } | Self::Program { void, .. } => void,
             _ => &[],
         }
     }
@@ -306,6 +320,7 @@ impl Error {
             Self::WrongTriple { .. } => "wrong_triple",
             Self::Demand { .. } => "demand",
             Self::Used { .. } => "run_used",
+            Self::NotBegun { .. } => "program_not_begun",
             Self::Program { .. } => "program_failed",
             Self::WrongTuple { .. } => "wrong_tuple",
             Self::UnknownTuples { .. } => "unknown_tuples",
@@ -318,6 +333,7 @@ impl Error {
             Self::Unbound { .. } => "record_missing",
             Self::Unmatched { .. } => "unmatched_triples",
             Self::OutOfStep { .. } => "out_of_step",
+            Self::NoSlots { .. } => "no_slots",
             Self::NoParameters { .. } => "no_parameters",
             Self::BelowFloor { .. } => "below_floor",
             Self::TooLarge { .. } => "memory",
@@ -380,6 +396,7 @@ impl Error {
                  was to hide"
                     .into()
             }
+            Self::NotBegun { .. } => "mend that and use the same run again: nothing of it was read".into(),
             Self::Program { marks, .. } => {
                 let names: Vec<String> = marks.iter().map(|mark| mark.display().to_string()).collect();
                 format!(
@@ -407,6 +424,12 @@ impl Error {
             Self::OutOfStep { .. } => {
                 "a key was copied or brought back from before those sessions: go on with the one that took part in \
                  them, or make new keys"
+                    .into()
+            }
+            Self::NoSlots { .. } => {
+                "use a prime p with p - 1 divisible by 2N, such as the default one, \
+                 340282366920938463463374607431759953921 = 0xffffffffffffffffffffffffff820001; MP-SPDZ's programs compute modulo \
+                 that prime with -P, or read it from Params-Data"
                     .into()
             }
             Self::NoParameters { .. } => "ask for less statistical security, fewer parties or a smaller prime".into(),

@@ -12,27 +12,39 @@ use synchromesh::rlwe::file::{self, Access, Existing, FileError};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
+use crate::mac::MacKeyShare;
 use crate::mac::home::{Home, Mark};
 use crate::mac::seal::Seal;
 use crate::mp_spdz::Preprocessing;
 
+/// What the mark of a run says to whoever opens it.
+const TEXT: &[u8] = b"The files of this run were given to a program, and are not to be used again.\n";
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// As it should.
+    Well,
+    /// It never began, and no file was read.
+    Never(String),
+    /// It may have been left in the midst of a check of MACs, by somebody who knows the MAC key since.
+    Badly(String),
+}
+
 /// Runs a program with the files that party `party` has in `from/Player-Data`, in MP-SPDZ's own directory `player_data`. Returns
 /// the files, all of which are gone by then.
-///
-/// `program` says how it ended: none for well. A program that did not end well may have been left in the midst of a check of
-/// MACs by somebody who knows the MAC key since.
 ///
 /// # Errors
 /// [`Error::Used`] for files that were given out before; [`Error::MacKeyBurnt`], [`Error::Unmatched`] and
 /// [`synchromesh_parties::Error::Format`] for those that are not to be used, [`Error::OtherPrime`], [`Error::OtherMacKey`] and
 /// [`synchromesh_parties::Error::File`] if `player_data` has another prime, another key or files of another run,
 /// [`Error::MacKeyBusy`] while another program or check goes on under the same key: the program was not begun then.
-/// [`Error::Program`] if it did not end well.
+/// [`Error::NotBegun`] if it never began: its files are as they were; [`Error::Program`] if it ended badly.
 pub fn run(
     from: &Path,
     player_data: &Path,
     party: usize,
-    program: impl FnOnce() -> Option<String>,
+    program: impl FnOnce() -> Ended,
 ) -> Result<Vec<PathBuf>> {
     let source = Preprocessing::found(&from.join("Player-Data"), party)?;
     let key = source.read_key()?;
@@ -50,31 +62,31 @@ pub fn run(
     target.place_key(&key)?;
     let homes = key.homes()?;
     let marks = lend(&homes)?;
-    file::write(&used, b"The files of this run were given to a program, and are not to be used again.\n", Access::Public, Existing::Keep)
-        .map_err(|error| match error {
-            FileError::Exists { path } => Error::Used { path },
-            error => error.into(),
-        })?;
-    let moved: Result<Vec<PathBuf>> = issue(&source, &target, &key, &files, party);
-    let moved = match moved {
-        Ok(moved) => moved,
-        // Nobody has begun anything.
-        Err(error) => {
-            marks.into_iter().try_for_each(Mark::clear)?;
-            return Err(error);
-        }
+    // Before anything of the run is where a program reads it.
+    file::write(&used, TEXT, Access::Public, Existing::Keep)?;
+    let ended = match issue(&source, &target, &key, &files, party) {
+        Ok(()) => program(),
+        Err(error) => Ended::Never(error.to_string()),
     };
-    let failed = program();
     let cleared = clear(&target, party);
-    match failed {
-        None => marks.into_iter().try_for_each(Mark::clear)?,
-        Some(how) => {
+    match ended {
+        Ended::Well => marks.into_iter().try_for_each(Mark::clear)?,
+        Ended::Never(how) => {
+            marks.into_iter().try_for_each(Mark::clear)?;
+            file::remove(&used)?;
+            return Err(Error::NotBegun { how });
+        }
+        Ended::Badly(how) => {
             drop(marks);
             let marks = homes.iter().map(Home::failed).collect::<Result<Vec<_>>>()?.concat();
             return Err(Error::Program { how, marks, void: key.files() });
         }
     }
-    cleared.map(|()| moved)
+    for file in &files {
+        file::remove(file)?;
+        file::remove(&Seal::path(file))?;
+    }
+    cleared.map(|()| files)
 }
 
 /// Marks the key, unless somebody checks MACs under it.
@@ -94,30 +106,23 @@ fn lend(homes: &[Home]) -> Result<Vec<Mark>> {
     Ok(marks)
 }
 
-/// Moves files to where the program reads them. What goes there is written down first.
+/// Copies files to where the program reads them. What goes there is written down first.
 fn issue(
     source: &Preprocessing,
     target: &Preprocessing,
-    key: &crate::MacKeyShare,
+    key: &MacKeyShare,
     files: &[PathBuf],
     party: usize,
-) -> Result<Vec<PathBuf>> {
-    let mut moved = Vec::with_capacity(files.len());
-    let mut names = String::new();
-    for file in files {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        moved.push(target.directory().join(&*name));
-        names += &format!("{name}\n");
-    }
+) -> Result<()> {
+    let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let names: String = files.iter().map(|file| name(file) + "\n").collect();
     file::write(&issued(target, party), names.as_bytes(), Access::Secret, Existing::Keep)?;
-    for (file, to) in files.iter().zip(&moved) {
-        let bytes = source.read_whole(key, file)?;
-        key.homes()?.iter().try_for_each(|home| home.wrote(to))?;
-        file::write(to, &bytes, Access::Secret, Existing::Keep)?;
-        file::remove(file)?;
-        file::remove(&Seal::path(file))?;
+    for file in files {
+        let (bytes, to) = (source.read_whole(key, file)?, target.directory().join(name(file)));
+        key.homes()?.iter().try_for_each(|home| home.wrote(&to))?;
+        file::write(&to, &bytes, Access::Secret, Existing::Keep)?;
     }
-    Ok(moved)
+    Ok(())
 }
 
 /// The list of what is lent, beside it.

@@ -153,7 +153,8 @@ impl Spread {
 
 impl fmt::Display for Want {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.what(), self.count())
+        let (Self::Matrices { count, .. } | Self::Tuples { count, .. }) = self;
+        write!(f, "{}:{count}", self.what())
     }
 }
 

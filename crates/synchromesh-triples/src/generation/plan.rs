@@ -182,8 +182,8 @@ impl GenerationPlan {
     /// The smallest parameters for a request.
     ///
     /// # Errors
-    /// [`synchromesh_parties::Error::Parties`], [`Error::WeakMac`], [`Error::TooLarge`] beyond [`MOST_BYTES`] of a
-    /// party, or [`Error::NoParameters`].
+    /// [`synchromesh_parties::Error::Parties`], [`Error::WeakMac`], [`Error::NoSlots`], [`Error::TooLarge`] beyond
+    /// [`MOST_BYTES`] of a party, or [`Error::NoParameters`].
     pub fn find(request: &Request) -> Result<Self> {
         check_request(request)?;
         let refused =
@@ -191,6 +191,7 @@ impl GenerationPlan {
         let degrees = request.log_n.map_or(DEGREES, |log_n| log_n..=log_n);
         let mut last = String::from("no degree was tried");
         for log_n in degrees {
+            require_slots(&request.field, log_n)?;
             match find_at(request, log_n) {
                 Ok(Some(plan)) => return Ok(plan),
                 Err(error @ Error::TooLarge { .. }) => return Err(error),
@@ -305,6 +306,7 @@ impl GenerationPlan {
             log_n: Some(params.log_n()),
         };
         check_request(&request)?;
+        require_slots(&field, params.log_n())?;
         if request.shapes().len() != tasks.len() {
             return Err(refused("it has a shape twice".into()));
         }
@@ -466,6 +468,12 @@ fn check_request(request: &Request) -> Result<()> {
         return Err(Error::WeakMac { bits: field.bits(), wanted: u64::from(*statistical_security) + 1 });
     }
     Ok(())
+}
+
+/// A number in each slot takes roots of unity of order 2N mod p. What the smaller degrees lacked this one has, or none.
+fn require_slots(field: &Field, log_n: u32) -> Result<()> {
+    let twos = (field.prime() - 1u8).trailing_zeros().unwrap_or(0);
+    if twos > u64::from(log_n) { Ok(()) } else { Err(Error::NoSlots { log_n, twos }) }
 }
 
 /// The product that is computed: B has one column more, which the check of the product uses up.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::Duration;
+use synchromesh_triples::party::Spread;
 
 /// Parameters of `bench triples`.
 #[derive(Args, Debug)]
@@ -97,6 +98,7 @@ impl TriplesBench {
             shapes: vec![format!("{side}x{side}x{side}")],
             count: self.count as usize,
             make: Vec::new(),
+            spread: Spread::default(),
             mac_keys: None,
             security: self.security,
             prime: None,
