@@ -417,7 +417,8 @@ impl Error {
             Self::MacKeyBusy { .. } => "end the other session, then run again: nothing of this one may be used".into(),
             Self::Unbound { .. } => {
                 "bring the record back to where it was: it says what became of the key; a key or triples without it are \
-                 not to be used, make new ones"
+                 not to be used, make new ones. A MAC key that MP-SPDZ made has none, and is gone on with where its \
+                 directory is named: --mac-key of `triples party`, --mac-keys of a dealer"
                     .into()
             }
             Self::Unmatched { .. } => "delete these triples, and make new ones".into(),

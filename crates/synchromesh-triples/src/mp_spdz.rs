@@ -143,12 +143,16 @@ impl Preprocessing {
     /// # Errors
     /// [`Error::OtherPrime`], [`Error::OtherMacKey`] for other ones, as [`read_key`](Self::read_key).
     pub fn check_key(&self, key: &MacKeyShare) -> Result<()> {
-        match self.own_key()? {
-            Some(found) if found.secret() != key.secret() || found.name()? != key.name()? => {
-                Err(Error::OtherMacKey { path: self.key_path() })
-            }
-            _ => Ok(()),
+        self.check_prime()?;
+        let path = self.key_path();
+        if !path.exists() {
+            return Ok(());
         }
+        // Another share is another key, whether or not it has a record.
+        if self.parse_key()?.0 != key.secret() || self.read_key()?.name()? != key.name()? {
+            return Err(Error::OtherMacKey { path });
+        }
+        Ok(())
     }
 
     /// The MAC key in this directory, if there is one.

@@ -199,6 +199,94 @@ fn everything_is_made_under_one_mac_key() {
     }
 }
 
+/// Every thread of every run has files of its own, and no number is in two of them.
+#[test]
+fn runs_and_threads_have_files_of_their_own() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("out");
+    // As the compiler says it: twelve of the triples are those of the product of matrices.
+    let needs = root.path().join("needs");
+    let lines = "Program requires at most:\n           1 matrix multiplications (2x3 * 3x2)\n          12 integer triples\n\
+                 \x20          5 integer squares\n           3 integer randoms\n           9 virtual machine rounds\n";
+    std::fs::write(&needs, lines).unwrap();
+    let places = ["--for", needs.to_str().unwrap(), "--runs", "2", "--program-threads", "2", "--out", out.to_str().unwrap()];
+    let (code, report) = run(&[&["local"][..], &places, &SMALL].concat());
+    assert_eq!((code, &report["verified"]), (Some(0), &true.into()), "{report}");
+    let what: Vec<_> = report["made"].as_array().unwrap().iter().map(|made| made["what"].as_str().unwrap()).collect();
+    assert_eq!(what, ["2x3x2", "squares", "inputs"]);
+    let mut seen = std::collections::HashSet::new();
+    for (number, thread) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
+        let directory = out.join(format!("run-{number}/Player-Data/2-p-128"));
+        for (name, count) in [("Matrix-2x3x2-P1", 2 * 16), ("Squares-p-P1", 202 * 4), ("Inputs-p-P1-0", 202 * 2)] {
+            let all = elements_of(&directory, 1, 2, &format!("{name}-T{thread}")).1;
+            assert_eq!(all.len(), count, "{name}");
+            assert!(all.into_iter().all(|x| seen.insert(x)), "run {number}, thread {thread}, {name}");
+        }
+    }
+    // Runs are numbered on.
+    let more = ["--make", "bits:1", "--runs", "1", "--out", out.to_str().unwrap()];
+    assert_eq!(run(&[&["local"][..], &more, &SMALL].concat()).0, Some(0));
+    assert!(out.join("run-3/Player-Data/2-p-128/Bits-p-P0").exists() && !out.join("run-4").exists());
+    std::fs::write(&needs, lines.replace("5 integer squares", "inf integer squares")).unwrap();
+    let (code, report) = run(&[&["local"][..], &places, &SMALL].concat());
+    assert_eq!((code, &report["error"]["kind"]), (Some(2), &"demand".into()), "{report}");
+}
+
+/// A program, here the shell, has its files for as long as it runs, once.
+#[test]
+fn a_program_has_the_files_of_a_run_once() {
+    let root = tempfile::tempdir().unwrap();
+    let (out, data) = (root.path().join("out"), root.path().join("Player-Data"));
+    let made = ["local", "--make", "2x2x2:1,bits:1", "--runs", "3", "--out", out.to_str().unwrap()];
+    assert_eq!(run(&[&made[..], &SMALL].concat()).0, Some(0));
+    let shell = |party: &str, number: usize, script: &str| {
+        let from = out.join(format!("run-{number}"));
+        let (from, data) = (from.to_str().unwrap(), data.to_str().unwrap());
+        let mut command = command(&["use", "--id", party, "--from", from, "--player-data", data]);
+        let output = command.args(["--", "sh", "-c", script]).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
+        (report, String::from_utf8(output.stderr).unwrap())
+    };
+    let kind = |report: &Value| report["error"]["kind"].as_str().map(str::to_owned);
+    let there = format!("cd {}/2-p-128 && ls 1>&2 Matrix-2x2x2-P0 Bits-p-P0", data.display());
+    let (report, said) = shell("0", 1, &format!("{there}; echo reverting to plain triples 1>&2"));
+    assert_eq!((report["plain_triples"].as_bool(), kind(&report)), (Some(true), None), "{report}");
+    assert!(said.contains("Matrix-2x2x2-P0") && said.contains("ordinary triples"), "{said}");
+    assert!(!data.join("2-p-128/Matrix-2x2x2-P0").exists() && data.join("2-p-128/Params-Data").exists());
+    assert_eq!(kind(&shell("0", 1, "true").0).as_deref(), Some("run_used"));
+    let mut none = command(&["use", "--id", "0", "--from", out.join("run-2").to_str().unwrap()]);
+    let output = none.args(["--", "./no-such-program"]).current_dir(root.path()).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(kind(&report).as_deref(), Some("program_not_begun"), "{report}");
+    let (report, _) = shell("0", 2, "true");
+    assert_eq!((report["plain_triples"].as_bool(), kind(&report)), (Some(false), None), "{report}");
+    // Party 1's key is another share, with a record of its own.
+    for (party, script) in [("0", "echo MacCheck Failure 1>&2"), ("1", "exit 1")] {
+        let (report, _) = shell(party, 3, script);
+        assert_eq!(kind(&report).as_deref(), Some("program_failed"), "{report}");
+        assert!(report["error"]["void"].as_array().is_some_and(|void| void.len() > 3), "{report}");
+    }
+    assert_eq!(kind(&shell("0", 3, "true").0).as_deref(), Some("mac_key_burnt"));
+}
+
+/// Another prime or MAC key where files would go ends a party before it calls anybody.
+#[test]
+fn a_directory_of_another_prime_or_key_is_refused_before_anybody_is_called() {
+    let two = Two::new();
+    let directory = two.path("out/Player-Data/2-p-128");
+    std::fs::create_dir_all(&directory).unwrap();
+    let refused = |name: &str, text: &str, kind: &str| {
+        std::fs::write(directory.join(name), text).unwrap();
+        let report = report(two.party(0, "out"));
+        assert_eq!(report["error"]["kind"], kind, "{report}");
+        std::fs::remove_file(directory.join(name)).unwrap();
+    };
+    // What an offline phase of MP-SPDZ writes without -P, and what it leaves beside a prime that is the same.
+    refused("Params-Data", "170141183460469231731687303715885907969\n1\n", "other_prime");
+    std::fs::write(directory.join("Params-Data"), format!("{}\n1\n", prime().0)).unwrap();
+    refused("Player-MAC-Keys-p-P0", "2\n5\n", "other_mac_key");
+}
+
 #[test]
 #[ignore = "a minute; cargo xtask verify triples runs it"]
 fn three_processes_write_two_triples_of_128_x_128_x_128_at_80_bits() {

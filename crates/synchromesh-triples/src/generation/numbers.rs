@@ -63,7 +63,9 @@ impl<T: Transport> Generator<'_, T> {
         }
         self.conduct.numbers(&mut own, plan.field());
         let mut sums = self.exchange(Content::Any, plaintexts)?.into_iter();
-        let mut rows: Vec<Row> = (0..drawn + pairs.len()).map(|_| Row::default()).collect();
+        // Shares are not left behind where a longer row was moved to.
+        let empty = || [Vec::with_capacity(groups * n), Vec::with_capacity(groups * n)];
+        let mut rows: Vec<Row> = (0..drawn + pairs.len()).map(|_| empty()).collect();
         for (group, own) in own.chunks(drawn).enumerate() {
             self.enter("multiply", groups);
             self.tell(group, groups);

@@ -117,6 +117,25 @@ fn wrong_numbers_macs_and_shares_end_in_an_abort() {
     }
 }
 
+/// Whoever tells the owner of input masks another share than it opens to all is named by the owner.
+#[test]
+fn a_share_that_is_told_otherwise_is_blamed_on_its_sender() {
+    // Two frames a round: hello and agreement, four rounds of the MAC key, four of the numbers, one of decryption.
+    const TOLD: usize = 2 * (2 + 4 + 4 + 1);
+    let tamper: Tamper = Box::new(|n, _, mut frame| {
+        if n == TOLD {
+            let number = frame.len() - 16;
+            frame[number] ^= 1;
+        }
+        Some(frame)
+    });
+    let root = tempfile::tempdir().unwrap();
+    let results = run(root.path(), Kind::Inputs, 40, Some(tamper), Cheat::None);
+    let error = results[0].as_ref().unwrap_err();
+    assert!(error.blame() == Some(&Blame::Party(2)) && error.to_string().contains("told another share"), "{error}");
+    assert_eq!(results[1].as_ref().unwrap_err().kind(), "abort");
+}
+
 /// What two parties make of rows of a dealer.
 fn verdicts(kind: Kind, rows: &[Matrix]) -> (TrustedDealer, Vec<Result<Vec<Tuples>>>) {
     let field: Field = DEFAULT_PRIME.parse().unwrap();
