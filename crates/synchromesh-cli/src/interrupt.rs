@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::output::finish;
 use std::io::Read;
-use std::process::{Child, ChildStdout, Command, ExitStatus};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use synchromesh_ring::threads::spawn;
 
@@ -34,11 +34,23 @@ impl Children {
     /// # Errors
     /// What the system says.
     pub fn spawn(&self, command: &mut Command) -> std::io::Result<Option<ChildStdout>> {
+        self.start(command, |child| child.stdout.take())
+    }
+
+    /// Starts a process; its standard error, if that is piped.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn spawn_heard(&self, command: &mut Command) -> std::io::Result<Option<ChildStderr>> {
+        self.start(command, |child| child.stderr.take())
+    }
+
+    fn start<R>(&self, command: &mut Command, pipe: impl FnOnce(&mut Child) -> R) -> std::io::Result<R> {
         let mut running = self.lock();
         let mut child = command.spawn()?;
-        let stdout = child.stdout.take();
+        let pipe = pipe(&mut child);
         running.push(child);
-        Ok(stdout)
+        Ok(pipe)
     }
 
     /// How process number `at` ended; it has closed its standard output.

@@ -14,6 +14,7 @@ pub mod output;
 pub mod page;
 pub mod plot;
 pub mod profile;
+pub mod programs;
 pub mod session;
 pub mod table;
 pub mod triples;

@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 use synchromesh_rlwe::Security;
 use synchromesh_rlwe::memory;
 use synchromesh_triples::generation::{
-    Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, deal_into,
+    Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, deal_into_with,
 };
 use synchromesh_triples::mp_spdz::Preprocessing;
 use synchromesh_triples::parties::hosts;
 use synchromesh_triples::parties::tls::{Identity, Peer};
+use synchromesh_triples::party::{Spread, Took, Want, require_vacant};
 use synchromesh_triples::share::check_opened;
-use synchromesh_triples::{Field, Shape, party};
+use synchromesh_triples::{Field, MacKeyShare, Shape, party, tuples};
 
 /// In which form triples are written.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +54,16 @@ pub enum Origin {
 pub struct Wanted {
     /// Parties.
     pub parties: usize,
-    /// The shape.
-    pub shape: String,
-    /// Triples.
+    /// The shapes; none: those of what is made, or 1x1x1 for tuples alone.
+    pub shapes: Vec<String>,
+    /// Triples of the first shape, if nothing else is said to be made.
     pub count: usize,
+    /// What is made, each as `RxKxC:COUNT` or `KIND:COUNT`, for each thread of each run.
+    pub make: Vec<String>,
+    /// For how many runs, and threads of a run.
+    pub spread: Spread,
+    /// A directory `Player-Data` with all parties' shares of the MAC key, which a dealer goes on with.
+    pub mac_keys: Option<PathBuf>,
     /// Bits of statistical security.
     pub security: u32,
     /// The prime; none: the default.
@@ -83,13 +90,27 @@ pub(crate) fn most_bytes(said: Option<u64>) -> u64 {
 impl Wanted {
     fn request(&self) -> Result<Request, Error> {
         let field: Field = self.prime.as_deref().unwrap_or(synchromesh_triples::field::DEFAULT_PRIME).parse()?;
-        let base = Request::new(&field, self.parties, self.shape.parse::<Shape>()?);
+        let (wants, mut shapes) = (self.wants()?, Vec::new());
+        for shape in &self.shapes {
+            shapes.push(shape.parse::<Shape>()?);
+        }
+        let mut count = 1;
+        // More in a run pack more into each ciphertext.
+        for want in &wants {
+            if let Want::Matrices { shape, count: of_these } = *want {
+                shapes.extend(shape);
+                count = count.max(of_these.saturating_mul(self.spread.files()));
+            }
+        }
+        let first = if shapes.is_empty() { Shape::new(1, 1, 1)? } else { shapes.remove(0) };
+        let base = Request::new(&field, self.parties, first);
         let keys = match self.keys {
             Origin::Dealer => Keys::Dealt,
             Origin::Generate => Keys::Generated,
         };
         Ok(Request {
-            count: self.count,
+            more: shapes,
+            count,
             statistical_security: self.security,
             log2_decryptions: self.decryptions,
             log_n: self.log_n,
@@ -100,19 +121,46 @@ impl Wanted {
         })
     }
 
+    /// What is to be made.
+    fn wants(&self) -> Result<Vec<Want>, Error> {
+        if self.make.is_empty() {
+            return Ok(vec![Want::Matrices { shape: None, count: self.count }]);
+        }
+        Ok(self.make.iter().map(|text| text.parse()).collect::<Result<_, synchromesh_triples::Error>>()?)
+    }
+
+    /// The shares of the MAC key that a dealer goes on with.
+    fn macs(&self, plan: &GenerationPlan) -> Result<Option<Vec<MacKeyShare>>, Error> {
+        let Some(root) = &self.mac_keys else { return Ok(None) };
+        let of = |party| Preprocessing::new(root, plan.field(), party, plan.parties())?.known_key();
+        Ok(Some((0..plan.parties()).map(of).collect::<Result<_, synchromesh_triples::Error>>()?))
+    }
+
     /// Chooses parameters, and deals keys into a directory unless the parties make them: then it has the plan alone.
     ///
     /// # Errors
     /// What the planner refuses, more memory than there is, and files that are there already.
     pub fn deal(&self, directory: &Path) -> Result<Map<String, Value>, Error> {
-        self.deal_here(directory, 0)
+        if self.keys == Origin::Generate && self.mac_keys.is_some() {
+            let message =
+                "--mac-keys is for keys of a dealer; each party gives its own to `triples party --mac-key`".into();
+            return Err(Error::Usage { message });
+        }
+        self.deal_here(directory, 0, |_| Ok(()))
     }
 
     /// The same where so many of the parties run on this machine too.
-    fn deal_here(&self, directory: &Path, here: usize) -> Result<Map<String, Value>, Error> {
+    fn deal_here(
+        &self,
+        directory: &Path,
+        here: usize,
+        accept: impl FnOnce(&GenerationPlan) -> Result<(), Error>,
+    ) -> Result<Map<String, Value>, Error> {
         let start = Instant::now();
         let plan = GenerationPlan::find(&self.request()?)?;
         let planned = start.elapsed();
+        accept(&plan)?;
+        let macs = self.macs(&plan)?;
         self.check_memory(&plan, here)?;
         synchromesh_rlwe::file::create_private_directory(directory)?;
         let phase = |name, time: Duration| json!({"name": name, "seconds": time.as_secs_f64(), "bytes_sent": 0, "rounds": 0, "peak_bytes": memory::peak_bytes()});
@@ -124,7 +172,7 @@ impl Wanted {
                 vec![directory.join("plan.json")]
             }
             Origin::Dealer => {
-                let files = deal_into(plan, directory)?;
+                let files = deal_into_with(plan, macs, directory)?;
                 phases.push(phase("keys", start.elapsed() - planned));
                 files
             }
@@ -162,6 +210,7 @@ fn describe(plan: &GenerationPlan, count: usize) -> Map<String, Value> {
     let object = json!({
         "parties": plan.parties(),
         "shape": plan.shape().to_string(),
+        "shapes": plan.shapes().iter().map(ToString::to_string).collect::<Vec<_>>(),
         "count": count,
         "statistical_security": plan.statistical_security(),
         "security_model": model(plan),
@@ -288,7 +337,8 @@ impl Party {
     pub fn run(&self) -> Result<Map<String, Value>, Error> {
         let watch = RefCell::new(Watch::new(self.progress));
         let made = self.run.make(&|progress| watch.borrow_mut().see(progress), None)?;
-        let mut report = describe(made.plan(), self.run.count);
+        let mut report = describe(made.plan(), self.run.wants.first().map_or(0, Want::count));
+        report.insert("made".into(), made.took().iter().map(took).collect());
         let phases = watch.borrow().measured(made.phases());
         report.insert("party".into(), self.run.id.into());
         report.insert("phases".into(), serde_json::to_value(phases).unwrap_or_default());
@@ -298,6 +348,20 @@ impl Party {
         report.insert("files".into(), names(&made.write()?));
         Ok(report)
     }
+}
+
+/// What making something took, and what that is for a thousand of it.
+fn took(took: &Took) -> Value {
+    let each = 1000.0 / took.total.max(1) as f64;
+    json!({
+        "what": took.want.what(),
+        "count": took.total,
+        "seconds": took.seconds,
+        "bytes_sent": took.bytes_sent,
+        "rounds": took.rounds,
+        "seconds_per_1000": took.seconds * each,
+        "bytes_sent_per_1000": took.bytes_sent as f64 * each,
+    })
 }
 
 /// Makes a party's certificate, and says its fingerprint.
@@ -337,8 +401,13 @@ impl Local {
     /// # Errors
     /// What dealing fails with, or [`Error::Party`] for the first party that failed.
     pub fn run(&self, children: &Children) -> Result<(Map<String, Value>, bool), Error> {
-        let setup = self.out.join("setup");
-        let mut report = self.wanted.deal_here(&setup, self.wanted.parties)?;
+        let (setup, wanted, wants) = (self.vacant_setup(), self.wanted_here()?, self.wanted.wants()?);
+        let first = Spread::first(&self.out);
+        let vacant = |plan: &GenerationPlan| {
+            let place = (self.out.as_path(), self.format.into(), self.wanted.spread);
+            (0..plan.parties()).try_for_each(|party| Ok(require_vacant(place, plan, party, &wants)?))
+        };
+        let mut report = wanted.deal_here(&setup, wanted.parties, vacant)?;
         self.meet(&setup)?;
         if self.wanted.keys == Origin::Generate {
             self.share_plan(&setup)?;
@@ -352,6 +421,7 @@ impl Local {
             _ => Vec::new(),
         };
         phases.extend(largest(&reports));
+        let made = reports.first().map(|report| report["made"].clone()).unwrap_or_default();
         let per_party = reports.iter().map(|party| party["phases"].clone()).collect::<Vec<_>>();
         let mut files: Vec<Value> = Vec::new();
         for file in reports.iter().filter_map(|party| party["files"].as_array()).flatten() {
@@ -360,14 +430,34 @@ impl Local {
             }
         }
         let verified = match self.format {
-            Format::MpSpdz => Some(self.verify()?),
+            Format::MpSpdz => Some(self.verify(first)?),
             Format::Plain => None,
         };
         report.insert("phases".into(), phases.into());
         report.insert("phases_of_parties".into(), per_party.into());
+        report.insert("made".into(), made);
         report.insert("verified".into(), json!(verified));
         report.insert("files".into(), files.into());
         Ok((report, verified.unwrap_or(true)))
+    }
+
+    /// The first directory for a setup where there is none yet.
+    fn vacant_setup(&self) -> PathBuf {
+        let first = self.out.join("setup");
+        let others = (2..).map(|number: u32| self.out.join(format!("setup-{number}")));
+        std::iter::once(first.clone()).chain(others).find(|path| !path.join("plan.json").exists()).unwrap_or(first)
+    }
+
+    /// What is wanted, with the MAC key that is there from a run before, if a dealer is to go on with it. Parties that make
+    /// their keys find it themselves.
+    fn wanted_here(&self) -> Result<Wanted, Error> {
+        let (mut wanted, request) = (self.wanted.clone(), self.wanted.request()?);
+        let root = self.out.join("Player-Data");
+        if wanted.keys == Origin::Dealer && wanted.mac_keys.is_none() {
+            let first = Preprocessing::new(&root, &request.field, 0, request.parties)?;
+            wanted.mac_keys = first.own_key()?.map(|_| root);
+        }
+        Ok(wanted)
     }
 
     /// Identities, free ports and the list of parties.
@@ -411,7 +501,19 @@ impl Local {
         command.args(["triples", "party", "--json", "--id"]).arg(party.to_string());
         command.arg("--hosts").arg(setup.join("hosts")).arg("--setup").arg(self.place(setup, party));
         command.arg("--identity").arg(identity_path(setup, party)).arg("--out").arg(&self.out);
-        command.arg("--count").arg(self.wanted.count.to_string());
+        match self.wanted.make.is_empty() {
+            true => command.arg("--count").arg(self.wanted.count.to_string()),
+            false => command.arg("--make").arg(self.wanted.make.join(",")),
+        };
+        if let Some(runs) = self.wanted.spread.runs {
+            command.arg("--runs").arg(runs.to_string());
+        }
+        if let Some(threads) = self.wanted.spread.threads {
+            command.arg("--program-threads").arg(threads.to_string());
+        }
+        if let (Origin::Generate, Some(root)) = (self.wanted.keys, &self.wanted.mac_keys) {
+            command.arg("--mac-key").arg(root);
+        }
         command.arg("--threads").arg(self.threads.to_string());
         command.arg("--timeout").arg(self.timeout.as_secs().to_string());
         command.args(["--format", if self.format == Format::MpSpdz { "mp-spdz" } else { "plain" }]);
@@ -463,19 +565,65 @@ impl Local {
         Ok(reports)
     }
 
-    /// Opens all shares from the files of all parties.
-    fn verify(&self) -> Result<bool, Error> {
+    /// Opens all shares from the files of all parties, of every thread of every run from this one on.
+    fn verify(&self, first: usize) -> Result<bool, Error> {
         let request = self.wanted.request()?;
-        let (mut keys, mut lists) = (Vec::new(), Vec::new());
+        let mut places = Vec::with_capacity(request.parties);
         for party in 0..request.parties {
-            let files = Preprocessing::new(&self.out.join("Player-Data"), &request.field, party, request.parties)?;
-            let key = files.read_key()?;
-            lists.push(files.read_triples(&key, request.shape)?);
-            keys.push(key);
+            let numbers = (party, request.parties);
+            places.push(self.wanted.spread.places(&self.out, &request.field, numbers, first)?.into_iter());
         }
-        let whole = lists.iter().all(|list| list.len() == self.wanted.count);
-        Ok(whole && check_opened(&request.field, &keys, &lists).is_ok())
+        for _ in 0..self.wanted.spread.files() {
+            let files: Vec<Preprocessing> = places.iter_mut().filter_map(Iterator::next).collect();
+            if !self.verify_files(&request, &files)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
+
+    /// The same for one thread of one run, of which `files[i]` are party i's.
+    fn verify_files(&self, request: &Request, files: &[Preprocessing]) -> Result<bool, Error> {
+        let keys = files.iter().map(Preprocessing::read_key).collect::<Result<Vec<_>, _>>()?;
+        let parties = || files.iter().zip(&keys);
+        for want in self.wanted.wants()? {
+            let holds = match want {
+                Want::Matrices { shape, count } if shape.unwrap_or(request.shape) != Shape::new(1, 1, 1)? => {
+                    let shape = shape.unwrap_or(request.shape);
+                    let lists =
+                        parties().map(|(files, key)| files.read_triples(key, shape)).collect::<Result<Vec<_>, _>>()?;
+                    lists.iter().all(|list| list.len() == count) && check_opened(&request.field, &keys, &lists).is_ok()
+                }
+                Want::Matrices { count, .. } => holds(&request.field, (files, &keys), tuples::Kind::Triples, count)?,
+                Want::Tuples { kind, count } => holds(&request.field, (files, &keys), kind, count)?,
+            };
+            if !holds {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether all parties' files of a kind are tuples with right MACs, enough for so many.
+fn holds(
+    field: &Field,
+    (files, keys): (&[Preprocessing], &[MacKeyShare]),
+    kind: tuples::Kind,
+    count: usize,
+) -> Result<bool, Error> {
+    let owners = match kind {
+        tuples::Kind::Inputs => (0..files.len()).map(Some).collect(),
+        _ => vec![None],
+    };
+    let mut holds = true;
+    for owner in owners {
+        let read = files.iter().zip(keys).map(|(files, key)| files.read_tuples(key, kind, owner));
+        let lists = read.collect::<Result<Vec<_>, _>>()?;
+        holds &= lists.iter().all(|list| list.count() == tuples::Kind::rounded(count));
+        holds &= tuples::check_opened(field, keys, &lists).is_ok();
+    }
+    Ok(holds)
 }
 
 fn identity_path(setup: &Path, party: usize) -> PathBuf {

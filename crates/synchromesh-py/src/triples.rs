@@ -13,12 +13,13 @@ use pyo3::types::PyBytes;
 use synchromesh::rlwe::Security;
 use synchromesh_ring::threads::spawn;
 use synchromesh_triples::generation::{
-    Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, Setup, Workers, deal_into,
+    Floor, GenerationPlan, Keys, MOST_BYTES, Phase, Progress, Proofs, Request, Setup, Workers, deal_into_with,
 };
+use synchromesh_triples::mp_spdz::Preprocessing;
 use synchromesh_triples::parties::hosts;
 use synchromesh_triples::parties::tls::Identity;
-use synchromesh_triples::party::{Format, Made, Party};
-use synchromesh_triples::{Error, Field, field};
+use synchromesh_triples::party::{Format, Made, Party, Spread, Took, Want};
+use synchromesh_triples::{Error, Field, Shape, field};
 
 use crate::fault::Fault;
 use crate::run::{SLICE, detached, guarded, interruptible};
@@ -76,7 +77,7 @@ pub(crate) fn deal_triples(
     py: Python<'_>,
     directory: PathBuf,
     parties: usize,
-    shape: String,
+    shapes: Vec<String>,
     count: usize,
     security: u32,
     prime: Option<String>,
@@ -84,8 +85,13 @@ pub(crate) fn deal_triples(
     log_n: Option<u32>,
     generate: bool,
     insecure: bool,
+    mac_keys: Option<PathBuf>,
 ) -> PyResult<()> {
     interruptible(py, move || {
+        let shapes = shapes.iter().map(|shape| shape.parse()).collect::<Result<Vec<Shape>, Error>>()?;
+        let Some((&shape, more)) = shapes.split_first() else {
+            return Err(Fault::own("shape", "no shape".into(), "give one"));
+        };
         let field: Field = prime.as_deref().unwrap_or(field::DEFAULT_PRIME).parse()?;
         let keys = if generate { Keys::Generated } else { Keys::Dealt };
         let request = Request {
@@ -96,7 +102,8 @@ pub(crate) fn deal_triples(
             keys,
             window: keys.window(),
             security: if insecure { Security::Insecure } else { Security::Bits128 },
-            ..Request::new(&field, parties, shape.parse()?)
+            more: more.to_vec(),
+            ..Request::new(&field, parties, shape)
         };
         let plan = GenerationPlan::find(&request)?;
         std::fs::create_dir_all(&directory).map_err(|e| {
@@ -105,7 +112,10 @@ pub(crate) fn deal_triples(
         if generate {
             return Ok(plan.write(&directory)?);
         }
-        deal_into(plan, &directory)?;
+        let of = |root: &PathBuf, party| Preprocessing::new(root, plan.field(), party, plan.parties())?.known_key();
+        let macs = mac_keys.map(|root| (0..plan.parties()).map(|party| of(&root, party)).collect::<Result<_, Error>>());
+        let macs = macs.transpose()?;
+        deal_into_with(plan, macs, &directory)?;
         Ok(())
     })
 }
@@ -156,14 +166,18 @@ impl Workers for Asked {
     }
 }
 
-/// Files, phases, and in what the plan is below what is wanted as a rule.
-type Ran = (Vec<PathBuf>, Vec<Measured>, Vec<String>, Vec<PathBuf>);
+/// Files, phases, in what the plan is below what is wanted as a rule, files that are void, and what each thing took.
+type Ran = (Vec<PathBuf>, Vec<Measured>, Vec<String>, Vec<PathBuf>, Vec<(String, usize, f64, u64, u64)>);
 
 /// A phase: name, seconds, bytes sent, rounds.
 type Measured = (&'static str, f64, u64, u64);
 
 fn measured(phase: &Phase) -> Measured {
     (phase.name, phase.seconds, phase.bytes_sent, phase.rounds)
+}
+
+fn took(took: &Took) -> (String, usize, f64, u64, u64) {
+    (took.want.what(), took.total, took.seconds, took.bytes_sent, took.rounds)
 }
 
 /// Runs one party. `workers` has `count`, `begin(number, block)` and `finish(number)`.
@@ -178,6 +192,10 @@ pub(crate) fn run_triples_party(
     identity: PathBuf,
     out: PathBuf,
     count: usize,
+    make: Vec<String>,
+    mac_key: Option<PathBuf>,
+    runs: Option<usize>,
+    program_threads: Option<usize>,
     plain: bool,
     threads: usize,
     timeout: f64,
@@ -196,7 +214,25 @@ pub(crate) fn run_triples_party(
         proofs: if without_proofs { Proofs::Nothing } else { Proofs::Knowledge },
     };
     let most_bytes = MOST_BYTES;
-    let party = Party { id, hosts, setup, key, identity, out, count, threads, format, timeout, floor, most_bytes };
+    let wants = make.iter().map(|text| text.parse()).collect::<Result<Vec<Want>, Error>>().map_err(Fault::from)?;
+    let wants = if wants.is_empty() { vec![Want::Matrices { shape: None, count }] } else { wants };
+    let spread = Spread { runs, threads: program_threads };
+    let party = Party {
+        id,
+        hosts,
+        setup,
+        key,
+        identity,
+        out,
+        wants,
+        spread,
+        mac_key,
+        threads,
+        format,
+        timeout,
+        floor,
+        most_bytes,
+    };
     let workers_count = workers.as_ref().map(|workers| workers.bind(py).getattr("count")?.extract::<usize>());
     let workers_count = workers_count.transpose()?;
     let (events, asked) = channel();
@@ -221,8 +257,9 @@ pub(crate) fn run_triples_party(
     let made = attend(py, asked, &answers, workers.as_ref(), progress.as_ref())?;
     let phases = made.phases().iter().map(measured).collect();
     let (lowered, void) = (made.plan().shortfalls(), made.unmatched().to_vec());
+    let all = made.took().iter().map(took).collect();
     let files = detached(py, || Ok(made.write()?))?;
-    Ok((files, phases, lowered, void))
+    Ok((files, phases, lowered, void, all))
 }
 
 /// Answers what a run asks for, until it is done.

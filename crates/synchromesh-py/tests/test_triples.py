@@ -29,7 +29,7 @@ def meeting(directory, parties=2):
     (directory / "hosts").write_text("".join(lines))
 
 
-def run_all(directory, setup, *, count=1, workers=None, progress=None):
+def run_all(directory, setup, *, count=1, workers=None, progress=None, **options):
     """Both parties; the first may have workers. Returns runs, or exceptions."""
     made: list = [None, None]
 
@@ -43,10 +43,9 @@ def run_all(directory, setup, *, count=1, workers=None, progress=None):
                 identity=directory / f"{number}.identity",
                 out=directory / f"out{number}",
                 count=count,
-                format="plain",
                 timeout=60.0,
                 insecure=True,
-                **mine,
+                **({"format": "plain"} | options | mine),
             )
         except BaseException as error:
             made[number] = error
@@ -169,6 +168,75 @@ def test_exceptions_of_workers_and_of_progress_arrive(dealt, tmp_path):
         # The other party gets no triple either.
         assert isinstance(runs[1], errors.ProtocolError) and runs[1].kind == "abort", runs[1]
         assert not list(place.glob("out*/*.bin"))
+
+
+def elements(path):
+    """What stands behind the header of a file of MP-SPDZ, of whatever kind, by nothing of this library."""
+    data = path.read_bytes()
+    head = int.from_bytes(data[:8], "little")
+    assert data[8:16] == b"SPDZ gfp" and int.from_bytes(data[21:37], "big") == PRIME
+    words, radix = data[8 + head :], pow(2, -128, PRIME)
+    return [int.from_bytes(words[at : at + 16], "little") * radix % PRIME for at in range(0, len(words), 16)]
+
+
+def test_tuples_for_runs_and_threads_of_programs(tmp_path):
+    setup = tmp_path / "setup"
+    sm.triples.deal(setup, (3, 4, 2), more=[(1, 2, 1)], security=40, log_n=10, insecure=True)
+    meeting(tmp_path)
+    make = {(1, 2, 1): 2, "bits": 5, "inverses": 1, "inputs": 3}
+    runs = run_all(tmp_path, setup, make=make, runs=2, program_threads=2, format="mp-spdz")
+    assert all(isinstance(run, sm.triples.Run) for run in runs), runs
+    assert [(made.what, made.count) for made in runs[0].made] == [
+        ("1x2x1", 8),
+        ("bits", 4 * 202),
+        ("inverses", 4 * 101),
+        ("inputs", 4 * 202),
+    ]
+    alpha, seen = mac_key_of(runs), set()
+    for number in (1, 2):
+        for thread in (0, 1):
+
+            def shares(name, party):
+                directory = tmp_path / f"out{party}" / f"run-{number}" / "Player-Data" / "2-p-128"  # noqa: B023
+                return elements(directory / f"{name}-T{thread}")  # noqa: B023
+
+            def values(name):
+                sums = [sum(pair) % PRIME for pair in zip(*(shares(name.format(party), party) for party in range(2)))]
+                assert all(mac == value * alpha % PRIME for value, mac in zip(sums[::2], sums[1::2]))
+                return sums[::2]
+
+            a = values("Matrix-1x2x1-P{}")
+            assert len(a) == 10
+            assert all((a[i] * a[i + 2] + a[i + 1] * a[i + 3] - a[i + 4]) % PRIME == 0 for i in (0, 5))
+            bits = values("Bits-p-P{}")
+            assert len(bits) == 202 and set(bits) == {0, 1}
+            inverses = values("Inverses-p-P{}")
+            assert len(inverses) == 202
+            assert all(x * y % PRIME == 1 for x, y in zip(inverses[::2], inverses[1::2]))
+            own = shares("Inputs-p-P0-0", 0)
+            other = shares("Inputs-p-P1-0", 1)
+            for at in range(202):
+                value, mac, clear = own[3 * at : 3 * at + 3]
+                assert (value + other[2 * at]) % PRIME == clear
+                assert (mac + other[2 * at + 1]) % PRIME == clear * alpha % PRIME
+            assert not seen & set(a + inverses) and len(set(a + inverses)) == len(a + inverses)
+            seen |= set(a + inverses)
+
+
+def mac_key_of(runs):
+    """The MAC key, which is the same in the files of all runs."""
+    texts = [{open(file).read() for file in run.files if "Player-MAC-Keys" in file} for run in runs]
+    assert all(len(text) == 1 for text in texts)
+    return sum(int(text.pop().split()[1]) for text in texts) % PRIME
+
+
+def test_what_is_not_made_is_told(tmp_path):
+    for what, many in [("bytes", 5), ((1, 2), 5), ("bits", 0), ((0, 1, 1), 1), ("bits", "many")]:
+        with pytest.raises(errors.SynchromeshError, match="Remedy"):
+            here = dict(hosts=tmp_path, setup=tmp_path, identity=tmp_path, out=tmp_path)
+            sm.triples.party(0, make={what: many}, **here)
+    with pytest.raises(errors.InputError, match="mac_key"):
+        sm.triples.deal(tmp_path / "x", (1, 1, 1), keys="generate", mac_keys=tmp_path)
 
 
 def test_wrong_inputs(dealt, tmp_path):

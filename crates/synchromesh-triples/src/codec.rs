@@ -55,7 +55,7 @@ impl<'a> Codec<'a> {
         self.field.write(x, bytes);
     }
 
-    fn read(&self, bytes: &[u8]) -> Result<Element> {
+    pub(crate) fn read(&self, bytes: &[u8]) -> Result<Element> {
         let x = self.field.read(bytes)?;
         Ok(self.radix.as_ref().map_or(x, |[_, inverse]| self.field.mul_factor(x, inverse)))
     }

@@ -20,6 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::field::{DEFAULT_PRIME, Element, Field};
 use crate::generation::MaskKey;
+use crate::roots::{Roots, inverses_vartime};
 use crate::{MacKeyShare, Matrix, Shared};
 
 const LOG_N: u32 = 10;
@@ -196,6 +197,30 @@ fn shares_are_added_multiplied_written_and_read() {
             let again = Shared::from_bytes(&field, 3, 3, &z.to_bytes(&field)).expect("the shares");
             reveal_all(again.value().entries());
         }
+    });
+}
+
+/// What becomes of rows of single numbers: products with what was opened, and with the root of a square.
+#[test]
+fn bits_are_made_of_shares() {
+    watched(|| {
+        let field: Field = DEFAULT_PRIME.parse().expect("a prime");
+        let row = || {
+            let random = Matrix::random(&field, 1, 5).expect("entropy");
+            hide_all(random.entries());
+            random
+        };
+        let (a, b) = (Shared::new(row(), row()).expect("alike"), Shared::new(row(), row()).expect("alike"));
+        let opened = Matrix::random(&field, 1, 5).expect("entropy");
+        let scaled = a.scale(&field, field.small(3)).and_then(|x| x.add(&field, &b)).expect("a sum");
+        let sum = scaled.times_public(&field, &opened).expect("products");
+        let joined = sum.columns(1..4).and_then(|part| part.beside(&b)).expect("rows");
+        let squares = joined.value().times(&field, joined.mac()).expect("products");
+        reveal_all(squares.entries());
+        // Of a square that is public by then.
+        let root = Roots::new(&field).root_vartime(field.small(4)).expect("a root");
+        assert_eq!(field.mul(root, root), field.small(4));
+        assert_eq!(inverses_vartime(&field, &[root]).len(), 1);
     });
 }
 

@@ -68,6 +68,70 @@ pub enum Error {
         /// What does not hold.
         reason: &'static str,
     },
+    /// Opened tuples are none, or a MAC is wrong.
+    #[error("tuple {index} of {count} {kind} is wrong: {reason}")]
+    WrongTuple {
+        /// Which kind.
+        kind: &'static str,
+        /// Which tuple.
+        index: usize,
+        /// Tuples checked.
+        count: usize,
+        /// What does not hold.
+        reason: &'static str,
+    },
+    /// A word for what is to be made is none.
+    #[error("{text:?} is nothing that is made here")]
+    UnknownTuples {
+        /// The word.
+        text: String,
+    },
+    /// What a program takes is not known, or not made here.
+    #[error("{line:?} in what the compiler said: {reason}")]
+    Demand {
+        /// The line.
+        line: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The files of a run were given to a program before.
+    #[error("{}: the files of this run were given to a program before", path.display())]
+    Used {
+        /// The mark that says so.
+        path: PathBuf,
+    },
+    /// A program that was to be given the files of a run did not begin.
+    #[error("the program did not begin: {how}")]
+    NotBegun {
+        /// What stood in the way.
+        how: String,
+    },
+    /// A program that was given the files of a run did not end well.
+    #[error("the program ended with {how}; whoever left it in a check of MACs may know the MAC key now{}", listed(void))]
+    Program {
+        /// How it ended.
+        how: String,
+        /// Marks of the key.
+        marks: Vec<PathBuf>,
+        /// Files that hold the key or triples under it.
+        void: Vec<PathBuf>,
+    },
+    /// A directory of preprocessing is of another prime.
+    #[error("{}: its prime is {found}, and this is of the prime {wanted}", path.display())]
+    OtherPrime {
+        /// The file that says so.
+        path: PathBuf,
+        /// What it says.
+        found: String,
+        /// The prime wanted.
+        wanted: String,
+    },
+    /// A directory of preprocessing is under another MAC key.
+    #[error("{}: it is of another MAC key than this party's in its setup", path.display())]
+    OtherMacKey {
+        /// The file with the other key.
+        path: PathBuf,
+    },
     /// A check of MACs ended in an abort after shares had been opened: whoever cheated may know the MAC key.
     #[error("{abort}; the MAC key may be known now{}", listed(void))]
     MacKeyLeaked {
@@ -113,6 +177,14 @@ pub enum Error {
         party: usize,
         /// Sessions that ended with triples here.
         ended: usize,
+    },
+    /// The prime has no slots at the degree that is needed.
+    #[error("p - 1 is divisible by 2^{twos} and no higher power, and N = 2^{log_n} takes 2N")]
+    NoSlots {
+        /// log2 of the degree.
+        log_n: u32,
+        /// How often 2 divides p - 1.
+        twos: u64,
     },
     /// No parameters were found for the triples asked for.
     #[error("no parameters for triples {shape} among {parties} parties: {reason}")]
@@ -231,7 +303,7 @@ impl Error {
     #[must_use]
     pub fn void(&self) -> &[PathBuf] {
         match self {
-            Self::MacKeyLeaked { void, .. } | Self::MacKeyBurnt { void, .. } => void,
+            Self::MacKeyLeaked { void, .. } | Self::MacKeyBurnt { void, .. } | Self::Program { void, .. } => void,
             _ => &[],
         }
     }
@@ -246,6 +318,14 @@ impl Error {
             Self::WeakMac { .. } => "weak_mac",
             Self::Spent { .. } => "spent_triple",
             Self::WrongTriple { .. } => "wrong_triple",
+            Self::Demand { .. } => "demand",
+            Self::Used { .. } => "run_used",
+            Self::NotBegun { .. } => "program_not_begun",
+            Self::Program { .. } => "program_failed",
+            Self::WrongTuple { .. } => "wrong_tuple",
+            Self::UnknownTuples { .. } => "unknown_tuples",
+            Self::OtherPrime { .. } => "other_prime",
+            Self::OtherMacKey { .. } => "other_mac_key",
             // An abort is one kind, whatever comes of it.
             Self::MacKeyLeaked { abort, .. } => abort.kind(),
             Self::MacKeyBurnt { .. } => "mac_key_burnt",
@@ -253,6 +333,7 @@ impl Error {
             Self::Unbound { .. } => "record_missing",
             Self::Unmatched { .. } => "unmatched_triples",
             Self::OutOfStep { .. } => "out_of_step",
+            Self::NoSlots { .. } => "no_slots",
             Self::NoParameters { .. } => "no_parameters",
             Self::BelowFloor { .. } => "below_floor",
             Self::TooLarge { .. } => "memory",
@@ -292,7 +373,42 @@ impl Error {
             Self::Shape { .. } => "check rows and columns of the operands".into(),
             Self::WeakMac { wanted, .. } => format!("choose a prime of at least {wanted} bits"),
             Self::Spent { .. } => "make new triples: a triple used twice reveals what it was to hide".into(),
-            Self::WrongTriple { .. } => "do not use any triple of this batch; make a new one".into(),
+            Self::WrongTriple { .. } | Self::WrongTuple { .. } => {
+                "do not use anything of this batch; make a new one".into()
+            }
+            Self::OtherPrime { wanted, .. } => format!(
+                "write into another directory; or, if another program has written over it (MP-SPDZ's offline phases do so without \
+                 -P {wanted}), bring it back and start that program with -P {wanted}"
+            ),
+            Self::OtherMacKey { .. } => {
+                "write into another directory: files of two MAC keys do not go together; or make the keys of the setup anew \
+                 with the MAC key that is there: `triples party` takes it by itself with keys of the parties, `triples deal` \
+                 with --mac-keys DIR"
+                    .into()
+            }
+            Self::Demand { .. } => {
+                "say with --make what to make; daBits, edaBits and bits of other domains come from MP-SPDZ's own preprocessing, \
+                 under the same MAC key"
+                    .into()
+            }
+            Self::Used { .. } => {
+                "use the files of another run, the same at every party, or make new ones: used twice, a triple reveals what it \
+                 was to hide"
+                    .into()
+            }
+            Self::NotBegun { .. } => "mend that and use the same run again: nothing of it was read".into(),
+            Self::Program { marks, .. } => {
+                let names: Vec<String> = marks.iter().map(|mark| mark.display().to_string()).collect();
+                format!(
+                    "delete these keys and triples at every party, and make new ones; or, if you know that the program came to no \
+                     check of MACs, such as one that was not found or met nobody, delete {} and use the files of another run",
+                    names.join(", ")
+                )
+            }
+            Self::UnknownTuples { .. } => {
+                "say a shape and how many, such as 128x128x128:4, or triples:1010, squares, bits, inverses, inputs"
+                    .into()
+            }
             Self::MacKeyLeaked { .. } | Self::MacKeyBurnt { .. } => {
                 "delete these keys and triples, at every party and wherever they were copied to; make new keys, in new \
                  directories, and new triples"
@@ -301,13 +417,20 @@ impl Error {
             Self::MacKeyBusy { .. } => "end the other session, then run again: nothing of this one may be used".into(),
             Self::Unbound { .. } => {
                 "bring the record back to where it was: it says what became of the key; a key or triples without it are \
-                 not to be used, make new ones"
+                 not to be used, make new ones. A MAC key that MP-SPDZ made has none, and is gone on with where its \
+                 directory is named: --mac-key of `triples party`, --mac-keys of a dealer"
                     .into()
             }
             Self::Unmatched { .. } => "delete these triples, and make new ones".into(),
             Self::OutOfStep { .. } => {
                 "a key was copied or brought back from before those sessions: go on with the one that took part in \
                  them, or make new keys"
+                    .into()
+            }
+            Self::NoSlots { .. } => {
+                "use a prime p with p - 1 divisible by 2N, such as the default one, \
+                 340282366920938463463374607431759953921 = 0xffffffffffffffffffffffffff820001; MP-SPDZ's programs compute modulo \
+                 that prime with -P, or read it from Params-Data"
                     .into()
             }
             Self::NoParameters { .. } => "ask for less statistical security, fewer parties or a smaller prime".into(),

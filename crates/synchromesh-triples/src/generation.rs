@@ -25,12 +25,16 @@ mod layout;
 #[cfg(test)]
 mod mac_key_tests;
 mod mask;
+mod numbers;
+#[cfg(test)]
+mod numbers_tests;
 mod phases;
 mod plan;
 mod setup;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod tuple_check;
 
 pub use blocks::Workers;
 pub use decryptions::DecryptionJournal;
@@ -39,10 +43,10 @@ pub use floor::Floor;
 pub(crate) use forecast::TOGETHER;
 pub use forecast::{Forecast, MOST_BYTES};
 pub use generator::Generator;
-pub use keys::{GeneratedKeys, generate_keys};
+pub use keys::{GeneratedKeys, generate_keys, generate_keys_with};
 #[cfg(test)]
 pub(crate) use mask::MaskKey;
 pub use phases::{Observer, Phase, Progress};
 pub use plan::{GenerationPlan, Keys, Request};
-pub use setup::{PartyKey, Setup, deal, deal_into};
+pub use setup::{PartyKey, Setup, deal, deal_into, deal_into_with, deal_with};
 pub use traffic::Traffic;

@@ -82,6 +82,7 @@ impl Matrix {
         &self.entries
     }
 
+    #[cfg(test)]
     pub(crate) fn entries_mut(&mut self) -> &mut [Element] {
         &mut self.entries
     }
@@ -109,6 +110,32 @@ impl Matrix {
         let entries = self.entries.iter().map(|&entry| field.mul_factor(entry, &factor)).collect();
         factor.zeroize();
         Self { rows: self.rows, columns: self.columns, entries }
+    }
+
+    /// The products entry by entry.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the shapes differ.
+    pub(crate) fn times(&self, field: &Field, other: &Self) -> Result<Self> {
+        self.zip(other, "products of entries", |a, b| field.mul(a, b))
+    }
+
+    /// The columns in this range of a matrix of one row.
+    pub(crate) fn columns_in(&self, range: std::ops::Range<usize>) -> Result<Self> {
+        let found = Error::Shape { left: (self.rows, self.columns), right: (1, range.end), what: "a part of a row" };
+        let entries = self.entries.get(range).filter(|_| self.rows == 1).ok_or(found)?.to_vec();
+        Self::new(1, entries.len(), entries)
+    }
+
+    /// Two matrices of one row, one after the other.
+    pub(crate) fn beside(&self, other: &Self) -> Result<Self> {
+        if (self.rows, other.rows) != (1, 1) {
+            return Err(self.mismatch(other, "a row"));
+        }
+        let mut entries = Vec::with_capacity(self.entries.len() + other.entries.len());
+        entries.extend_from_slice(&self.entries);
+        entries.extend_from_slice(&other.entries);
+        Self::new(1, entries.len(), entries)
     }
 
     /// The matrix product self other.

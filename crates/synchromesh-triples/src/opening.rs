@@ -32,6 +32,17 @@ impl Unchecked {
     /// As [`Session::broadcast`](synchromesh_parties::session::Session::broadcast); a residue that is none is the
     /// sender's fault.
     pub fn open<T: Transport>(&mut self, session: &mut Session<T>, shares: &[&Shared]) -> Result<Vec<Matrix>> {
+        self.open_each(session, shares)?;
+        let new = self.opened.len() - shares.len();
+        Ok(self.opened[new..].iter().map(|(sum, _)| sum.clone()).collect())
+    }
+
+    /// The same; returned are each party's shares.
+    pub(crate) fn open_each<T: Transport>(
+        &mut self,
+        session: &mut Session<T>,
+        shares: &[&Shared],
+    ) -> Result<Vec<Vec<Matrix>>> {
         let field = session.field().clone();
         let mut payload = Vec::new();
         for share in shares {
@@ -42,21 +53,24 @@ impl Unchecked {
         for share in shares {
             sums.push(Matrix::zero(share.value().rows(), share.value().columns())?);
         }
+        let mut all = Vec::with_capacity(received.len());
         for (party, bytes) in received.iter().enumerate() {
             let mut elements = bytes.chunks_exact(field.element_bytes()).map(|bytes| field.read(bytes));
+            let mut own = Vec::with_capacity(shares.len());
             for sum in &mut sums {
-                for entry in sum.entries_mut() {
-                    let Some(Ok(element)) = elements.next() else {
-                        return Err(session.abort(Blame::Party(party), "sent a share that is not below p").into());
-                    };
-                    *entry = field.add(*entry, element);
-                }
+                let entries = elements.by_ref().take(sum.entries().len()).collect::<Result<Vec<Element>>>();
+                let Ok(share) = entries.and_then(|entries| Matrix::new(sum.rows(), sum.columns(), entries)) else {
+                    return Err(session.abort(Blame::Party(party), "sent a share that is not below p").into());
+                };
+                *sum = sum.add(&field, &share)?;
+                own.push(share);
             }
+            all.push(own);
         }
-        for (sum, share) in sums.iter().zip(shares) {
-            self.opened.push((sum.clone(), share.mac().clone()));
+        for (sum, share) in sums.into_iter().zip(shares) {
+            self.opened.push((sum, share.mac().clone()));
         }
-        Ok(sums)
+        Ok(all)
     }
 
     /// Checks everything opened so far: that all parties saw the same, and that a random combination of the values fits its

@@ -63,6 +63,26 @@ impl Shared {
         Self::new(self.value.sub(field, &other.value)?, self.mac.sub(field, &other.mac)?)
     }
 
+    /// Shares of c X for a public c.
+    pub(crate) fn scale(&self, field: &Field, by: Element) -> Result<Self> {
+        self.map(|half| Ok(half.scale(field, by)))
+    }
+
+    /// Shares of the products entry by entry with a public M.
+    pub(crate) fn times_public(&self, field: &Field, by: &Matrix) -> Result<Self> {
+        self.map(|half| half.times(field, by))
+    }
+
+    /// These entries of a row.
+    pub(crate) fn columns(&self, range: std::ops::Range<usize>) -> Result<Self> {
+        self.map(|half| half.columns_in(range.clone()))
+    }
+
+    /// Two rows, one after the other.
+    pub(crate) fn beside(&self, other: &Self) -> Result<Self> {
+        Self::new(self.value.beside(&other.value)?, self.mac.beside(&other.mac)?)
+    }
+
     /// Shares of X M for a public M.
     ///
     /// # Errors

@@ -1,14 +1,16 @@
-//! `triples`: matrix triples for multi-party computation, among processes on one machine or several.
+//! `triples`: matrix triples and tuples of numbers for multi-party computation, among processes on one machine or several.
 
 use crate::error::Error;
 use crate::interrupt::{Children, end_with_input};
 use crate::output::Report;
+use crate::programs::use_files;
 use crate::triples::{Format, Local, Origin, Party, Wanted, identity, most_bytes};
 use clap::{Args, Subcommand};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use synchromesh_triples::generation::{Floor, Proofs};
+use synchromesh_triples::party::{Spread, Want};
 
 /// Make authenticated matrix triples: shares of random A, B and C = A B and of their MACs.
 #[derive(Subcommand, Debug)]
@@ -19,6 +21,9 @@ pub(super) enum Triples {
     Party(PartyRun),
     /// Choose parameters and deal all keys, as somebody whom all parties trust; with --keys generate, parameters only.
     Deal(Dealing),
+    /// Run a program of MP-SPDZ with the files of one run, which are used up by it: `triples use --id 0 --from run-1 --
+    /// ./Player-Online.x -N 2 -p 0 PROGRAM`.
+    Use(Using),
     /// Make a party's certificate and print the fingerprint that the others need.
     Identity {
         /// The file.
@@ -32,12 +37,23 @@ pub(super) struct What {
     /// Parties.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=64))]
     parties: u32,
-    /// The shape: rows of A, columns of A, columns of B.
-    #[arg(long, value_name = "RxKxC")]
-    shape: String,
-    /// Triples.
+    /// Shapes that the same keys are for: rows of A, columns of A, columns of B [default: those of --make, else 1x1x1].
+    /// Triples, squares, bits, inverses and inputs of single numbers are made with any keys.
+    #[arg(long, value_name = "RxKxC", value_delimiter = ',')]
+    shape: Vec<String>,
+    /// Triples of the first shape in a run. Parameters are chosen for it: more in a run pack more into each ciphertext, and
+    /// a triple takes fewer bytes (two of 128x128x128 half of what one takes); a run that makes another number wastes what
+    /// it does not fill.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
+    /// What a run makes, in place of --count: RxKxC:COUNT, or triples, squares, bits, inverses or inputs (as many for each
+    /// party) with :COUNT, and so many more that MP-SPDZ, which reads 101 at a time, finds whole ones.
+    #[arg(long, value_name = "WHAT:COUNT", value_delimiter = ',', conflicts_with = "count")]
+    make: Vec<String>,
+    /// What a run makes: as much as a program of MP-SPDZ takes, by the lines after "Program requires at most:" in this file,
+    /// to which what `compile.py` printed was written.
+    #[arg(long = "for", value_name = "FILE", conflicts_with_all = ["make", "count"])]
+    program: Option<PathBuf>,
     /// Statistical security in bits: of MACs, of flooding and of proofs.
     #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u32).range(20..=128))]
     security: u32,
@@ -59,14 +75,22 @@ pub(super) struct What {
     /// Allow less than 128 bits of computational security.
     #[arg(long)]
     insecure: bool,
+    /// Go on with the MAC key in this Player-Data, which has the shares of all parties: what is made goes with what is there.
+    /// `local` does so by itself with that in --out. One without a record, as MP-SPDZ makes it, is taken on your word that no
+    /// check under it has failed.
+    #[arg(long, value_name = "DIR")]
+    mac_keys: Option<PathBuf>,
 }
 
 impl What {
-    fn wanted(&self, most_bytes: Option<u64>) -> Wanted {
-        Wanted {
+    fn wanted(&self, spread: Spread, most_bytes: Option<u64>) -> Result<Wanted, Error> {
+        Ok(Wanted {
             parties: self.parties as usize,
-            shape: self.shape.clone(),
+            shapes: self.shape.clone(),
             count: self.count as usize,
+            make: self.program.as_deref().map_or_else(|| Ok(self.make.clone()), demand)?,
+            spread,
+            mac_keys: self.mac_keys.clone(),
             security: self.security,
             prime: self.prime.clone(),
             decryptions: self.decryptions,
@@ -75,16 +99,59 @@ impl What {
             keys: self.keys,
             window: self.window.map(|window| window as usize),
             most_bytes,
-        }
+        })
+    }
+}
+
+/// What a program takes, by what its compiler printed into this file.
+fn demand(file: &Path) -> Result<Vec<String>, Error> {
+    let text = String::from_utf8_lossy(&synchromesh_rlwe::file::read(file, 1 << 24)?).into_owned();
+    Ok(synchromesh_triples::demand::of_compiler(&text)?.iter().map(ToString::to_string).collect())
+}
+
+/// For what files are.
+#[derive(Args, Debug)]
+pub(super) struct For {
+    /// Make files for so many runs of a program, in directories run-1, run-2, .. of --out, each with as much as is said to be
+    /// made: MP-SPDZ begins at the start of a file of matrix triples in every run.
+    #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..=Spread::MOST as i64))]
+    runs: Option<u32>,
+    /// Make files for each of so many threads of a program, each with as much as is said to be made, for MP-SPDZ with
+    /// --file-prep-per-thread: without it, threads begin at the start of one file of matrix triples all together.
+    #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u32).range(1..=Spread::MOST as i64))]
+    program_threads: Option<u32>,
+}
+
+impl For {
+    fn spread(&self) -> Spread {
+        Spread { runs: self.runs.map(|runs| runs as usize), threads: self.program_threads.map(|threads| threads as usize) }
     }
 }
 
 #[derive(Args, Debug)]
+pub(super) struct Using {
+    /// Number of this party, from 0.
+    #[arg(long)]
+    id: usize,
+    /// The directory of the run: run-1, .. of --out, or --out itself if it was made without --runs. The same run at every party.
+    #[arg(long, value_name = "DIR")]
+    from: PathBuf,
+    /// Where MP-SPDZ reads: its Player-Data. Files go there for as long as the program runs.
+    #[arg(long, value_name = "DIR", default_value = "Player-Data")]
+    player_data: PathBuf,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<String>,
+}
+
+#[derive(Args, Debug)]
 pub(super) struct How {
-    /// Where triples go.
+    /// Where triples go: with mp-spdz, to Player-Data there. What is under one MAC key may go to one directory, of
+    /// several runs too; files that are there stay, and a run that would write over one ends before it begins.
     #[arg(long, value_name = "DIR", default_value = "triples")]
     out: PathBuf,
-    /// mp-spdz: files that MP-SPDZ reads; plain: residues that NumPy reads, each triple given out once.
+    /// mp-spdz: files that MP-SPDZ reads; plain: residues that NumPy reads, each triple given out once. Tuples of single
+    /// numbers are always in files that MP-SPDZ reads.
     #[arg(long, value_enum, default_value = "mp-spdz")]
     format: Format,
     /// Threads of a party.
@@ -112,6 +179,8 @@ pub(super) struct LocalRun {
     #[command(flatten)]
     what: What,
     #[command(flatten)]
+    of: For,
+    #[command(flatten)]
     how: How,
 }
 
@@ -119,6 +188,8 @@ pub(super) struct LocalRun {
 pub(super) struct Dealing {
     #[command(flatten)]
     what: What,
+    #[command(flatten)]
+    of: For,
     /// Where plan, public keys and the parties' keys go.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -146,9 +217,25 @@ pub(super) struct PartyRun {
     /// This party's certificate, of `triples identity`.
     #[arg(long, value_name = "FILE")]
     identity: PathBuf,
-    /// Triples.
+    /// Triples of the plan's first shape; all parties must say the same. A multiple of those that the plan makes together
+    /// (`packing` in the report of `deal`) wastes nothing.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
+    /// What to make, in place of --count: RxKxC:COUNT of a shape of the plan, or triples, squares, bits, inverses or inputs (as
+    /// many for each party) with :COUNT, and so many more that MP-SPDZ, which reads 101 at a time, finds whole ones. All parties
+    /// must say the same.
+    #[arg(long, value_name = "WHAT:COUNT", value_delimiter = ',', conflicts_with = "count")]
+    make: Vec<String>,
+    /// What to make: as much as a program of MP-SPDZ takes, by the lines after "Program requires at most:" in this file, to
+    /// which what `compile.py` printed was written.
+    #[arg(long = "for", value_name = "FILE", conflicts_with_all = ["make", "count"])]
+    program: Option<PathBuf>,
+    #[command(flatten)]
+    of: For,
+    /// Go on with the MAC key in this Player-Data, where the parties make their keys first [default: with that in --out, if
+    /// it has one]. One without a record, as MP-SPDZ makes it, is taken on your word that no check under it has failed.
+    #[arg(long, value_name = "DIR")]
+    mac_key: Option<PathBuf>,
     /// Take a plan with less than 128 bits of computational security, whoever wrote it.
     #[arg(long)]
     insecure: bool,
@@ -166,6 +253,14 @@ pub(super) struct PartyRun {
 }
 
 impl PartyRun {
+    fn wants(&self) -> Result<Vec<Want>, Error> {
+        let make = self.program.as_deref().map_or_else(|| Ok(self.make.clone()), demand)?;
+        if make.is_empty() {
+            return Ok(vec![Want::Matrices { shape: None, count: self.count as usize }]);
+        }
+        Ok(make.iter().map(|text| text.parse()).collect::<Result<_, synchromesh_triples::Error>>()?)
+    }
+
     fn floor(&self) -> Floor {
         Floor {
             statistical_security: self.least_statistical_security,
@@ -182,7 +277,14 @@ impl Triples {
         children.end_with_signals(json)?;
         match self {
             Self::Identity { out } => Report::new(&identity(out)?),
-            Self::Deal(deal) => Report::new(&deal.what.wanted(deal.max_memory_bytes).deal(&deal.out)?),
+            Self::Deal(deal) => {
+                let wanted = deal.what.wanted(deal.of.spread(), deal.max_memory_bytes)?;
+                Report::new(&wanted.deal(&deal.out)?)
+            }
+            Self::Use(using) => {
+                let places = (using.from.as_path(), using.player_data.as_path());
+                Report::new(&use_files(places, using.id, &using.program, &children)?)
+            }
             Self::Party(run) => {
                 if run.end_with_input {
                     end_with_input(json)?;
@@ -194,7 +296,9 @@ impl Triples {
                     key: run.key.clone(),
                     identity: run.identity.clone(),
                     out: run.how.out.clone(),
-                    count: run.count as usize,
+                    wants: run.wants()?,
+                    spread: run.of.spread(),
+                    mac_key: run.mac_key.clone(),
                     threads: run.how.threads as usize,
                     format: run.how.format.into(),
                     timeout: Duration::from_secs(run.how.timeout),
@@ -205,7 +309,7 @@ impl Triples {
             }
             Self::Local(run) => {
                 let local = Local {
-                    wanted: run.what.wanted(run.how.max_memory_bytes),
+                    wanted: run.what.wanted(run.of.spread(), run.how.max_memory_bytes)?,
                     out: run.how.out.clone(),
                     threads: run.how.threads as usize,
                     format: run.how.format,

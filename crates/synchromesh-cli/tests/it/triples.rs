@@ -67,13 +67,17 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> &'a [u8] {
 /// One party's file of matrix triples as MP-SPDZ reads it, by nothing of this library: all elements in their order, as they
 /// are written. Everything before them is compared byte for byte.
 fn elements(directory: &Path, party: usize, parties: usize, name: &str) -> (BigUint, Vec<BigUint>) {
+    elements_of(directory, party, parties, &format!("{name}-P{party}"))
+}
+
+fn elements_of(directory: &Path, party: usize, parties: usize, name: &str) -> (BigUint, Vec<BigUint>) {
     let ((p, inverse), file) = (prime(), |name: &str| std::fs::read(directory.join(name)).unwrap());
     assert_eq!(file("Params-Data"), format!("{p}\n1\n").as_bytes());
     let key = String::from_utf8(file(&format!("Player-MAC-Keys-p-P{party}"))).unwrap();
     let share: BigUint =
         key.strip_prefix(&format!("{parties}\n")).unwrap().strip_suffix('\n').unwrap().parse().unwrap();
     assert!(share < p && key == format!("{parties}\n{share}\n"));
-    let bytes = file(&format!("{name}-P{party}"));
+    let bytes = file(name);
     let mut rest = &bytes[..];
     assert_eq!(take(&mut rest, 8), 49u64.to_le_bytes());
     assert_eq!(take(&mut rest, 8), b"SPDZ gfp");
@@ -115,6 +119,172 @@ fn opened(out: &Path, parties: usize, shape: &str, count: usize) {
     }
     let distinct: std::collections::HashSet<_> = values.iter().step_by(2).collect();
     assert_eq!(2 * distinct.len(), values.len(), "a random element occurs twice");
+}
+
+/// One party's tuples of a kind: the numbers of each, shares and MACs in turn, by nothing of this library.
+fn tuples(out: &Path, parties: usize, name: &str, width: usize) -> Vec<Vec<BigUint>> {
+    let (p, inverse) = prime();
+    let directory = out.join(format!("Player-Data/{parties}-p-128"));
+    let (mut alpha, mut sums) = (BigUint::ZERO, Vec::new());
+    let owner = name.rsplit_once("-p-").and_then(|(_, owner)| owner.parse::<usize>().ok());
+    let name = owner.map_or(name, |_| "Inputs-p");
+    let mut clear = Vec::new();
+    for party in 0..parties {
+        let file = owner.map_or(format!("{name}-P{party}"), |owner| format!("{name}-P{party}-{owner}"));
+        let (share, mut all) = elements_of(&directory, party, parties, &file);
+        alpha += share;
+        if owner == Some(party) {
+            clear = all.chunks(2 * width + 1).map(|tuple| &tuple[2 * width] * &inverse % &p).collect();
+            all = all.chunks(2 * width + 1).flat_map(|tuple| tuple[..2 * width].to_vec()).collect();
+        }
+        sums.resize(all.len(), BigUint::ZERO);
+        sums.iter_mut().zip(all).for_each(|(sum, x)| *sum += x);
+    }
+    let values: Vec<BigUint> = sums.iter().map(|x| x * &inverse % &p).collect();
+    assert!(values.chunks(2).all(|pair| &pair[0] * &alpha % &p == pair[1]), "a MAC of {name} does not hold");
+    let tuples: Vec<Vec<BigUint>> =
+        values.chunks(2 * width).map(|tuple| tuple.iter().step_by(2).cloned().collect()).collect();
+    if owner.is_some() {
+        assert_eq!(tuples.iter().map(|tuple| tuple[0].clone()).collect::<Vec<_>>(), clear, "{name}");
+    }
+    // MP-SPDZ reads 101 shares at a time, and has to find as many.
+    assert!(!tuples.is_empty() && tuples.len().is_multiple_of(101), "{} of {name}", tuples.len());
+    tuples
+}
+
+/// Opens all parties' tuples with big integers.
+fn opened_tuples(out: &Path, parties: usize) {
+    let (p, one) = (prime().0, BigUint::from(1u8));
+    let all = |name: &str, width: usize| tuples(out, parties, name, width);
+    assert!(all("Triples-p", 3).iter().all(|t| &t[0] * &t[1] % &p == t[2]));
+    assert!(all("Squares-p", 2).iter().all(|t| &t[0] * &t[0] % &p == t[1]));
+    assert!(all("Inverses-p", 2).iter().all(|t| &t[0] * &t[1] % &p == one));
+    let bits = all("Bits-p", 1);
+    assert!(bits.iter().all(|t| t[0] <= one));
+    let ones = bits.iter().filter(|t| t[0] == one).count();
+    assert!((bits.len() / 4..3 * bits.len() / 4).contains(&ones), "{ones} of {} bits", bits.len());
+    for owner in 0..parties {
+        all(&format!("Inputs-p-{owner}"), 1);
+    }
+}
+
+/// Two shapes and every kind of tuple in one run; then, with other keys, another shape and under the same MAC key.
+#[test]
+fn everything_is_made_under_one_mac_key() {
+    for keys in ["dealer", "generate"] {
+        let root = tempfile::tempdir().unwrap();
+        let out = root.path().join("out");
+        let what = |make: &str| {
+            let what = ["local", "--parties", "3", "--keys", keys, "--make", make, "--out", out.to_str().unwrap()];
+            run(&[&what[..], &SMALL].concat())
+        };
+        let (code, report) = what("3x4x2:2,1x2x1:1,triples:5,squares:101,bits:150,inverses:1,inputs:10");
+        assert_eq!((code, &report["verified"]), (Some(0), &true.into()), "{report}");
+        assert_eq!(report["shapes"], serde_json::json!(["3x4x2", "1x2x1"]));
+        let made = report["made"].as_array().unwrap();
+        assert_eq!((made.len(), &made[4]["what"], &made[4]["count"]), (7, &"bits".into(), &303.into()), "{report}");
+        opened(&out, 3, "3x4x2", 2);
+        opened(&out, 3, "1x2x1", 1);
+        opened_tuples(&out, 3);
+        let key = std::fs::read(out.join("Player-Data/3-p-128/Player-MAC-Keys-p-P1")).unwrap();
+        let (code, report) = what("2x2x2:1");
+        assert_eq!((code, &report["verified"]), (Some(0), &true.into()), "{report}");
+        assert_eq!(key, std::fs::read(out.join("Player-Data/3-p-128/Player-MAC-Keys-p-P1")).unwrap());
+        opened(&out, 3, "2x2x2", 1);
+        opened(&out, 3, "3x4x2", 2);
+        // What is there stays.
+        assert_eq!(what("bits:1").1["error"]["kind"], "file_exists");
+        assert_eq!(what("bits:0").1["error"]["kind"], "unknown_tuples");
+        assert_eq!(what("bytes:5").1["error"]["kind"], "unknown_tuples");
+    }
+}
+
+/// Every thread of every run has files of its own, and no number is in two of them.
+#[test]
+fn runs_and_threads_have_files_of_their_own() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("out");
+    // As the compiler says it: twelve of the triples are those of the product of matrices.
+    let needs = root.path().join("needs");
+    let lines = "Program requires at most:\n           1 matrix multiplications (2x3 * 3x2)\n          12 integer triples\n\
+                 \x20          5 integer squares\n           3 integer randoms\n           9 virtual machine rounds\n";
+    std::fs::write(&needs, lines).unwrap();
+    let places = ["--for", needs.to_str().unwrap(), "--runs", "2", "--program-threads", "2", "--out", out.to_str().unwrap()];
+    let (code, report) = run(&[&["local"][..], &places, &SMALL].concat());
+    assert_eq!((code, &report["verified"]), (Some(0), &true.into()), "{report}");
+    let what: Vec<_> = report["made"].as_array().unwrap().iter().map(|made| made["what"].as_str().unwrap()).collect();
+    assert_eq!(what, ["2x3x2", "squares", "inputs"]);
+    let mut seen = std::collections::HashSet::new();
+    for (number, thread) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
+        let directory = out.join(format!("run-{number}/Player-Data/2-p-128"));
+        for (name, count) in [("Matrix-2x3x2-P1", 2 * 16), ("Squares-p-P1", 202 * 4), ("Inputs-p-P1-0", 202 * 2)] {
+            let all = elements_of(&directory, 1, 2, &format!("{name}-T{thread}")).1;
+            assert_eq!(all.len(), count, "{name}");
+            assert!(all.into_iter().all(|x| seen.insert(x)), "run {number}, thread {thread}, {name}");
+        }
+    }
+    // Runs are numbered on.
+    let more = ["--make", "bits:1", "--runs", "1", "--out", out.to_str().unwrap()];
+    assert_eq!(run(&[&["local"][..], &more, &SMALL].concat()).0, Some(0));
+    assert!(out.join("run-3/Player-Data/2-p-128/Bits-p-P0").exists() && !out.join("run-4").exists());
+    std::fs::write(&needs, lines.replace("5 integer squares", "inf integer squares")).unwrap();
+    let (code, report) = run(&[&["local"][..], &places, &SMALL].concat());
+    assert_eq!((code, &report["error"]["kind"]), (Some(2), &"demand".into()), "{report}");
+}
+
+/// A program, here the shell, has its files for as long as it runs, once.
+#[test]
+fn a_program_has_the_files_of_a_run_once() {
+    let root = tempfile::tempdir().unwrap();
+    let (out, data) = (root.path().join("out"), root.path().join("Player-Data"));
+    let made = ["local", "--make", "2x2x2:1,bits:1", "--runs", "3", "--out", out.to_str().unwrap()];
+    assert_eq!(run(&[&made[..], &SMALL].concat()).0, Some(0));
+    let shell = |party: &str, number: usize, script: &str| {
+        let from = out.join(format!("run-{number}"));
+        let (from, data) = (from.to_str().unwrap(), data.to_str().unwrap());
+        let mut command = command(&["use", "--id", party, "--from", from, "--player-data", data]);
+        let output = command.args(["--", "sh", "-c", script]).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
+        (report, String::from_utf8(output.stderr).unwrap())
+    };
+    let kind = |report: &Value| report["error"]["kind"].as_str().map(str::to_owned);
+    let there = format!("cd {}/2-p-128 && ls 1>&2 Matrix-2x2x2-P0 Bits-p-P0", data.display());
+    let (report, said) = shell("0", 1, &format!("{there}; echo reverting to plain triples 1>&2"));
+    assert_eq!((report["plain_triples"].as_bool(), kind(&report)), (Some(true), None), "{report}");
+    assert!(said.contains("Matrix-2x2x2-P0") && said.contains("ordinary triples"), "{said}");
+    assert!(!data.join("2-p-128/Matrix-2x2x2-P0").exists() && data.join("2-p-128/Params-Data").exists());
+    assert_eq!(kind(&shell("0", 1, "true").0).as_deref(), Some("run_used"));
+    let mut none = command(&["use", "--id", "0", "--from", out.join("run-2").to_str().unwrap()]);
+    let output = none.args(["--", "./no-such-program"]).current_dir(root.path()).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(kind(&report).as_deref(), Some("program_not_begun"), "{report}");
+    let (report, _) = shell("0", 2, "true");
+    assert_eq!((report["plain_triples"].as_bool(), kind(&report)), (Some(false), None), "{report}");
+    // Party 1's key is another share, with a record of its own.
+    for (party, script) in [("0", "echo MacCheck Failure 1>&2"), ("1", "exit 1")] {
+        let (report, _) = shell(party, 3, script);
+        assert_eq!(kind(&report).as_deref(), Some("program_failed"), "{report}");
+        assert!(report["error"]["void"].as_array().is_some_and(|void| void.len() > 3), "{report}");
+    }
+    assert_eq!(kind(&shell("0", 3, "true").0).as_deref(), Some("mac_key_burnt"));
+}
+
+/// Another prime or MAC key where files would go ends a party before it calls anybody.
+#[test]
+fn a_directory_of_another_prime_or_key_is_refused_before_anybody_is_called() {
+    let two = Two::new();
+    let directory = two.path("out/Player-Data/2-p-128");
+    std::fs::create_dir_all(&directory).unwrap();
+    let refused = |name: &str, text: &str, kind: &str| {
+        std::fs::write(directory.join(name), text).unwrap();
+        let report = report(two.party(0, "out"));
+        assert_eq!(report["error"]["kind"], kind, "{report}");
+        std::fs::remove_file(directory.join(name)).unwrap();
+    };
+    // What an offline phase of MP-SPDZ writes without -P, and what it leaves beside a prime that is the same.
+    refused("Params-Data", "170141183460469231731687303715885907969\n1\n", "other_prime");
+    std::fs::write(directory.join("Params-Data"), format!("{}\n1\n", prime().0)).unwrap();
+    refused("Player-MAC-Keys-p-P0", "2\n5\n", "other_mac_key");
 }
 
 #[test]

@@ -292,7 +292,7 @@ class TripleSetup:
 def deal_triples(
     directory: str,
     parties: int,
-    shape: str,
+    shapes: list[str],
     count: int,
     security: int,
     prime: str | None,
@@ -300,6 +300,7 @@ def deal_triples(
     log_n: int | None,
     generate: bool,
     insecure: bool,
+    mac_keys: str | None,
 ) -> None: ...
 def triples_identity(path: str) -> str: ...
 
@@ -353,6 +354,10 @@ def run_triples_party(
     identity: str,
     out: str,
     count: int,
+    make: list[str],
+    mac_key: str | None,
+    runs: int | None,
+    program_threads: int | None,
     plain: bool,
     threads: int,
     timeout: float,
@@ -361,4 +366,6 @@ def run_triples_party(
     without_proofs: bool,
     workers: Any | None,
     progress: Callable[[str, int, int], object] | None,
-) -> tuple[list[Any], list[tuple[str, float, int, int]], list[str], list[Any]]: ...
+) -> tuple[
+    list[Any], list[tuple[str, float, int, int]], list[str], list[Any], list[tuple[str, int, float, int, int]]
+]: ...

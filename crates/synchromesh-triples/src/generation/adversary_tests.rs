@@ -11,9 +11,11 @@ use synchromesh_parties::tampering::{Tamper, Tampering};
 use synchromesh_parties::transport::{InProcess, Transport};
 
 use super::keys_tests::{self, plan, run as make_keys};
+use super::numbers_tests::{hold as hold_tuples, run as make_tuples, wrongs};
 use super::tests::{Cheat, dealt, journal_of, run_with_journals, unused};
 use super::*;
 use crate::share::check_opened;
+use crate::tuples::Kind;
 use crate::{MatrixTriple, Result};
 
 /// What the last party does to one of its frames.
@@ -239,6 +241,59 @@ fn every_wrong_value_ends_in_an_abort() {
         }
         outcome.record("triples, wrong values", name);
         assert_eq!(outcome.aborts, 2 * RUNS, "{name}");
+    }
+    lines_once(journals.path(), 3);
+}
+
+/// Tuples of single numbers are made of the same frames as triples up to their check: those of one kind are all tampered
+/// with, of the others those from the last of the encryptions on.
+#[test]
+#[ignore = "a thousand runs; cargo xtask verify triples runs them"]
+fn every_deed_at_every_frame_of_tuples_ends_in_an_abort_and_never_in_a_wrong_tuple() {
+    // Two frames a round: the hello and its agreement, (commitment, agreement, opening, agreement) of the MAC key and of the
+    // numbers, of which the last two rounds are tampered with again.
+    const SHARED: usize = 2 * (2 + 4 + 2);
+    let journals = tempfile::tempdir().unwrap();
+    let mut runs = 0;
+    for kind in Kind::ALL {
+        for deed in DEEDS {
+            let mut outcome = Outcome::default();
+            for number in if kind == Kind::Bits { 0 } else { SHARED }.. {
+                let (done, seen) = std::sync::mpsc::channel();
+                let tamper = Some(deed.tamper(number, done));
+                let results = make_tuples(journals.path(), kind, 40, tamper, Cheat::None);
+                if seen.try_recv().is_err() {
+                    assert!(number > 30, "{deed:?}: a run has {number} frames only");
+                    break;
+                }
+                outcome.add(&format!("{kind}, {deed:?} at {number}"), &results, deed.is_harmless(number));
+                if results.iter().all(Result::is_ok) {
+                    hold_tuples(kind, results);
+                }
+            }
+            outcome.record(&format!("{kind}, each frame"), &deed.name());
+            assert!(deed == Deed::Pause || outcome.aborts > outcome.runs - outcome.unharmed, "{deed:?}: hardly an abort");
+            runs += outcome.runs;
+        }
+    }
+    let lines = lines_once(journals.path(), 3);
+    println!("{runs} runs; {lines} lines of journals, none twice");
+    assert!(runs > 1000);
+}
+
+/// Numbers other than the encrypted ones, shares of MACs and of decryptions that are off, another MAC key.
+#[test]
+#[ignore = "a hundred runs; cargo xtask verify triples runs them"]
+fn every_wrong_value_of_tuples_ends_in_an_abort() {
+    let journals = tempfile::tempdir().unwrap();
+    for kind in Kind::ALL {
+        let (mut outcome, cheats) = (Outcome::default(), wrongs(kind));
+        for &cheat in &cheats {
+            let results = make_tuples(journals.path(), kind, 40, None, cheat);
+            outcome.add(&format!("{kind}, {cheat:?}"), &results, false);
+        }
+        outcome.record("tuples, wrong values", kind.word());
+        assert_eq!(outcome.aborts, 2 * cheats.len(), "{kind}");
     }
     lines_once(journals.path(), 3);
 }

@@ -67,3 +67,23 @@ pub(crate) fn multiply<B: Backend>(
     let macs = [macs(if of_a { a } else { &[] })?, macs(if of_b { b } else { &[] })?, macs(&c)?];
     Ok(Products { c, macs })
 }
+
+/// Products slot by slot: of each pair of numbers of `fresh` one product, and the MACs of all of `fresh` and of the products.
+pub(crate) fn multiply_slots<B: Backend>(
+    evaluator: &Evaluator<B>,
+    fresh: &[Ciphertext<B>],
+    pairs: &[[usize; 2]],
+    alpha: &Ciphertext<B>,
+    level: usize,
+) -> Result<Products<B>> {
+    let lowered = |x: &Ciphertext<B>| evaluator.mod_switch_to(x, level.min(x.level()));
+    let alpha = lowered(alpha)?;
+    let factors = fresh.iter().map(lowered).collect::<synchromesh::Result<Vec<_>>>()?;
+    let c = pairs.iter().map(|&[i, j]| evaluator.mul(&factors[i], &factors[j]));
+    let c = c.collect::<synchromesh::Result<Vec<_>>>()?;
+    let macs = |list: &[Ciphertext<B>]| {
+        list.iter().map(|x| Ok(evaluator.mul(&lowered(x)?, &alpha)?)).collect::<Result<Vec<_>>>()
+    };
+    let macs = [macs(&factors)?, Vec::new(), macs(&c)?];
+    Ok(Products { c, macs })
+}

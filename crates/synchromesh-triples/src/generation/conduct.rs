@@ -15,6 +15,7 @@ use crate::field::Field;
 use crate::mac::MacKeyShare;
 use crate::matrix::Matrix;
 use crate::session::Session;
+use crate::share::Shared;
 
 /// A share of keys, and what it is made from.
 pub(crate) type Made = (Vec<Poly<Cpu, Ntt>>, ShareWitness);
@@ -79,6 +80,12 @@ pub(crate) trait Conduct<T> {
 
     /// Triples that are about to be checked.
     fn candidates(&self, _made: &mut [Candidate], _field: &Field) {}
+
+    /// The shares of single numbers that are kept.
+    fn numbers(&self, _own: &mut [Matrix], _field: &Field) {}
+
+    /// Rows of single numbers that are about to be checked.
+    fn tuples(&self, _rows: &mut [Shared], _field: &Field) {}
 
     /// What it does before the check.
     fn before_check(&self, _session: &mut Session<T>, _key: &MacKeyShare, _candidates: &[Candidate]) -> Result<()> {

@@ -8,12 +8,13 @@ use synchromesh::batch::{PlainPoly, Residues};
 use synchromesh::bgv::{Bgv, Ciphertext};
 use synchromesh::exact::Scheme;
 use synchromesh::rlwe::ring::{Coeff, Cpu, IndexSet, Poly};
+use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh_parties::polynomials::{poly_bytes, read_poly, write_poly};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::layout::slots_of;
 use super::mask::Mask;
-use super::plan::log2_value;
+use super::plan::{Placement, log2_value};
 use super::setup::{PartyKey, Setup};
 use crate::error::{Error, Result};
 use crate::field::Element;
@@ -21,13 +22,13 @@ use crate::field::Element;
 /// A ciphertext at the level where it is decrypted, with its hash.
 pub(crate) struct Pending {
     ciphertext: Ciphertext,
+    mask_bits: u32,
     pub(crate) hash: [u8; 32],
 }
 
 impl Pending {
     /// Brings a ciphertext down; its certificate must be what the masks are made for.
-    pub(crate) fn new(setup: &Setup, x: &Ciphertext) -> Result<Self> {
-        let placement = setup.plan().placement();
+    pub(crate) fn new(setup: &Setup, placement: &Placement, x: &Ciphertext) -> Result<Self> {
         let params = setup.plan().params();
         let ciphertext = setup.evaluator().mod_switch_to(x, placement.decryption)?;
         let bits = log2_value(params, &ciphertext);
@@ -43,7 +44,7 @@ impl Pending {
             .update(&ciphertext.to_bytes(setup.context(), None)?)
             .finalize()
             .as_bytes();
-        Ok(Self { ciphertext, hash })
+        Ok(Self { ciphertext, mask_bits: placement.mask_bits, hash })
     }
 
     /// The party's masked share as it is sent, and the mask.
@@ -53,14 +54,17 @@ impl Pending {
         let [c0, c1] = self.ciphertext.inner().parts() else {
             return Err(synchromesh::rlwe::Error::Components { expected: 2, got: self.ciphertext.components() }.into());
         };
-        let mut share = c1.mul(backend, key.share().poly())?;
+        let mut share = match primes(setup, self.ciphertext.level())? {
+            all if all == key.share().poly().primes() => c1.mul(backend, key.share().poly())?,
+            fewer => c1.mul(backend, SecretPoly::new(key.share().poly().restrict(backend, fewer)?).poly())?,
+        };
         if key.party() == 0 {
             share.add_assign(backend, c0)?;
         }
         let mut share = share.into_coeff(backend)?;
-        let mask = key.flood().mask(session, &self.hash, setup.plan().mask_bits(), params.n());
+        let mask = key.flood().mask(session, &self.hash, self.mask_bits, params.n());
         mask.add_to(backend, params.rlwe().ring(), &mut share)?;
-        let mut bytes = Vec::with_capacity(share_bytes(setup)?);
+        let mut bytes = Vec::with_capacity(share_bytes(setup, self.ciphertext.level())?);
         write_poly(setup.context().rlwe(), &share, &mut bytes)?;
         share.zeroize();
         Ok((bytes, mask))
@@ -89,7 +93,7 @@ impl Pending {
         // Everybody reads all messages: whose is malformed is known to all.
         let mut sum: Option<Poly<Cpu, Coeff>> = None;
         for (party, message) in messages.iter().enumerate() {
-            let primes = primes(setup).map_err(own)?;
+            let primes = primes(setup, self.ciphertext.level()).map_err(own)?;
             let poly = read_poly(context.rlwe(), primes, message).map_err(|error| (Some(party), error.into()))?;
             match &mut sum {
                 Some(sum) => sum.add_assign(context.backend(), &poly).map_err(|e| own(e.into()))?,
@@ -105,13 +109,13 @@ impl Pending {
     }
 }
 
-fn primes(setup: &Setup) -> Result<&IndexSet> {
-    Ok(setup.plan().params().rlwe().level(setup.plan().placement().decryption)?)
+fn primes(setup: &Setup, level: usize) -> Result<&IndexSet> {
+    Ok(setup.plan().params().rlwe().level(level)?)
 }
 
-/// Bytes of a masked share.
-pub(crate) fn share_bytes(setup: &Setup) -> Result<usize> {
-    Ok(poly_bytes(setup.context().rlwe(), primes(setup)?))
+/// Bytes of a masked share of a ciphertext that is decrypted at this level.
+pub(crate) fn share_bytes(setup: &Setup, level: usize) -> Result<usize> {
+    Ok(poly_bytes(setup.context().rlwe(), primes(setup, level)?))
 }
 
 #[cfg(test)]
@@ -125,7 +129,8 @@ mod tests {
 
     /// A share less what it hides, as integers.
     fn mask(setup: &Setup, key: &PartyKey, x: &Pending, session: &[u8; 32]) -> Vec<BigInt> {
-        let (context, primes) = (setup.context(), primes(setup).unwrap());
+        let context = setup.context();
+        let primes = primes(setup, setup.plan().placement().decryption).unwrap();
         let (backend, ring) = (context.backend(), context.params().rlwe().ring());
         let (bytes, _) = x.share(setup, key, session).unwrap();
         let mut sent: Poly<Cpu, Coeff> = read_poly(context.rlwe(), primes, &bytes).unwrap();
@@ -153,7 +158,7 @@ mod tests {
         let mut randomness = Randomness::insecure_from_number(3);
         let mut pending = || {
             let fresh = setup.context().encrypt(setup.public(), &zero, &mut randomness).unwrap();
-            Pending::new(setup, &fresh).unwrap()
+            Pending::new(setup, setup.plan().placement(), &fresh).unwrap()
         };
         let (one, other) = (pending(), pending());
         let bits = u64::from(setup.plan().mask_bits());

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 pub(crate) use synchromesh_parties::proofs::encryption::Content;
 
 /// Most ciphertexts of one proof.
-const TOGETHER: usize = 32;
+pub(super) const TOGETHER: usize = 32;
 
 /// What parties prove of their encryptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

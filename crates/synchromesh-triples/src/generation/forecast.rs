@@ -9,6 +9,7 @@ use synchromesh::circuits::{Arithmetic, MatrixPlan, Side, Slicing};
 use super::plan::{GenerationPlan, slots};
 use crate::error::{Error, Result};
 use crate::share::Shape;
+use crate::tuples::Kind;
 
 /// Most products whose ciphertexts a [`Party`](crate::party::Party) sends and proves together, in units of the plan's batch.
 pub(crate) const TOGETHER: usize = 8;
@@ -18,6 +19,9 @@ pub const MOST_BYTES: u64 = 1 << 42;
 
 /// Keys in their prepared form and other work space, in ciphertexts.
 const WORK_SPACE: f64 = 150.0;
+
+/// Ciphertexts of single numbers that are sent and proven together.
+const MOST_DRAWN: f64 = 32.0;
 
 /// Seconds at N = 2^15 and 13 primes, on one thread: what begins a run, an encryption with its proof, its verification, its
 /// decryption, and a hoisted rotation.
@@ -104,6 +108,26 @@ impl GenerationPlan {
     /// [`Error::TooLarge`] with the forecast.
     pub fn require_memory(&self, count: usize, most: u64) -> Result<()> {
         self.work(count).within(most.min(MOST_BYTES))
+    }
+
+    /// Refuses as many tuples of single numbers as take a party more than `most` bytes of memory, or than [`MOST_BYTES`].
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] with the forecast.
+    pub fn require_tuple_memory(&self, kind: Kind, count: usize, most: u64) -> Result<()> {
+        let (count, n) = (count as f64, self.params().n() as f64);
+        let ciphertext = 2.0 * n * self.params().rlwe().q().len() as f64 * 8.0;
+        // Values and MACs before and after the check, a few times; and what is sent and proven together.
+        let shares = count * (kind.width() * self.parties()) as f64 * 256.0;
+        let bytes = shares + ciphertext * (WORK_SPACE + (2.0 * self.parties() as f64 + 3.0) * MOST_DRAWN);
+        let most = most.min(MOST_BYTES);
+        if bytes <= most as f64 {
+            return Ok(());
+        }
+        let shape = kind.to_string();
+        let sent = (self.parties() as f64 - 1.0) * count / n * 8.0 * ciphertext;
+        let (bytes, bytes_sent) = (bytes as u64, sent as u64);
+        Err(Error::TooLarge { shape, count: count as usize, bytes, most, bytes_sent, seconds: 0 })
     }
 
     fn work(&self, count: usize) -> Work<'_> {

@@ -18,6 +18,7 @@ use super::decryptions::DecryptionJournal;
 use super::encryption::{Content, Encryptions};
 use super::forecast::MOST_BYTES;
 use super::phases::{Observer, Phase, Recorder};
+use super::plan::Placement;
 use super::setup::{PartyKey, Setup};
 use crate::error::{Error, Result};
 use crate::field::Element;
@@ -30,9 +31,9 @@ use crate::share::{MatrixTriple, Shared};
 /// All parties call the same functions with the same arguments. After an error the session is over, and so are its
 /// ciphertexts: what remains to do is to begin another, with a fresh generator.
 pub struct Generator<'a, T> {
-    session: Session<T>,
-    setup: &'a Setup,
-    key: &'a PartyKey,
+    pub(super) session: Session<T>,
+    pub(super) setup: &'a Setup,
+    pub(super) key: &'a PartyKey,
     journal: DecryptionJournal,
     threads: usize,
     workers: Option<Box<dyn Workers + 'a>>,
@@ -63,7 +64,7 @@ impl<'a, T: Transport> Generator<'a, T> {
         if party != key.party() || parties != plan.parties() {
             return Err(synchromesh_parties::Error::Parties { party, parties, most: plan.parties() }.into());
         }
-        let description = format!("matrix triples {} by setup {}", plan.shape(), blake3::Hash::from(*setup.digest()));
+        let description = format!("triples by setup {}", blake3::Hash::from(*setup.digest()));
         let session = Session::new(transport, plan.field(), plan.statistical_security(), &description)?;
         Ok(Self {
             session,
@@ -110,17 +111,28 @@ impl<'a, T: Transport> Generator<'a, T> {
         said.into_iter().map(read).collect()
     }
 
+    /// Checks that all parties are about to make the same.
+    pub(crate) fn same(&mut self, wants: &[String]) -> Result<()> {
+        let hash = *blake3::hash(wants.join("\n").as_bytes()).as_bytes();
+        Ok(self.session.same("what is to be made", &hash)?)
+    }
+
+    /// Rounds so far, and bytes that this party sent.
+    pub(crate) fn traffic(&self) -> (u64, u64) {
+        self.session.traffic()
+    }
+
     /// The session, for what the parties do next.
     #[must_use]
     pub fn into_session(self) -> Session<T> {
         self.session
     }
 
-    fn enter(&mut self, name: &'static str, of: usize) {
+    pub(super) fn enter(&mut self, name: &'static str, of: usize) {
         self.recorder.enter(&mut self.session, name, of);
     }
 
-    fn tell(&mut self, done: usize, of: usize) {
+    pub(super) fn tell(&mut self, done: usize, of: usize) {
         self.recorder.tell(&self.session, done, of);
     }
 
@@ -132,16 +144,37 @@ impl<'a, T: Transport> Generator<'a, T> {
     /// no use any more either, [`Error::TooLarge`] for more triples than anybody has memory for.
     pub fn generate(&mut self, count: usize) -> Result<Vec<MatrixTriple>> {
         self.setup.plan().require_memory(count, MOST_BYTES)?;
+        let mut made = self.with_alpha(|own, alpha| own.batches(count.max(1), alpha))?;
+        made.truncate(count);
+        Ok(made)
+    }
+
+    /// Goes on to another shape of the plan: `setup` is the one that the session began with, [turned](Setup::of) to it.
+    ///
+    /// # Errors
+    /// [`Error::NoParameters`] for another setup.
+    pub fn turn(&mut self, setup: &'a Setup) -> Result<()> {
+        if setup.digest() != self.setup.digest() {
+            return Err(Error::NoParameters {
+                shape: setup.plan().shape().to_string(),
+                parties: setup.plan().parties(),
+                reason: "the session began with another setup".into(),
+            });
+        }
+        self.setup = setup;
+        Ok(())
+    }
+
+    /// Does something with the encryption of the MAC key, which is made first if there is none in this session.
+    pub(super) fn with_alpha<R>(&mut self, done: impl FnOnce(&mut Self, &Ciphertext) -> Result<R>) -> Result<R> {
         let alpha = match (self.alpha.take(), self.setup.alpha()) {
             (Some(alpha), _) => alpha,
             (None, Some(dealt)) => dealt.duplicate(self.setup.context())?,
             (None, None) => self.mac_key()?,
         };
-        let made = self.batches(count.max(1), &alpha);
+        let made = done(self, &alpha);
         self.alpha = Some(alpha);
-        let mut made = made?;
-        made.truncate(count);
-        Ok(made)
+        made
     }
 
     /// The sum of the parties' encryptions of their shares of the MAC key, each in every slot.
@@ -157,7 +190,7 @@ impl<'a, T: Transport> Generator<'a, T> {
     }
 
     /// Everybody's encryptions, proven and checked, summed over the parties.
-    fn exchange(&mut self, content: Content, plaintexts: Vec<PlainPoly>) -> Result<Vec<Ciphertext>> {
+    pub(super) fn exchange(&mut self, content: Content, plaintexts: Vec<PlainPoly>) -> Result<Vec<Ciphertext>> {
         let (setup, session, count) = (self.setup, *self.session.id(), plaintexts.len());
         let own = self.session.party();
         let encryptions = |content| Encryptions::new(setup.plan().proofs(), setup.context(), setup.public(), content);
@@ -262,7 +295,7 @@ impl<'a, T: Transport> Generator<'a, T> {
     fn decrypt(&mut self, made: &Products<Cpu>, a: Vec<Matrix>, b: Vec<Matrix>) -> Result<Vec<Candidate>> {
         self.enter("decrypt", 4);
         let layout = self.setup.layout();
-        let mut slots = self.open(made)?.into_iter();
+        let mut slots = self.open(made, self.setup.plan().placement())?.into_iter();
         let mut take = |count: usize| slots.by_ref().take(count).collect::<Vec<_>>();
         let c = layout.products(take(made.c.len()))?;
         let mac_a = layout.factors(Side::Left, &take(made.macs[0].len()))?;
@@ -278,10 +311,10 @@ impl<'a, T: Transport> Generator<'a, T> {
 
     /// The own shares of all slots of these ciphertexts. What is about to be decrypted is in the journal before anything is
     /// sent.
-    fn open(&mut self, made: &Products<Cpu>) -> Result<Vec<Zeroizing<Vec<Element>>>> {
-        let pending = made.all().map(|x| Pending::new(self.setup, x)).collect::<Result<Vec<_>>>()?;
+    pub(super) fn open(&mut self, made: &Products<Cpu>, placement: &Placement) -> Result<Vec<Zeroizing<Vec<Element>>>> {
+        let pending = made.all().map(|x| Pending::new(self.setup, placement, x)).collect::<Result<Vec<_>>>()?;
         self.journal.intend(&pending.iter().map(|x| x.hash).collect::<Vec<_>>())?;
-        let (session, each) = (*self.session.id(), share_bytes(self.setup)?);
+        let (session, each) = (*self.session.id(), share_bytes(self.setup, placement.decryption)?);
         let (mut message, mut masks) = (Vec::with_capacity(each * pending.len()), Vec::with_capacity(pending.len()));
         for x in &pending {
             let (bytes, mask) = x.share(self.setup, self.key, &session)?;

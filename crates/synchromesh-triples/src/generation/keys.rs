@@ -29,6 +29,7 @@ use super::phases::{Observer, Phase, Recorder};
 use super::plan::{GenerationPlan, Keys};
 use super::setup::{PartyKey, Setup, decryption_primes};
 use crate::error::{Error, Result};
+use crate::mac::MacKeyShare;
 use crate::session::Session;
 
 /// A share of keys, or the sum of all: one ring element for each row of a relation.
@@ -64,6 +65,23 @@ pub fn generate_keys<T: Transport>(
     KeyMaker::new(transport, plan, observer)?.make()
 }
 
+/// The same with a share of the MAC key that this party has already: what is made with these keys and what was made before
+/// under that MAC key go together, if all parties go on with theirs.
+///
+/// # Errors
+/// As [`generate_keys`]; [`Error::MacKeyBurnt`] for a key that others may know, and then nothing was sent.
+pub fn generate_keys_with<T: Transport>(
+    transport: T,
+    plan: GenerationPlan,
+    mac: MacKeyShare,
+    observer: Box<Observer<'_>>,
+) -> Result<GeneratedKeys<T>> {
+    mac.ready()?;
+    let mut maker = KeyMaker::new(transport, plan, observer)?;
+    maker.mac = Some(mac);
+    maker.make()
+}
+
 /// A party's run.
 pub(crate) struct KeyMaker<'a, T> {
     session: Session<T>,
@@ -73,6 +91,8 @@ pub(crate) struct KeyMaker<'a, T> {
     randomness: Randomness,
     /// Primes of all shares.
     primes: IndexSet,
+    /// The share of the MAC key, if it is not to be drawn.
+    mac: Option<MacKeyShare>,
     pub(crate) conduct: Box<dyn Conduct<T> + 'a>,
 }
 
@@ -97,13 +117,13 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
         let context = Context::new(plan.params().clone())?;
         let primes = plan.params().rlwe().keyed();
         let randomness = Randomness::from_os();
-        Ok(Self { session, plan, context, recorder, randomness, primes, conduct: Box::new(Honest) })
+        let (mac, conduct) = (None, Box::new(Honest));
+        Ok(Self { session, plan, context, recorder, randomness, primes, mac, conduct })
     }
 
     pub(crate) fn make(mut self) -> Result<GeneratedKeys<T>> {
         let params = self.plan.params().rlwe().clone();
-        let sources =
-            self.plan.matrices().key_parts(&self.context, &self.plan.choices(), self.plan.placement().product)?;
+        let sources = self.plan.key_parts(&self.context)?;
         let seeds = Seeds::new(self.session.coin()?, sources.len());
         let secret = params.secret().sample(&self.randomness.next_seed()?, Purpose::SecretKey, 0, params.n());
         let secret = self.conduct.secret(secret);
@@ -241,7 +261,8 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
     ) -> Result<GeneratedKeys<T>> {
         let (backend, primes) = (self.context.backend(), decryption_primes(&self.plan)?);
         let share = SecretPoly::new(Poly::from_signed(backend, &primes, secret.as_slice())?.into_ntt(backend)?);
-        let key = PartyKey::with_share(&self.plan, self.session.party(), id, share)?;
+        let mac = self.mac.take().map_or_else(|| MacKeyShare::random(self.plan.field()), Ok)?;
+        let key = PartyKey::with_share(self.session.party(), id, share, mac)?;
         self.recorder.enter(&mut self.session, "key_session", 1);
         let setup = Setup::new(self.plan, self.context, public, keys, None)?;
         self.recorder.enter(&mut self.session, "done", 1);

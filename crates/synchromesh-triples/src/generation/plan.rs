@@ -1,7 +1,8 @@
-//! The choice of parameters for triples of one shape: packing, ring, moduli, flooding; by runs of the circuit without data.
+//! The choice of parameters for triples of some shapes: packing, ring, moduli, flooding; by runs of the circuit without data.
 //!
 //! Every certificate in such a run is that of ciphertexts of which only what their makers had to prove is known, and
-//! a set of parameters is taken if all of them hold, the masks of all parties fit on top, and no smaller one does.
+//! a set of parameters is taken if all of them hold, the masks of all parties fit on top, and no smaller one does. Tuples
+//! of single numbers ([`super::Kind`]) need less than any matrix product, and are made with every plan.
 
 mod agreed;
 
@@ -14,12 +15,12 @@ use synchromesh::circuits::{Arithmetic, MatrixChoices, MatrixPacking, MatrixPlan
 use synchromesh::rlwe::file::{self, Access, Existing};
 use synchromesh::rlwe::noise::log2_add;
 use synchromesh::rlwe::ring::{Backend, Dry};
-use synchromesh::rlwe::{Randomness, Security};
+use synchromesh::rlwe::{EvaluationKeys, KeyPart, Randomness, SecretKey, Security, Source};
 use synchromesh_parties::proofs::keys::ShareBound;
 use synchromesh_parties::session::{MOST_PARTIES, numbered};
 
-use self::agreed::Agreed;
-use super::circuit::{Factors, Products, believed, multiply, product_level};
+use self::agreed::{Agreed, Packed};
+use super::circuit::{Factors, Products, believed, multiply, multiply_slots, product_level};
 use super::encryption::{Content, Encryptions, Proofs, dealt_log2_noise};
 use super::floor::Floor;
 use super::forecast::{MOST_BYTES, Work};
@@ -71,6 +72,8 @@ pub struct Request {
     pub parties: usize,
     /// The shape of the triples.
     pub shape: Shape,
+    /// Other shapes that are made with the same keys.
+    pub more: Vec<Shape>,
     /// Triples that will be made at a time, at least 1: no ciphertext is packed with more.
     pub count: usize,
     /// Statistical security in bits: of MACs, flooding and proofs. 40, 64 or 80 are usual.
@@ -97,6 +100,7 @@ impl Request {
             field: field.clone(),
             parties,
             shape,
+            more: Vec::new(),
             count: 1,
             statistical_security: 80,
             log2_decryptions: 20,
@@ -108,9 +112,24 @@ impl Request {
         }
     }
 
-    /// What is to be computed, for a forecast.
-    fn work<'a>(&self, matrices: &'a MatrixPlan, log_n: u32, limbs: usize) -> Work<'a> {
-        Work { matrices, shape: self.shape, parties: self.parties, count: self.count, log_n, limbs }
+    /// What is to be computed for one shape, for a forecast.
+    fn work<'a>(&self, (shape, matrices): &'a (Shape, MatrixPlan), log_n: u32, limbs: usize) -> Work<'a> {
+        Work { matrices, shape: *shape, parties: self.parties, count: self.count, log_n, limbs }
+    }
+
+    fn within(&self, tasks: &[(Shape, MatrixPlan)], log_n: u32, limbs: usize) -> Result<()> {
+        tasks.iter().try_for_each(|task| self.work(task, log_n, limbs).within(MOST_BYTES))
+    }
+
+    /// All shapes, each once.
+    fn shapes(&self) -> Vec<Shape> {
+        let mut all = vec![self.shape];
+        for shape in &self.more {
+            if !all.contains(shape) {
+                all.push(*shape);
+            }
+        }
+        all
     }
 }
 
@@ -136,23 +155,35 @@ pub(crate) struct Placement {
     pub(crate) mask_bits: u32,
 }
 
+/// Triples of one shape: how they are packed, and where they are computed.
+#[derive(Clone, Debug)]
+struct Task {
+    shape: Shape,
+    matrices: MatrixPlan,
+    placement: Placement,
+}
+
 /// Parameters that work.
+///
+/// A plan for several shapes speaks of the first of them: [`Self::of`] turns it to another.
 #[derive(Clone, Debug)]
 pub struct GenerationPlan {
     agreed: Agreed,
     field: Field,
-    shape: Shape,
     params: Params,
-    matrices: MatrixPlan,
-    placement: Placement,
+    tasks: Vec<Task>,
+    /// Which task is spoken of.
+    at: usize,
+    /// Of tuples of single numbers.
+    slots: Placement,
 }
 
 impl GenerationPlan {
     /// The smallest parameters for a request.
     ///
     /// # Errors
-    /// [`synchromesh_parties::Error::Parties`], [`Error::WeakMac`], [`Error::TooLarge`] beyond [`MOST_BYTES`] of a
-    /// party, or [`Error::NoParameters`].
+    /// [`synchromesh_parties::Error::Parties`], [`Error::WeakMac`], [`Error::NoSlots`], [`Error::TooLarge`] beyond
+    /// [`MOST_BYTES`] of a party, or [`Error::NoParameters`].
     pub fn find(request: &Request) -> Result<Self> {
         check_request(request)?;
         let refused =
@@ -160,6 +191,7 @@ impl GenerationPlan {
         let degrees = request.log_n.map_or(DEGREES, |log_n| log_n..=log_n);
         let mut last = String::from("no degree was tried");
         for log_n in degrees {
+            require_slots(&request.field, log_n)?;
             match find_at(request, log_n) {
                 Ok(Some(plan)) => return Ok(plan),
                 Err(error @ Error::TooLarge { .. }) => return Err(error),
@@ -170,25 +202,42 @@ impl GenerationPlan {
         Err(refused(last))
     }
 
-    fn new(request: &Request, matrices: &MatrixPlan, params: &Params, placement: Placement) -> Self {
-        let p = matrices.packing();
+    fn new(request: &Request, tasks: &[(Shape, MatrixPlan)], params: &Params, placed: Placed) -> Self {
+        let packed = |(shape, matrices): &(Shape, MatrixPlan)| {
+            let p = matrices.packing();
+            let packing = [p.rows(), p.inner(), p.columns(), p.window()];
+            Packed { shape: shape.to_string(), packing, grid: matrices.grid(), batch: matrices.batch() }
+        };
+        let mut packed = tasks.iter().map(packed);
+        let Packed { shape, packing, grid, batch } = packed.next().unwrap_or_default();
         let agreed = Agreed {
             format: FORMAT.into(),
             prime: request.field.prime().to_string(),
             parties: request.parties,
-            shape: request.shape.to_string(),
+            shape,
             statistical_security: request.statistical_security,
             log2_decryptions: request.log2_decryptions,
             proofs: request.proofs,
             keys: request.keys,
-            packing: [p.rows(), p.inner(), p.columns(), p.window()],
-            grid: matrices.grid(),
-            batch: matrices.batch(),
+            packing,
+            grid,
+            batch,
+            more: packed.collect(),
             window: request.window,
             params: params.literal().clone(),
         };
-        let (field, shape) = (request.field.clone(), request.shape);
-        Self { agreed, field, shape, params: params.clone(), matrices: *matrices, placement }
+        Self::placed(agreed, request.field.clone(), params.clone(), tasks, placed)
+    }
+
+    fn placed(
+        agreed: Agreed,
+        field: Field,
+        params: Params,
+        tasks: &[(Shape, MatrixPlan)],
+        Placed { tasks: placements, slots }: Placed,
+    ) -> Self {
+        let task = |(&(shape, matrices), placement)| Task { shape, matrices, placement };
+        Self { agreed, field, params, tasks: tasks.iter().zip(placements).map(task).collect(), at: 0, slots }
     }
 
     /// The plan as JSON.
@@ -236,13 +285,17 @@ impl GenerationPlan {
             return Err(refused("its parameters are for another prime".into()));
         }
         floor.check(&agreed.offer(&params))?;
-        let [rows, inner, columns, window] = agreed.packing;
-        let packing = MatrixPacking::new(slots(params.log_n()), rows, inner, columns, window)?;
-        let matrices = MatrixPlan::new(packing, extended(shape), agreed.batch, agreed.grid)?;
+        let packed = |packed: &Packed| {
+            let ([rows, inner, columns, window], shape) = (packed.packing, packed.shape.parse()?);
+            let packing = MatrixPacking::new(slots(params.log_n()), rows, inner, columns, window)?;
+            Ok((shape, MatrixPlan::new(packing, extended(shape), packed.batch, packed.grid)?))
+        };
+        let tasks = agreed.packed().iter().map(packed).collect::<Result<Vec<(Shape, MatrixPlan)>>>()?;
         let request = Request {
             field: field.clone(),
             parties: *parties,
             shape,
+            more: tasks[1..].iter().map(|(shape, _)| *shape).collect(),
             count: agreed.batch,
             statistical_security: agreed.statistical_security,
             log2_decryptions: agreed.log2_decryptions,
@@ -253,10 +306,14 @@ impl GenerationPlan {
             log_n: Some(params.log_n()),
         };
         check_request(&request)?;
-        request.work(&matrices, params.log_n(), params.rlwe().q().len()).within(MOST_BYTES)?;
-        let placement = rehearse(&request, &matrices, &params)?;
-        let placement = placement.ok_or_else(|| refused("its parameters leave no room for the flooding".into()))?;
-        Ok(Self { agreed, field, shape, params, matrices, placement })
+        require_slots(&field, params.log_n())?;
+        if request.shapes().len() != tasks.len() {
+            return Err(refused("it has a shape twice".into()));
+        }
+        request.within(&tasks, params.log_n(), params.rlwe().q().len())?;
+        let placed = rehearse(&request, &tasks, &params)?;
+        let placed = placed.ok_or_else(|| refused("its parameters leave no room for the flooding".into()))?;
+        Ok(Self::placed(agreed, field, params, &tasks, placed))
     }
 
     /// In what the plan is below [`Floor::default`], in words.
@@ -272,10 +329,33 @@ impl GenerationPlan {
         &self.field
     }
 
+    fn task(&self) -> &Task {
+        &self.tasks[self.at]
+    }
+
     /// The shape of the triples.
     #[must_use]
     pub fn shape(&self) -> Shape {
-        self.shape
+        self.task().shape
+    }
+
+    /// All shapes that the plan has keys for.
+    #[must_use]
+    pub fn shapes(&self) -> Vec<Shape> {
+        self.tasks.iter().map(|task| task.shape).collect()
+    }
+
+    /// The same plan, turned to another of its shapes.
+    ///
+    /// # Errors
+    /// [`Error::NoParameters`] for a shape that it does not have.
+    pub fn of(&self, shape: Shape) -> Result<Self> {
+        let at = self.tasks.iter().position(|task| task.shape == shape).ok_or_else(|| {
+            let has: Vec<String> = self.shapes().iter().map(ToString::to_string).collect();
+            let reason = format!("the plan is for {}", has.join(", "));
+            Error::NoParameters { shape: shape.to_string(), parties: self.parties(), reason }
+        })?;
+        Ok(Self { at, ..self.clone() })
     }
 
     /// Number of parties.
@@ -317,7 +397,7 @@ impl GenerationPlan {
     /// Triples made together.
     #[must_use]
     pub fn batch(&self) -> usize {
-        self.agreed.batch
+        self.task().matrices.batch()
     }
 
     /// The parameters.
@@ -329,13 +409,13 @@ impl GenerationPlan {
     /// How matrices are packed. B has one column more than the triples: see [`Generator`](super::Generator).
     #[must_use]
     pub fn matrices(&self) -> &MatrixPlan {
-        &self.matrices
+        &self.task().matrices
     }
 
     /// Bits of each party's masks.
     #[must_use]
     pub fn mask_bits(&self) -> u32 {
-        self.placement.mask_bits
+        self.task().placement.mask_bits
     }
 
     pub(crate) fn choices(&self) -> MatrixChoices {
@@ -343,8 +423,42 @@ impl GenerationPlan {
     }
 
     pub(crate) fn placement(&self) -> &Placement {
-        &self.placement
+        &self.task().placement
     }
+
+    /// Where tuples of single numbers are computed.
+    pub(crate) fn slots(&self) -> &Placement {
+        &self.slots
+    }
+
+    /// The highest level at which anything is decrypted: that of the parties' shares of the secret key.
+    pub(crate) fn decryption(&self) -> usize {
+        let tasks = self.tasks.iter().map(|task| task.placement.decryption);
+        tasks.fold(self.slots.decryption, usize::max)
+    }
+
+    /// The keys that all shapes take, and which part of each.
+    pub(crate) fn key_parts<B: Backend>(&self, context: &Context<B>) -> Result<Vec<(Source, KeyPart)>> {
+        // That of tuples is the highest of all.
+        let level = self.slots.product;
+        let mut all: Vec<(Source, KeyPart)> = Vec::new();
+        for task in &self.tasks {
+            for (source, part) in task.matrices.key_parts(context, &self.choices(), level)? {
+                match all.iter_mut().find(|(known, _)| *known == source) {
+                    None => all.push((source, part)),
+                    Some((_, known)) if known.rows().len() < part.rows().len() => *known = part,
+                    Some(_) => {}
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// What a run without data says of everything that a plan is for.
+struct Placed {
+    tasks: Vec<Placement>,
+    slots: Placement,
 }
 
 fn check_request(request: &Request) -> Result<()> {
@@ -356,6 +470,12 @@ fn check_request(request: &Request) -> Result<()> {
     Ok(())
 }
 
+/// A number in each slot takes roots of unity of order 2N mod p. What the smaller degrees lacked this one has, or none.
+fn require_slots(field: &Field, log_n: u32) -> Result<()> {
+    let twos = (field.prime() - 1u8).trailing_zeros().unwrap_or(0);
+    if twos > u64::from(log_n) { Ok(()) } else { Err(Error::NoSlots { log_n, twos }) }
+}
+
 /// The product that is computed: B has one column more, which the check of the product uses up.
 fn extended(shape: Shape) -> [usize; 3] {
     [shape.a().0, shape.a().1, shape.b().1 + 1]
@@ -365,20 +485,24 @@ pub(super) const fn slots(log_n: u32) -> SlotShape {
     SlotShape { row: 1 << (log_n - 1), rows: 2 }
 }
 
-/// The packing that costs least for each triple.
-fn packing(request: &Request, log_n: u32) -> Result<MatrixPlan> {
+/// The packing of each shape that costs least for each triple.
+fn packings(request: &Request, log_n: u32) -> Result<Vec<(Shape, MatrixPlan)>> {
+    request.shapes().into_iter().map(|shape| Ok((shape, packing(request, shape, log_n)?))).collect()
+}
+
+fn packing(request: &Request, shape: Shape, log_n: u32) -> Result<MatrixPlan> {
     let tensor = <Evaluator as Arithmetic>::COST.tensor;
     let mut best: Option<(f64, MatrixPlan)> = None;
     for batch in (0..log_n).map(|i| 1usize << i).take_while(|batch| *batch <= request.count.max(1)) {
         let slicing = Slicing { slots: slots(log_n), batch, masks: false, chain: None, tensor };
-        let Ok(candidates) = slicing.candidates(extended(request.shape)) else { break };
+        let Ok(candidates) = slicing.candidates(extended(shape)) else { break };
         let (plan, cost) = candidates[0];
         let cost = cost / batch as f64;
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, plan));
         }
     }
-    let none = || synchromesh::Error::Request { rule: format!("no packing of {} at N = 2^{log_n}", request.shape) };
+    let none = || synchromesh::Error::Request { rule: format!("no packing of {shape} at N = 2^{log_n}") };
     best.map(|(_, plan)| plan).ok_or_else(|| none().into())
 }
 
@@ -420,18 +544,18 @@ fn literal(
 
 /// The smallest parameters at a degree; none if what fits is not secure.
 fn find_at(request: &Request, log_n: u32) -> Result<Option<GenerationPlan>> {
-    let matrices = packing(request, log_n)?;
+    let tasks = packings(request, log_n)?;
     // A MAC of a product has a message of two primes, and as much room is taken by masks.
     let least = 2 * request.field.bits() as u32 + request.statistical_security + request.log2_decryptions;
     let mut count = least.div_ceil(WIDTH) as usize;
     // Runs of the circuit without data take their time too.
-    request.work(&matrices, log_n, count).within(MOST_BYTES)?;
+    request.within(&tasks, log_n, count)?;
     let works = |width: u32, count: usize| -> Result<bool> {
         // Room for the key switch, whatever its digits: they are chosen last.
         let (omega, special) = (3, count.div_ceil(3) + usize::from(request.keys == Keys::Generated));
         let literal = literal(request, log_n, (width, count), (omega, special), Security::Insecure);
         let params = parameters(request.keys, request.parties, literal)?;
-        Ok(rehearse(request, &matrices, &params)?.is_some())
+        Ok(rehearse(request, &tasks, &params)?.is_some())
     };
     while !works(WIDTH, count)? {
         count += 1;
@@ -453,8 +577,8 @@ fn find_at(request: &Request, log_n: u32) -> Result<Option<GenerationPlan>> {
     for (omega, extra) in (1..=count).flat_map(|omega| (0..=spare).map(move |extra| (omega, extra))) {
         let literal = literal(request, log_n, (wide, count), (omega, extra + count.div_ceil(omega)), request.security);
         let Ok(params) = parameters(request.keys, request.parties, literal) else { continue };
-        if let Some(placement) = rehearse(request, &matrices, &params)? {
-            return Ok(Some(GenerationPlan::new(request, &matrices, &params, placement)));
+        if let Some(placed) = rehearse(request, &tasks, &params)? {
+            return Ok(Some(GenerationPlan::new(request, &tasks, &params, placed)));
         }
     }
     Ok(None)
@@ -465,22 +589,68 @@ fn most_bits(log_n: u32) -> u32 {
     54 << log_n.saturating_sub(11)
 }
 
-/// One block row and one block column of the circuit on a device that computes nothing: what is true of their
-/// certificates is true of all. None if a certificate fails or the masks do not fit.
-fn rehearse(request: &Request, matrices: &MatrixPlan, params: &Params) -> Result<Option<Placement>> {
+/// One block row and one block column of the circuit of each shape on a device that computes nothing: what is true of
+/// their certificates is true of all. None if a certificate fails or the masks do not fit.
+fn rehearse(request: &Request, tasks: &[(Shape, MatrixPlan)], params: &Params) -> Result<Option<Placed>> {
     let device = Dry::new(Arc::clone(params.rlwe().ring()));
     let context = Context::with_backend(params.clone(), device)?;
-    match rehearse_on(&context, request, matrices) {
-        Ok(placement) => Ok(placement),
+    let placed = |made: Result<Option<Placement>>| match made {
         Err(Error::Library(error)) if too_small(&error) => Ok(None),
-        Err(error) => Err(error),
+        other => other,
+    };
+    let mut placements = Vec::with_capacity(tasks.len());
+    for (_, matrices) in tasks {
+        match placed(rehearse_on(&context, request, matrices))? {
+            Some(placement) => placements.push(placement),
+            None => return Ok(None),
+        }
     }
+    let level = placements.iter().map(|placement| placement.product).max().unwrap_or(0);
+    let slots = placed(rehearse_slots(&context, request, level))?;
+    Ok(slots.map(|slots| Placed { tasks: placements, slots }))
 }
 
 /// Whether an error means that larger parameters may do.
 fn too_small(error: &synchromesh::Error) -> bool {
     use synchromesh::rlwe::Error as E;
     matches!(error, synchromesh::Error::Rlwe(E::Noise { .. } | E::Level { .. } | E::UnknownNoise { .. }))
+}
+
+/// What parties send each other, as far as it is believed, and the keys to compute with.
+struct Stage<B: Backend> {
+    secret: SecretKey<B>,
+    randomness: Randomness,
+    /// The sum of encryptions of anything.
+    sum: Ciphertext<B>,
+    /// The encryption of the MAC key.
+    alpha: Ciphertext<B>,
+}
+
+impl<B: Backend> Stage<B> {
+    fn set(context: &Arc<Context<B>>, request: &Request) -> Result<Self> {
+        let mut randomness = Randomness::insecure_from_number(0);
+        let (secret, public) = context.generate_keys(&mut randomness)?;
+        let zero = context.encode_coefficients(&[0i64][..])?;
+        let none = Evaluator::new(context, None);
+        let mut sum_of = |content| -> Result<Ciphertext<B>> {
+            let log2_noise = Encryptions::new(request.proofs, context, &public, content)?.log2_noise()?;
+            let fresh = believed(context, &context.encrypt(&public, &zero, &mut randomness)?, log2_noise)?;
+            let mut sum = fresh.duplicate(context)?;
+            for _ in 1..request.parties {
+                sum = none.add(&sum, &fresh)?;
+            }
+            Ok(sum)
+        };
+        let sum = sum_of(Content::Any)?;
+        let alpha = match request.keys {
+            Keys::Generated => sum_of(Content::Constant)?,
+            Keys::Dealt => {
+                let fresh = context.encrypt(&public, &zero, &mut Randomness::insecure_from_number(1))?;
+                believed(context, &fresh, dealt_log2_noise(context.params()))?
+            }
+        };
+        Ok(Self { secret, randomness, sum, alpha })
+    }
 }
 
 fn rehearse_on<B: Backend>(
@@ -491,27 +661,7 @@ fn rehearse_on<B: Backend>(
     let [_, inner, _] = matrices.shape();
     let narrow = MatrixPlan::new(*matrices.packing(), [1, inner, 1], 1, matrices.grid())?;
     let choices = MatrixChoices::mixed(request.window);
-    let mut randomness = Randomness::insecure_from_number(0);
-    let (secret, public) = context.generate_keys(&mut randomness)?;
-    let zero = context.encode_coefficients(&[0i64][..])?;
-    let none = Evaluator::new(context, None);
-    let mut sum_of = |content| -> Result<Ciphertext<B>> {
-        let log2_noise = Encryptions::new(request.proofs, context, &public, content)?.log2_noise()?;
-        let fresh = believed(context, &context.encrypt(&public, &zero, &mut randomness)?, log2_noise)?;
-        let mut sum = fresh.duplicate(context)?;
-        for _ in 1..request.parties {
-            sum = none.add(&sum, &fresh)?;
-        }
-        Ok(sum)
-    };
-    let sum = sum_of(Content::Any)?;
-    let alpha = match request.keys {
-        Keys::Generated => sum_of(Content::Constant)?,
-        Keys::Dealt => {
-            let fresh = context.encrypt(&public, &zero, &mut Randomness::insecure_from_number(1))?;
-            believed(context, &fresh, dealt_log2_noise(context.params()))?
-        }
-    };
+    let Stage { secret, mut randomness, sum, alpha } = Stage::set(context, request)?;
     let product = product_level(context, &narrow, secret.id(), [&sum, &sum])?;
     let keys = narrow.generate_keys(context, &secret, &choices, product, &mut randomness)?;
     let evaluator = Evaluator::new(context, Some(Arc::new(keys)));
@@ -521,6 +671,17 @@ fn rehearse_on<B: Backend>(
     let factors = Factors { a: &a, b: &b, alpha: &alpha, macs: [true; 2] };
     let made = multiply(&evaluator, &narrow, &choices, &factors, product)?;
     place(&evaluator, request, &made, product)
+}
+
+/// Products slot by slot, at this level.
+fn rehearse_slots<B: Backend>(context: &Arc<Context<B>>, request: &Request, level: usize) -> Result<Option<Placement>> {
+    let Stage { secret, mut randomness, sum, alpha } = Stage::set(context, request)?;
+    let params = context.params();
+    let part = params.plans().needed(params.rlwe(), level)?;
+    let keys = EvaluationKeys::generate_parts(context.rlwe(), &secret, [(Source::Square, part)], &mut randomness)?;
+    let evaluator = Evaluator::new(context, Some(Arc::new(keys)));
+    let made = multiply_slots(&evaluator, &[sum], &[[0, 0]], &alpha, level)?;
+    place(&evaluator, request, &made, level)
 }
 
 /// The lowest level at which masks fit on top of all that is decrypted.

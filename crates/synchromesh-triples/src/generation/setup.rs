@@ -1,5 +1,8 @@
 //! Keys for one plan: the public ones, and each party's share of the secret key; and how a dealer makes them.
 //!
+//! The share of the MAC key is drawn with them, or is one that there was before: then what is made with these keys and
+//! what was made before go together.
+//!
 //! He draws the secret key, makes all public material, splits s into uniform shares modulo the level of decryptions,
 //! and the MAC key into shares mod p, which he encrypts too. He knows everything; that he forgets it is what `security_model` "dealer" means.
 
@@ -27,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::field::Element;
 use crate::mac::MacKeyShare;
 use crate::mac::home::{Home, Name};
+use crate::share::Shape;
 
 /// First bytes of a party's key in the format before containers, which had no checksum and no record of the MAC key.
 const FORMER: &[u8] = b"synchromesh party key 1\n";
@@ -38,14 +42,14 @@ const PREPARED_BYTES: u64 = 1 << 30;
 pub struct Setup {
     plan: GenerationPlan,
     context: Arc<Context>,
-    public: PublicKey,
+    public: Arc<PublicKey>,
     keys: Arc<EvaluationKeys>,
     evaluator: Evaluator,
     layout: Layout,
     digest: [u8; 32],
     fresh: Factor,
     ciphertext_bytes: usize,
-    alpha: Option<Ciphertext>,
+    alpha: Option<Arc<Ciphertext>>,
 }
 
 /// What one party knows alone.
@@ -76,11 +80,19 @@ impl std::fmt::Debug for PartyKey {
 /// # Errors
 /// As [`deal`]; [`synchromesh_parties::Error::File`] if one is there already or cannot be written.
 pub fn deal_into(plan: GenerationPlan, directory: &Path) -> Result<Vec<PathBuf>> {
+    deal_into_with(plan, None, directory)
+}
+
+/// The same with these shares of the MAC key, one for each party.
+///
+/// # Errors
+/// As [`deal_into`] and [`deal_with`].
+pub fn deal_into_with(plan: GenerationPlan, macs: Option<Vec<MacKeyShare>>, directory: &Path) -> Result<Vec<PathBuf>> {
     let keys: Vec<PathBuf> = (0..plan.parties()).map(|party| PartyKey::path(directory, party)).collect();
     let public = ["plan.json", "public.key", "eval.keys", "mac.ct"].map(|name| directory.join(name));
     let names = public.iter().chain(&keys).filter_map(|path| path.file_name()?.to_str()).collect::<Vec<_>>();
     let begun = file::Set::begin(directory, &names)?;
-    let (setup, dealt) = deal(plan)?;
+    let (setup, dealt) = deal_with(plan, macs)?;
     let begun = begun.open()?;
     dealt.iter().try_for_each(|key| key.write(directory, &setup).map(drop))?;
     setup.write(directory)?;
@@ -95,11 +107,28 @@ pub fn deal_into(plan: GenerationPlan, directory: &Path) -> Result<Vec<PathBuf>>
 /// # Errors
 /// [`synchromesh_parties::Error::Entropy`] without randomness, or [`Error::Library`].
 pub fn deal(plan: GenerationPlan) -> Result<(Setup, Vec<PartyKey>)> {
+    deal_with(plan, None)
+}
+
+/// The same with these shares of the MAC key, one for each party, or with fresh ones.
+///
+/// # Errors
+/// As [`deal`]; [`synchromesh_parties::Error::Parties`] for another number of shares, [`Error::MacKeyBurnt`] for one that
+/// others may know.
+pub fn deal_with(plan: GenerationPlan, macs: Option<Vec<MacKeyShare>>) -> Result<(Setup, Vec<PartyKey>)> {
+    let mut macs = match macs {
+        None => (0..plan.parties()).map(|_| MacKeyShare::random(plan.field())).collect::<Result<Vec<_>>>()?,
+        Some(macs) if macs.len() == plan.parties() => macs,
+        Some(macs) => {
+            let (party, parties) = (macs.len(), plan.parties());
+            return Err(synchromesh_parties::Error::Parties { party, parties, most: parties }.into());
+        }
+    }
+    .into_iter();
     let context = Context::new(plan.params().clone())?;
     let mut randomness = Randomness::from_os();
     let (secret, public) = context.generate_keys(&mut randomness)?;
-    let level = plan.placement().product;
-    let keys = plan.matrices().generate_keys(&context, &secret, &plan.choices(), level, &mut randomness)?;
+    let keys = EvaluationKeys::generate_parts(context.rlwe(), &secret, plan.key_parts(&context)?, &mut randomness)?;
     let primes = decryption_primes(&plan)?;
     let mut rest = SecretPoly::new(secret.slots().poly().restrict(context.backend(), &primes)?);
     let mut parties: Vec<PartyKey> = Vec::with_capacity(plan.parties());
@@ -113,7 +142,8 @@ pub fn deal(plan: GenerationPlan) -> Result<(Setup, Vec<PartyKey>)> {
         } else {
             SecretPoly::new(rest.poly().duplicate(context.backend())?)
         };
-        parties.push(PartyKey::with_share(&plan, party, secret.id(), share)?);
+        let mac = macs.next().ok_or_else(Error::aborted)?;
+        parties.push(PartyKey::with_share(party, secret.id(), share, mac)?);
     }
     let alpha = match plan.keys() {
         Keys::Dealt => Some(encrypted_mac_key(&plan, &context, &public, &parties)?.to_bytes(&context, None)?),
@@ -138,9 +168,9 @@ fn encrypted_mac_key(
     Ok(context.encrypt(public, &plaintext, &mut Randomness::from_os())?)
 }
 
-/// The primes of the level at which ciphertexts are decrypted.
+/// The primes of the highest level at which ciphertexts are decrypted: of each party's share of s.
 pub(super) fn decryption_primes(plan: &GenerationPlan) -> Result<IndexSet> {
-    Ok(plan.params().rlwe().level(plan.placement().decryption)?.clone())
+    Ok(plan.params().rlwe().level(plan.decryption())?.clone())
 }
 
 impl Setup {
@@ -178,7 +208,29 @@ impl Setup {
         let sample = context.encrypt(&public, &zero, &mut Randomness::from_os())?;
         let ciphertext_bytes = sample.to_bytes(&context, None)?.len();
         let digest = *hasher.finalize().as_bytes();
+        let (public, alpha) = (Arc::new(public), alpha.map(Arc::new));
         Ok(Self { plan, context, public, keys, evaluator, layout, digest, fresh, ciphertext_bytes, alpha })
+    }
+
+    /// The same setup, turned to another shape of its plan.
+    ///
+    /// # Errors
+    /// As [`GenerationPlan::of`].
+    pub fn of(&self, shape: Shape) -> Result<Self> {
+        let plan = self.plan.of(shape)?;
+        let layout = Layout::new(plan.matrices())?;
+        Ok(Self {
+            plan,
+            layout,
+            context: Arc::clone(&self.context),
+            public: Arc::clone(&self.public),
+            keys: Arc::clone(&self.keys),
+            evaluator: Evaluator::new(&self.context, Some(Arc::clone(&self.keys))),
+            digest: self.digest,
+            fresh: self.fresh.clone(),
+            ciphertext_bytes: self.ciphertext_bytes,
+            alpha: self.alpha.clone(),
+        })
     }
 
     /// The plan.
@@ -219,7 +271,7 @@ impl Setup {
 
     /// The encryption of the MAC key that came with the keys, if it did; else the parties make one in each session.
     pub(crate) fn alpha(&self) -> Option<&Ciphertext> {
-        self.alpha.as_ref()
+        self.alpha.as_deref()
     }
 
     /// Bytes of a fresh ciphertext as it travels.
@@ -293,15 +345,17 @@ impl Setup {
 }
 
 impl PartyKey {
-    /// The key of a party with this share of s, on the primes of the level of decryptions; the rest is drawn.
+    /// The key of a party with these shares of s, on the primes of the highest level of decryptions, and of the MAC key;
+    /// the rest is drawn.
     pub(super) fn with_share(
-        plan: &GenerationPlan,
         party: usize,
         key: KeyId,
         share: SecretPoly<synchromesh::rlwe::ring::Cpu>,
+        mac: MacKeyShare,
     ) -> Result<Self> {
+        mac.usable()?;
         let flood = MaskKey::new(Zeroizing::new(entropy::random_bytes::<32>()?));
-        Ok(Self { party, key, share, flood, mac: MacKeyShare::random(plan.field())?, file: OnceLock::new() })
+        Ok(Self { party, key, share, flood, mac, file: OnceLock::new() })
     }
 
     /// Number of the party, from 0.

@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::field::{DEFAULT_PRIME, Field};
 use crate::matrix::Matrix;
 use crate::session::Session;
-use crate::share::{MatrixTriple, Shape, check_opened};
+use crate::share::{MatrixTriple, Shape, Shared, check_opened};
 use crate::{MacKeyShare, Result};
 
 /// What a party does other than it should, in a way that no single frame shows.
@@ -40,6 +40,10 @@ pub(crate) enum Cheat {
     WrongEncryption(bool, usize),
     /// Its share of the MAC of one entry of C is off by one.
     WrongMac,
+    /// Its share of the MAC of one number of this row of numbers is off by one.
+    WrongRowMac(usize),
+    /// Its shares of this row of numbers, drawn ones first, are not those it encrypted.
+    OtherNumbers(usize),
     /// Its shares of A are not those it encrypted.
     OtherA,
     /// Its shares of B are not those it encrypted.
@@ -76,7 +80,25 @@ impl<T: Transport> Conduct<T> for Cheat {
             let mut mac = first.c.mac().clone();
             let entry = &mut mac.entries_mut()[0];
             *entry = field.add(*entry, field.small(1));
-            first.c = crate::share::Shared::new(first.c.value().clone(), mac).unwrap();
+            first.c = Shared::new(first.c.value().clone(), mac).unwrap();
+        }
+    }
+
+    fn numbers(&self, own: &mut [Matrix], field: &Field) {
+        if let Self::OtherNumbers(row) = *self {
+            let at = row % own.len();
+            let entry = &mut own[at].entries_mut()[7];
+            *entry = field.add(*entry, field.small(1));
+        }
+    }
+
+    fn tuples(&self, rows: &mut [Shared], field: &Field) {
+        if let Self::WrongRowMac(row) = *self {
+            let (at, count) = (row % rows.len(), rows[0].value().columns());
+            let mut mac = rows[at].mac().clone();
+            let entry = &mut mac.entries_mut()[row % count];
+            *entry = field.add(*entry, field.small(1));
+            rows[at] = Shared::new(rows[at].value().clone(), mac).unwrap();
         }
     }
 
@@ -178,6 +200,17 @@ pub(super) fn run_with_journals(
     tamper: Option<Tamper>,
     cheat: Cheat,
 ) -> Vec<Result<Vec<MatrixTriple>>> {
+    run_each(journals, (setup, keys), tamper, cheat, |generator| generator.generate(count))
+}
+
+/// The same, with what each party does with its generator.
+pub(super) fn run_each<R: Send>(
+    journals: &Path,
+    (setup, keys): (&Setup, &[PartyKey]),
+    tamper: Option<Tamper>,
+    cheat: Cheat,
+    does: impl Fn(&mut Generator<'_, Tampering>) -> Result<R> + Sync,
+) -> Vec<Result<R>> {
     let last = keys.len() - 1;
     let tamper = Mutex::new(tamper);
     let party = |inner: InProcess| {
@@ -188,7 +221,7 @@ pub(super) fn run_with_journals(
         let transport = Tampering::new(inner, tamper);
         let mut generator = Generator::new(transport, setup, &keys[number], journal, Box::new(|_| ()))?;
         generator.conduct = Box::new(if number == last { cheat } else { Cheat::None });
-        generator.generate(count)
+        does(&mut generator)
     };
     thread::scope(|scope| {
         let transports = InProcess::mesh(keys.len(), Duration::from_secs(60));
@@ -423,4 +456,9 @@ fn requests_that_cannot_be_met_are_refused() {
     assert_eq!(find(&Request { parties: 1, ..request(2, "2x2x2") }), "parties");
     assert_eq!(find(&Request { statistical_security: 128, ..request(2, "2x2x2") }), "weak_mac");
     assert_eq!(find(&Request { security: Security::Bits128, ..request(2, "2x2x2") }), "no_parameters");
+    // MP-SPDZ's own prime of 128 bits: p - 1 is divisible by 2^15.
+    let other: Field = "170141183460469231731687303715885907969".parse().unwrap();
+    let error = GenerationPlan::find(&Request { field: other.clone(), log_n: Some(15), ..request(2, "2x2x2") }).unwrap_err();
+    assert!(error.kind() == "no_slots" && error.remedy().contains(DEFAULT_PRIME), "{error}");
+    GenerationPlan::find(&Request { field: other, ..request(2, "2x2x2") }).unwrap();
 }

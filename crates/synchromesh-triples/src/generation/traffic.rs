@@ -8,7 +8,6 @@ use synchromesh_parties::session::{HEADER, NONCE};
 
 use super::encryption::{Content, Encryptions};
 use super::plan::{GenerationPlan, Keys};
-use super::setup::decryption_primes;
 use crate::error::Result;
 
 /// What one phase of a session sends: what [`Phase`](super::Phase) will say of it.
@@ -57,7 +56,7 @@ impl GenerationPlan {
         let candidates = groups * self.batch();
         let [left, right] = [Side::Left, Side::Right].map(|side| self.matrices().ciphertexts(side));
         let [rows, _, columns] = self.matrices().blocks();
-        let share = poly_bytes(context.rlwe(), &decryption_primes(self)?);
+        let share = poly_bytes(context.rlwe(), self.params().rlwe().level(self.placement().decryption)?);
         let (element, none) = (self.field().element_bytes(), || Payloads(Vec::new()));
         let mac_key = match self.keys() {
             Keys::Dealt => none(),

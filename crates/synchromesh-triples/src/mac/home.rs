@@ -57,6 +57,10 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Takes it away: its check has passed, or sent nothing.
     pub(crate) fn clear(self) -> Result<()> {
         file::remove(&self.path)?;
@@ -196,6 +200,11 @@ impl Home {
             marks.push((path, held));
         }
         Ok(marks)
+    }
+
+    /// Marks of checks that did not pass.
+    pub(crate) fn failed(&self) -> Result<Vec<PathBuf>> {
+        Ok(self.marks()?.into_iter().filter(|(_, held)| !*held).map(|(path, _)| path).collect())
     }
 
     /// Checks that go on.

@@ -10,6 +10,7 @@ use synchromesh_triples::journal::TripleStore;
 use synchromesh_triples::mp_spdz::Preprocessing;
 use synchromesh_triples::parties::tls::Identity;
 use synchromesh_triples::share::check_opened;
+use synchromesh_triples::tuples::{Kind, Tuples};
 use synchromesh_triples::{Element, Error, MacKeyShare, Matrix, MatrixTriple, Shape, Shared};
 
 fn field() -> Field {
@@ -76,6 +77,33 @@ fn the_layout_is_exact() {
     assert!(files.directory().ends_with("2-p-128"));
 }
 
+/// The same of tuples: the owner of input masks has after share and MAC the number itself, others have not.
+#[test]
+fn the_layout_of_tuples_is_exact() {
+    let (field, root) = (field(), tempfile::tempdir().unwrap());
+    let files = Preprocessing::new(root.path(), &field, 1, 2).unwrap();
+    let key = MacKeyShare::new(field.small(3));
+    files.write_key(&key).unwrap();
+    let row = |numbers: &[u32]| Matrix::new(1, numbers.len(), numbers.iter().map(|&x| field.small(x)).collect()).unwrap();
+    let shared = |values: &[u32], macs: &[u32]| Shared::new(row(values), row(macs)).unwrap();
+    let squares = Tuples::new(Kind::Squares, vec![shared(&[1, 5], &[2, 6]), shared(&[3, 7], &[4, 8])]).unwrap();
+    let own = Tuples::inputs(1, shared(&[1, 4], &[2, 5]), Some(row(&[3, 6]))).unwrap();
+    let others = Tuples::inputs(0, shared(&[1, 3], &[2, 4]), None).unwrap();
+    for (tuples, name, count) in
+        [(squares, "Squares-p-P1", 8), (own, "Inputs-p-P1-1", 6), (others, "Inputs-p-P1-0", 4)]
+    {
+        let path = files.write_tuples(&key, tuples).unwrap();
+        assert!(path.ends_with(name), "{}", path.display());
+        let bytes = std::fs::read(path).unwrap();
+        let numbers: Vec<u8> = (1..=count).flat_map(|x: u128| (x * 0x7d_ffff).to_le_bytes()).collect();
+        assert_eq!((bytes.len(), &bytes[57..]), (57 + 16 * count as usize, &numbers[..]), "{name}");
+    }
+    let thread = files.of_thread(3);
+    assert!(thread.tuples_path(Kind::Bits, None).ends_with("Bits-p-P1-T3"));
+    assert!(thread.tuples_path(Kind::Inputs, Some(0)).ends_with("Inputs-p-P1-0-T3"));
+    assert!(thread.triples_path("3x4x2".parse().unwrap()).ends_with("Matrix-3x4x2-P1-T3"));
+}
+
 /// 128 x 128 x 128 takes the 1,572,921 bytes that MP-SPDZ was seen to read.
 #[test]
 fn the_size_is_that_of_a_file_that_was_read() {
@@ -91,7 +119,7 @@ fn a_second_file_and_another_key_are_refused() {
     let key = &dealer.keys()[0];
     files.write_key(key).unwrap();
     files.write_key(key).unwrap();
-    assert_eq!(files.write_key(&dealer.keys()[1]).unwrap_err().kind(), "format");
+    assert_eq!(files.write_key(&dealer.keys()[1]).unwrap_err().kind(), "other_mac_key");
     let mut lists = deal(&dealer, shape, 3).remove(0);
     let path = files.write_triples(key, shape, vec![lists.remove(0)]).unwrap();
     assert_eq!(files.write_triples(key, shape, vec![lists.remove(0)]).unwrap_err().kind(), "file_exists");
@@ -287,7 +315,7 @@ fn every_flipped_bit_of_the_files_of_mp_spdz_is_refused() {
             std::fs::write(file, damaged).unwrap();
             let read = files.read_key().and_then(|key| files.read_triples(&key, shape));
             let kind = read.err().unwrap_or_else(|| panic!("{} bit {bit}", file.display())).kind();
-            assert!(["format", "not_an_element"].contains(&kind), "{kind}");
+            assert!(["format", "not_an_element", "other_prime"].contains(&kind), "{kind}");
         }
         std::fs::write(file, bytes).unwrap();
     }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::Duration;
+use synchromesh_triples::party::Spread;
 
 /// Parameters of `bench triples`.
 #[derive(Args, Debug)]
@@ -94,8 +95,11 @@ impl TriplesBench {
         let out = self.out.join(format!("{side}-{parties}-{threads}"));
         let wanted = Wanted {
             parties: parties as usize,
-            shape: format!("{side}x{side}x{side}"),
+            shapes: vec![format!("{side}x{side}x{side}")],
             count: self.count as usize,
+            make: Vec::new(),
+            spread: Spread::default(),
+            mac_keys: None,
             security: self.security,
             prime: None,
             decryptions: 20,
