@@ -22,18 +22,19 @@ struct Heard {
     mac_check: bool,
 }
 
-/// Runs a program of party `party` with the files of the run in the first directory, which go to the second for as long.
+/// Runs a program of party `party` with the files of the run in the first directory, which go to the second for as long. What it
+/// writes to standard output goes to standard error if that of this command is `taken`.
 ///
 /// # Errors
 /// [`Error::Triples`] as [`handout::run`].
 pub fn use_files(
     (from, player_data): (&Path, &Path),
     party: usize,
-    program: &[String],
+    (program, taken): (&[String], bool),
     children: &Children,
 ) -> Result<Map<String, Value>, Error> {
     let mut heard = Heard::default();
-    let files = handout::run(from, player_data, party, || execute(program, children, &mut heard))?;
+    let files = handout::run(from, player_data, party, || execute((program, taken), children, &mut heard))?;
     let mut report = Map::new();
     report.insert("party".into(), party.into());
     report.insert("plain_triples".into(), heard.plain.into());
@@ -41,11 +42,14 @@ pub fn use_files(
     Ok(report)
 }
 
-fn execute(program: &[String], children: &Children, heard: &mut Heard) -> Ended {
+fn execute((program, taken): (&[String], bool), children: &Children, heard: &mut Heard) -> Ended {
     let Some((name, arguments)) = program.split_first() else {
         return Ended::Never("no program was named".into());
     };
     let mut command = Command::new(name);
+    if taken {
+        command.stdout(std::io::stderr());
+    }
     let stderr = match children.spawn_heard(command.args(arguments).stderr(Stdio::piped())) {
         Ok(stderr) => stderr,
         Err(error) => return Ended::Never(format!("{name}: {error}")),
@@ -57,8 +61,10 @@ fn execute(program: &[String], children: &Children, heard: &mut Heard) -> Ended 
         heard.mac_check |= line.contains(MAC_CHECK);
         if line.contains(PLAIN) && !heard.plain {
             heard.plain = true;
-            say("synchromesh: a party has no matrix triples of a shape that is multiplied here, or of another MAC key: ordinary \
-                 triples are used in their place, thousands for one\n");
+            say(
+                "synchromesh: a party has no matrix triples of a shape that is multiplied here, or of another MAC key: ordinary \
+                 triples are used in their place, thousands for one\n",
+            );
         }
     }
     match children.wait(0) {

@@ -107,7 +107,10 @@ pub enum Error {
         how: String,
     },
     /// A program that was given the files of a run did not end well.
-    #[error("the program ended with {how}; whoever left it in a check of MACs may know the MAC key now{}", listed(void))]
+    #[error(
+        "the program ended with {how}; whoever left it in a check of MACs may know the MAC key now{}",
+        listed(void)
+    )]
     Program {
         /// How it ended.
         how: String,

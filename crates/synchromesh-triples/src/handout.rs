@@ -40,16 +40,11 @@ pub enum Ended {
 /// [`synchromesh_parties::Error::File`] if `player_data` has another prime, another key or files of another run,
 /// [`Error::MacKeyBusy`] while another program or check goes on under the same key: the program was not begun then.
 /// [`Error::NotBegun`] if it never began: its files are as they were; [`Error::Program`] if it ended badly.
-pub fn run(
-    from: &Path,
-    player_data: &Path,
-    party: usize,
-    program: impl FnOnce() -> Ended,
-) -> Result<Vec<PathBuf>> {
+pub fn run(from: &Path, player_data: &Path, party: usize, program: impl FnOnce() -> Ended) -> Result<Vec<PathBuf>> {
     let source = Preprocessing::found(&from.join("Player-Data"), party)?;
     let key = source.read_key()?;
     key.ready()?;
-    let used = source.directory().join(format!("used-P{party}"));
+    let used = source.used_mark();
     if used.exists() {
         return Err(Error::Used { path: used });
     }

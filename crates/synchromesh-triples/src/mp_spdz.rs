@@ -181,7 +181,8 @@ impl Preprocessing {
 
     /// Whether a name is that of a file of this party's shares, of any thread.
     pub(crate) fn is_share_file(&self, name: &str) -> bool {
-        let name = name.rsplit_once("-T").filter(|(_, thread)| thread.parse::<usize>().is_ok()).map_or(name, |(rest, _)| rest);
+        let name =
+            name.rsplit_once("-T").filter(|(_, thread)| thread.parse::<usize>().is_ok()).map_or(name, |(rest, _)| rest);
         let own = format!("-P{}", self.party);
         let mut kinds = Kind::ALL.iter().map(|kind| self.tuples_paths(*kind)).flatten();
         let is_tuples = kinds.any(|path| path.file_name().is_some_and(|known| known == name));
@@ -205,6 +206,27 @@ impl Preprocessing {
         }
         all.sort();
         Ok(all)
+    }
+
+    /// The mark that what is here was given to a program.
+    pub(crate) fn used_mark(&self) -> PathBuf {
+        self.directory.join(format!("used-P{}", self.party))
+    }
+
+    /// Whether nothing here was given to a program, or nothing of it is left.
+    ///
+    /// # Errors
+    /// [`Error::Used`].
+    pub(crate) fn require_unused(&self) -> Result<()> {
+        let path = self.used_mark();
+        if path.exists() && !self.present()?.is_empty() { Err(Error::Used { path }) } else { Ok(()) }
+    }
+
+    /// Takes the mark away before new files are written, where nothing of the old ones is left.
+    pub(crate) fn begin_anew(&self) -> Result<()> {
+        self.require_unused()?;
+        let path = self.used_mark();
+        if path.exists() { Ok(file::remove(&path)?) } else { Ok(()) }
     }
 
     /// Those that are there, each of which is what was written under the key that is there.

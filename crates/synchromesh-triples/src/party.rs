@@ -272,7 +272,8 @@ impl Party {
     /// [`Error::BelowFloor`] and [`Error::TooLarge`] for a plan that this party does not take, [`Error::NoParameters`] for a
     /// shape that it does not have. [`synchromesh_parties::Error::Format`] and [`synchromesh_parties::Error::File`] for files
     /// that are missing or do not belong together, and for triples that are there already; [`Error::OtherPrime`] and
-    /// [`Error::OtherMacKey`] if they would not go with what is there: in all these cases nobody was called.
+    /// [`Error::OtherMacKey`] if they would not go with what is there, [`Error::Used`] where a program was left with what is
+    /// there: in all these cases nobody was called.
     /// [`synchromesh_parties::Error::Tls`]; [`synchromesh_parties::Error::Abort`] with its blame, and whatever else
     /// [`Generator::generate`] fails with.
     pub fn make(&self, observer: &dyn Fn(Progress), workers: Option<Box<dyn Workers + '_>>) -> Result<Made> {
@@ -488,6 +489,7 @@ impl Output {
         let spdz = Preprocessing::new(&out.join("Player-Data"), field, party, parties)?;
         let first = Spread::first(out);
         let places = spread.places(out, field, (party, parties), first)?;
+        places.iter().try_for_each(Preprocessing::require_unused)?;
         let output = Self { out: out.to_owned(), party, format, first, spread, spdz, places };
         let mut paths: Vec<PathBuf> = Vec::new();
         for path in wants.iter().flat_map(|want| output.paths(want)) {
@@ -515,9 +517,7 @@ impl Output {
                 vec![TripleStore::path(&self.out, shape, self.party)]
             }
             (Want::Matrices { shape: None, .. }, _) => Vec::new(),
-            (Want::Tuples { kind, .. }, _) => {
-                self.places.iter().flat_map(|place| place.tuples_paths(kind)).collect()
-            }
+            (Want::Tuples { kind, .. }, _) => self.places.iter().flat_map(|place| place.tuples_paths(kind)).collect(),
         }
     }
 
@@ -534,6 +534,7 @@ impl Output {
                 files.extend([place.directory().join("Params-Data"), place.key_path()]);
             }
         }
+        self.places.iter().try_for_each(Preprocessing::begin_anew)?;
         let key = (mac, Some(session));
         for product in products {
             match (product, self.format) {

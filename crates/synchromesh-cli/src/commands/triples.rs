@@ -124,7 +124,10 @@ pub(super) struct For {
 
 impl For {
     fn spread(&self) -> Spread {
-        Spread { runs: self.runs.map(|runs| runs as usize), threads: self.program_threads.map(|threads| threads as usize) }
+        Spread {
+            runs: self.runs.map(|runs| runs as usize),
+            threads: self.program_threads.map(|threads| threads as usize),
+        }
     }
 }
 
@@ -139,7 +142,7 @@ pub(super) struct Using {
     /// Where MP-SPDZ reads: its Player-Data. Files go there for as long as the program runs.
     #[arg(long, value_name = "DIR", default_value = "Player-Data")]
     player_data: PathBuf,
-    /// The program and its arguments.
+    /// The program and its arguments. With --json what it prints goes to standard error.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     program: Vec<String>,
 }
@@ -283,7 +286,7 @@ impl Triples {
             }
             Self::Use(using) => {
                 let places = (using.from.as_path(), using.player_data.as_path());
-                Report::new(&use_files(places, using.id, &using.program, &children)?)
+                Report::new(&use_files(places, using.id, (&using.program, json), &children)?)
             }
             Self::Party(run) => {
                 if run.end_with_input {

@@ -209,7 +209,8 @@ fn runs_and_threads_have_files_of_their_own() {
     let lines = "Program requires at most:\n           1 matrix multiplications (2x3 * 3x2)\n          12 integer triples\n\
                  \x20          5 integer squares\n           3 integer randoms\n           9 virtual machine rounds\n";
     std::fs::write(&needs, lines).unwrap();
-    let places = ["--for", needs.to_str().unwrap(), "--runs", "2", "--program-threads", "2", "--out", out.to_str().unwrap()];
+    let places =
+        ["--for", needs.to_str().unwrap(), "--runs", "2", "--program-threads", "2", "--out", out.to_str().unwrap()];
     let (code, report) = run(&[&["local"][..], &places, &SMALL].concat());
     assert_eq!((code, &report["verified"]), (Some(0), &true.into()), "{report}");
     let what: Vec<_> = report["made"].as_array().unwrap().iter().map(|made| made["what"].as_str().unwrap()).collect();
@@ -260,6 +261,17 @@ fn a_program_has_the_files_of_a_run_once() {
     assert_eq!(kind(&report).as_deref(), Some("program_not_begun"), "{report}");
     let (report, _) = shell("0", 2, "true");
     assert_eq!((report["plain_triples"].as_bool(), kind(&report)), (Some(false), None), "{report}");
+    // Without runs what is made anew is another run: the mark goes with what it was on.
+    let anew = ["local", "--make", "squares:1", "--out", out.to_str().unwrap()];
+    for _ in 0..2 {
+        assert_eq!(run(&[&anew[..], &SMALL].concat()).0, Some(0));
+        for party in ["0", "1"] {
+            let (from, data) = (out.to_str().unwrap(), data.to_str().unwrap());
+            let mut command = command(&["use", "--id", party, "--from", from, "--player-data", data]);
+            let output = command.args(["--", "true"]).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        }
+    }
     // Party 1's key is another share, with a record of its own.
     for (party, script) in [("0", "echo MacCheck Failure 1>&2"), ("1", "exit 1")] {
         let (report, _) = shell(party, 3, script);

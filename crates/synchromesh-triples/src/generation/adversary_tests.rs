@@ -271,8 +271,11 @@ fn every_deed_at_every_frame_of_tuples_ends_in_an_abort_and_never_in_a_wrong_tup
                     hold_tuples(kind, results);
                 }
             }
-            outcome.record(&format!("{kind}, each frame"), &deed.name());
-            assert!(deed == Deed::Pause || outcome.aborts > outcome.runs - outcome.unharmed, "{deed:?}: hardly an abort");
+            outcome.record(&format!("tuples, each frame of {kind}"), &deed.name());
+            assert!(
+                deed == Deed::Pause || outcome.aborts > outcome.runs - outcome.unharmed,
+                "{deed:?}: hardly an abort"
+            );
             runs += outcome.runs;
         }
     }

@@ -61,13 +61,9 @@ pub(super) fn hold(kind: Kind, made: Vec<Result<Vec<Tuples>>>) -> usize {
 fn honest_parties_get_tuples_that_hold() {
     // More than one ciphertext has numbers, and more than are proven together.
     let n = dealt().0.plan().params().n();
-    for (kind, count) in [
-        (Kind::Triples, 11 * n),
-        (Kind::Squares, 101),
-        (Kind::Bits, 2 * n),
-        (Kind::Inverses, n + 5),
-        (Kind::Inputs, n),
-    ] {
+    for (kind, count) in
+        [(Kind::Triples, 11 * n), (Kind::Squares, 101), (Kind::Bits, 2 * n), (Kind::Inverses, n + 5), (Kind::Inputs, n)]
+    {
         assert_eq!(hold(kind, run_once(kind, count, Cheat::None)), count, "{kind}");
     }
 }

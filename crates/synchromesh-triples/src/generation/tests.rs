@@ -458,7 +458,8 @@ fn requests_that_cannot_be_met_are_refused() {
     assert_eq!(find(&Request { security: Security::Bits128, ..request(2, "2x2x2") }), "no_parameters");
     // MP-SPDZ's own prime of 128 bits: p - 1 is divisible by 2^15.
     let other: Field = "170141183460469231731687303715885907969".parse().unwrap();
-    let error = GenerationPlan::find(&Request { field: other.clone(), log_n: Some(15), ..request(2, "2x2x2") }).unwrap_err();
+    let error =
+        GenerationPlan::find(&Request { field: other.clone(), log_n: Some(15), ..request(2, "2x2x2") }).unwrap_err();
     assert!(error.kind() == "no_slots" && error.remedy().contains(DEFAULT_PRIME), "{error}");
     GenerationPlan::find(&Request { field: other, ..request(2, "2x2x2") }).unwrap();
 }

@@ -84,13 +84,13 @@ fn the_layout_of_tuples_is_exact() {
     let files = Preprocessing::new(root.path(), &field, 1, 2).unwrap();
     let key = MacKeyShare::new(field.small(3));
     files.write_key(&key).unwrap();
-    let row = |numbers: &[u32]| Matrix::new(1, numbers.len(), numbers.iter().map(|&x| field.small(x)).collect()).unwrap();
+    let row =
+        |numbers: &[u32]| Matrix::new(1, numbers.len(), numbers.iter().map(|&x| field.small(x)).collect()).unwrap();
     let shared = |values: &[u32], macs: &[u32]| Shared::new(row(values), row(macs)).unwrap();
     let squares = Tuples::new(Kind::Squares, vec![shared(&[1, 5], &[2, 6]), shared(&[3, 7], &[4, 8])]).unwrap();
     let own = Tuples::inputs(1, shared(&[1, 4], &[2, 5]), Some(row(&[3, 6]))).unwrap();
     let others = Tuples::inputs(0, shared(&[1, 3], &[2, 4]), None).unwrap();
-    for (tuples, name, count) in
-        [(squares, "Squares-p-P1", 8), (own, "Inputs-p-P1-1", 6), (others, "Inputs-p-P1-0", 4)]
+    for (tuples, name, count) in [(squares, "Squares-p-P1", 8), (own, "Inputs-p-P1-1", 6), (others, "Inputs-p-P1-0", 4)]
     {
         let path = files.write_tuples(&key, tuples).unwrap();
         assert!(path.ends_with(name), "{}", path.display());
