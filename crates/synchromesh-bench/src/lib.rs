@@ -8,6 +8,7 @@ pub mod bootstrap;
 pub mod circuits;
 pub mod decryptions;
 pub mod device;
+pub mod exact_refreshes;
 pub mod key_switch;
 pub mod matmul;
 pub mod memory;
