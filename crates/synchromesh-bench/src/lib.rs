@@ -9,6 +9,7 @@ pub mod circuits;
 pub mod decryptions;
 pub mod device;
 pub mod joint;
+pub mod exact_refreshes;
 pub mod key_switch;
 pub mod matmul;
 pub mod memory;

@@ -34,7 +34,7 @@ pub(super) enum Bench {
     KeySwitch(KeySwitch),
     /// One operation of a scheme.
     Scheme(SchemeBench),
-    /// Refreshes of CKKS ciphertexts: seconds by stage, precision measured and certified, keys, memory.
+    /// Refreshes: seconds by stage, precision measured and certified of CKKS, noise budgets of BFV and BGV, keys, memory.
     Bootstrap(bootstrap::BootstrapBench),
     /// One circuit of BFV or BGV, at planned parameters.
     Circuit(circuit::CircuitBench),

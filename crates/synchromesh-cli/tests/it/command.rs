@@ -80,6 +80,11 @@ fn benches_have_the_keys_scripts_rely_on() {
              key_bytes prepared_bytes vector_bytes peak_bytes keys_s vectors_s stages seconds bootstrap",
         ),
         (
+            &["bench", "bootstrap", "--scheme", "bfv", "--log-n", "10", "--iterations", "1", "--insecure", "--json"],
+            "scheme log_n t products bootstrap forecast before_bits after_bits passes key_bytes peak_bytes keys_s \
+             vectors_s pass_s seconds",
+        ),
+        (
             &["bench", "circuit", "--scheme", "bgv", "--circuit", "product", "--k", "1", "--json"],
             "scheme circuit k log_n log_q security_bits noise_budget median_ms",
         ),

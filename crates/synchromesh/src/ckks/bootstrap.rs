@@ -482,7 +482,7 @@ impl<B: Backend> Bootstrapper<B> {
         let sum = off_by(evaluator, evaluator.declare_bound(sum, whole)?, bend)?;
         let error = own.times(1.0).plus(apart.times(sine.flatter(part + off).log2()));
         let carried = sine.carried(error, log2_scale, sum.log2_scale());
-        with_noise(evaluator, sum, rlwe::Operation::Refresh, |own| own.plus(carried))
+        with_noise(evaluator, sum, rlwe::Operation::Copy, |own| own.plus(carried))
     }
 
     /// Twice the real parts of all slots and twice the imaginary ones.

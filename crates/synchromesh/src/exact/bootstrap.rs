@@ -193,9 +193,19 @@ impl<S: Scheme, B: Backend> Bootstrapper<S, B> {
     pub fn refresh_watched(
         &self,
         x: &Ciphertext<S, B>,
+        done: impl FnMut(&Ciphertext<S, B>),
+    ) -> Result<Ciphertext<S, B>> {
+        self.refresh_to(x, self.bootstrap.literal.budget_bits, done)
+    }
+
+    /// As [`Self::refresh_watched`], to another noise budget.
+    pub(crate) fn refresh_to(
+        &self,
+        x: &Ciphertext<S, B>,
+        wanted: u32,
         mut done: impl FnMut(&Ciphertext<S, B>),
     ) -> Result<Ciphertext<S, B>> {
-        let (context, wanted) = (&self.context, self.bootstrap.literal.budget_bits);
+        let context = &self.context;
         let mut budget = context.noise_budget(x)?;
         x.inner().require_components(2)?;
         let keys = self.inside.evaluator().switching("bootstrapping")?.keys();

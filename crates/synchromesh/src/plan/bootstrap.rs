@@ -1,5 +1,6 @@
 //! Parameters for bootstrapping, found from what it is to do.
 
+mod exact;
 mod forecast;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use crate::ckks::{Params, ParamsLiteral};
 use crate::cost::Profile;
 use crate::error::{Error, Result};
 
+pub use exact::{ExactBootstrapRequest, ExactForecast, ExactFound};
 pub use forecast::{RefreshForecast, StageForecast};
 
 /// The sparse secret's coefficients that are not 0.

@@ -1,26 +1,40 @@
-//! `bench bootstrap`: refreshes of CKKS ciphertexts at parameters found for a precision.
+//! `bench bootstrap`: refreshes at parameters found for a precision (CKKS) or for products in a row (BFV and BGV).
 
 use crate::commands::place::Cores;
+use crate::commands::plan::Scheme;
 use crate::error::Error;
 use crate::output::{Report, say};
 use clap::Args;
-use synchromesh::plan::bootstrap::BootstrapRequest;
+use synchromesh::bfv::Bfv;
+use synchromesh::bgv::Bgv;
+use synchromesh::plan::bootstrap::{BootstrapRequest, ExactBootstrapRequest};
 use synchromesh_bench::bootstrap::measure;
+use synchromesh_bench::exact_refreshes;
+use synchromesh_ring::Threads;
 use synchromesh_rlwe::Security;
 
 /// Parameters of `bench bootstrap`.
 #[derive(Args, Debug)]
 pub(in crate::commands) struct BootstrapBench {
-    /// log2 of the degree N; half as many slots are refreshed.
+    /// The scheme: of ckks the slots are refreshed, of bfv and bgv the noise goes.
+    #[arg(long, value_enum, default_value = "ckks")]
+    scheme: Scheme,
+    /// log2 of the degree N.
     #[arg(long, value_parser = clap::value_parser!(u32).range(10..=17))]
     log_n: u32,
-    /// log2 of the scale of the levels between two refreshes.
+    /// Plaintext modulus, for bfv and bgv.
+    #[arg(long, default_value = "65537")]
+    t: String,
+    /// Products in a row between two refreshes, for bfv and bgv.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    products: u32,
+    /// For ckks: log2 of the scale of the levels between two refreshes.
     #[arg(long, value_name = "BITS", default_value_t = 40, value_parser = clap::value_parser!(u32).range(20..=58))]
     log_scale: u32,
-    /// Bits that the certificate of a refreshed message is to leave.
+    /// For ckks: bits that the certificate of a refreshed message is to leave.
     #[arg(long, value_name = "BITS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=40))]
     precision: u32,
-    /// Levels between two refreshes [default: as many as security leaves].
+    /// For ckks: levels between two refreshes [default: as many as security leaves].
     #[arg(long, value_name = "L")]
     levels: Option<usize>,
     /// Baby steps of each map, a power of two: fewer of them need fewer keys and take longer [default: the fastest].
@@ -29,7 +43,7 @@ pub(in crate::commands) struct BootstrapBench {
     /// Refreshes that are timed, after one that is not.
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     iterations: u32,
-    /// No security at all, for a small degree; levels have to be said.
+    /// No security at all, for a small degree; of ckks, levels have to be said.
     #[arg(long)]
     insecure: bool,
     #[command(flatten)]
@@ -38,6 +52,41 @@ pub(in crate::commands) struct BootstrapBench {
 
 impl BootstrapBench {
     pub(in crate::commands) fn run(&self) -> Result<Report, Error> {
+        let threads = self.threads.settle_to_measure()?;
+        match self.scheme {
+            Scheme::Ckks => self.approximate(&threads),
+            Scheme::Bfv => self.exact::<Bfv>(&threads),
+            Scheme::Bgv => self.exact::<Bgv>(&threads),
+        }
+    }
+
+    const fn security(&self) -> Security {
+        if self.insecure { Security::Insecure } else { Security::Bits128 }
+    }
+
+    fn exact<S: synchromesh::exact::Scheme>(&self, threads: &Threads) -> Result<Report, Error> {
+        let request = ExactBootstrapRequest {
+            log_n: self.log_n,
+            t: self.t.clone(),
+            products: self.products,
+            baby_steps: self.baby_steps,
+            security: self.security(),
+        };
+        let iterations = self.iterations as usize;
+        let report = exact_refreshes::measure::<S>(&request, iterations, threads, |what| say(&format!("{what}\n")))?;
+        say(&format!(
+            "{:.2} s in {} passes of {:.2} s; a noise budget of {:.1} bits becomes one of {:.1}; {:.2} GB of keys\n",
+            report.seconds,
+            report.passes,
+            report.pass_s,
+            report.before_bits,
+            report.after_bits,
+            report.key_bytes as f64 / 1e9
+        ));
+        Report::new(&report)
+    }
+
+    fn approximate(&self, threads: &Threads) -> Result<Report, Error> {
         let request = BootstrapRequest {
             log_n: self.log_n,
             log_scale: self.log_scale,
@@ -45,10 +94,9 @@ impl BootstrapBench {
             levels: self.levels,
             message_bound: 1.0,
             baby_steps: self.baby_steps,
-            security: if self.insecure { Security::Insecure } else { Security::Bits128 },
+            security: self.security(),
         };
-        let threads = self.threads.settle_to_measure()?;
-        let report = measure(&request, self.iterations as usize, &threads, |what| say(&format!("{what}\n")))?;
+        let report = measure(&request, self.iterations as usize, threads, |what| say(&format!("{what}\n")))?;
         for stage in &report.stages {
             say(&format!("{}: {:.2} s, to level {}\n", stage.stage.name(), stage.seconds, stage.level));
         }

@@ -1,0 +1,227 @@
+//! Refreshes of BFV and BGV ciphertexts: seconds, passes, noise budgets, keys and memory; every result is compared.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use num_bigint::{BigInt, BigUint};
+use serde::Serialize;
+use synchromesh::ckks;
+use synchromesh::exact::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper};
+use synchromesh::exact::{Ciphertext, Context, Evaluator, Params, Plaintext, Rotations, Scheme};
+use synchromesh::plan::bootstrap::{ExactBootstrapRequest, ExactForecast};
+use synchromesh_ring::isa::Isa;
+use synchromesh_ring::{Cpu, Threads};
+use synchromesh_rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
+
+use crate::Error;
+use crate::memory::{fits, forget_peak, peak_bytes};
+use crate::timing::median;
+
+/// What `bench bootstrap --scheme bfv` reports.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The scheme.
+    pub scheme: &'static str,
+    /// Instruction set.
+    pub isa: &'static str,
+    /// Threads.
+    pub threads: usize,
+    /// log2 of the ring degree.
+    pub log_n: u32,
+    /// The plaintext modulus.
+    pub t: String,
+    /// Products in a row between two refreshes.
+    pub products: u32,
+    /// What is done.
+    pub bootstrap: BootstrapLiteral,
+    /// What was forecast.
+    pub forecast: ExactForecast,
+    /// Widths of the ciphertext primes of the CKKS ring, in bits.
+    pub q_bits: Vec<u32>,
+    /// Widths of its special primes, in bits.
+    pub p_bits: Vec<u32>,
+    /// Digits of its key switches.
+    pub omega: usize,
+    /// The least noise budget of what was refreshed, in bits.
+    pub before_bits: f64,
+    /// The least noise budget afterwards, in bits.
+    pub after_bits: f64,
+    /// The most passes of a refresh.
+    pub passes: usize,
+    /// Bytes of the file of the keys of refreshes.
+    pub key_bytes: u64,
+    /// The most memory of this process while keys were made and ciphertexts refreshed, in bytes; none where the system does
+    /// not say.
+    pub peak_bytes: Option<u64>,
+    /// Seconds to make the keys of refreshes.
+    pub keys_s: f64,
+    /// Seconds to prepare the public vectors.
+    pub vectors_s: f64,
+    /// Refreshes that were timed, after one that was not.
+    pub iterations: usize,
+    /// Median seconds of a pass.
+    pub pass_s: f64,
+    /// Median seconds of a refresh.
+    pub seconds: f64,
+}
+
+/// All that refreshes take.
+struct Made<S: Scheme> {
+    context: Arc<Context<S>>,
+    secret: SecretKey,
+    public: PublicKey,
+    evaluator: Evaluator<S>,
+    keys: Arc<EvaluationKeys>,
+    bootstrapper: Bootstrapper<S>,
+    randomness: Randomness,
+    keys_s: f64,
+    vectors_s: f64,
+}
+
+/// A message c X^k: its square is another, whatever t is.
+struct Monomial {
+    number: BigUint,
+    power: usize,
+}
+
+impl Monomial {
+    /// The coefficients modulo t and X^N + 1.
+    fn coefficients(&self, t: &BigUint, n: usize) -> Vec<BigUint> {
+        let number = if self.power % (2 * n) < n { self.number.clone() } else { (t - &self.number) % t };
+        let mut coefficients = vec![BigUint::default(); n];
+        coefficients[self.power % n] = number;
+        coefficients
+    }
+
+    fn square(&self, t: &BigUint, n: usize) -> Self {
+        Self { number: &self.number * &self.number % t, power: 2 * self.power % (2 * n) }
+    }
+}
+
+impl<S: Scheme> Made<S> {
+    fn new(
+        ring: ckks::Params,
+        params: Params<S>,
+        literal: BootstrapLiteral,
+        threads: &Threads,
+        progress: impl Fn(&str),
+    ) -> Result<Self, Error> {
+        let device = |params: &synchromesh_rlwe::Params| -> Result<Cpu, Error> {
+            Ok(Cpu::open(Arc::clone(params.ring()))?.with_threads(threads.clone()))
+        };
+        let bootstrap = Bootstrap::new(&params, &ring, literal)?;
+        let (own, inner) = (device(params.rlwe())?, device(ring.rlwe())?);
+        let (context, inside) = (Context::with_backend(params, own)?, ckks::Context::with_backend(ring, inner)?);
+        let mut randomness = Randomness::from_os();
+        let (secret, public) = context.generate_keys(&mut randomness)?;
+        let own = context.generate_evaluation_keys(&secret, &Rotations::none(), &mut randomness)?;
+        let evaluator = Evaluator::new(&context, Some(Arc::new(own)));
+        progress("keys");
+        let start = Instant::now();
+        let keys = Arc::new(bootstrap.generate_keys(&inside, &secret, &mut randomness)?);
+        let keys_s = start.elapsed().as_secs_f64();
+        progress("public vectors");
+        let start = Instant::now();
+        let bootstrapper = Bootstrapper::new(&context, &inside, bootstrap, Arc::clone(&keys))?;
+        let vectors_s = start.elapsed().as_secs_f64();
+        Ok(Self { context, secret, public, evaluator, keys, bootstrapper, randomness, keys_s, vectors_s })
+    }
+
+    /// A ciphertext that has no budget for another product, and its message.
+    fn worn(&mut self, number: u64) -> Result<(Ciphertext<S>, Monomial), Error> {
+        let (context, n) = (&self.context, self.context.params().n());
+        let t = context.params().t().value();
+        let mut message = Monomial { number: BigUint::from(number) % t, power: 1 };
+        let signed: Vec<BigInt> = message.coefficients(t, n).into_iter().map(BigInt::from).collect();
+        let plain: Plaintext = context.encode_coefficients(&signed)?;
+        let mut x = context.encrypt(&self.public, &plain, &mut self.randomness)?;
+        let least = self.bootstrapper.bootstrap().least_budget()?;
+        while let Ok(square) = self.evaluator.square(&x) {
+            if context.noise_budget(&square)? < least {
+                break;
+            }
+            (x, message) = (square, message.square(t, n));
+        }
+        Ok((x, message))
+    }
+
+    fn judge(&self, x: &Ciphertext<S>, message: &Monomial) -> Result<(), Error> {
+        let params = self.context.params();
+        let found = self.context.decode_coefficients_unsigned(&self.context.decrypt(&self.secret, x)?)?;
+        if found == message.coefficients(params.t().value(), params.n()) {
+            return Ok(());
+        }
+        Err(Error::Request { reason: "a refreshed ciphertext decrypted wrongly".to_owned() })
+    }
+}
+
+/// Measures refreshes at the parameters found for a request; `progress` hears what is done.
+///
+/// # Errors
+/// [`Error::Request`] before anything is made that does not fit, and for a result that is wrong, or what a search or a
+/// refresh refuses.
+pub fn measure<S: Scheme>(
+    request: &ExactBootstrapRequest,
+    iterations: usize,
+    threads: &Threads,
+    progress: impl Fn(&str),
+) -> Result<Report, Error> {
+    progress("parameters");
+    let found = request.find::<S>(None)?;
+    let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+    let needed = found.forecast.peak_bytes;
+    fits(needed as usize).map_err(|free| Error::Request {
+        reason: format!(
+            "a refresh takes {:.1} GB of memory, {:.1} GB are free: fewer baby steps need fewer keys",
+            gigabytes(needed),
+            gigabytes(free)
+        ),
+    })?;
+    forget_peak();
+    let (ring, params) = (ckks::Params::new(found.ring.clone())?, Params::<S>::new(found.params.clone())?);
+    let mut made = Made::new(ring, params, found.bootstrap.clone(), threads, &progress)?;
+    let (mut passes, mut totals) = (Vec::new(), Vec::new());
+    let (mut before, mut after, mut most) = (f64::INFINITY, f64::INFINITY, 0);
+    for round in 0..=iterations {
+        progress(&format!("refresh {round} of {iterations}"));
+        let (x, message) = made.worn(3 + round as u64)?;
+        before = before.min(made.context.noise_budget(&x)?);
+        let begin = Instant::now();
+        let (mut last, mut own) = (begin, Vec::new());
+        let refreshed = made.bootstrapper.refresh_watched(&x, |_| {
+            let now = Instant::now();
+            own.push((now - last).as_secs_f64());
+            last = now;
+        })?;
+        most = most.max(own.len());
+        if round > 0 {
+            totals.push(begin.elapsed().as_secs_f64());
+            passes.append(&mut own);
+        }
+        after = after.min(made.context.noise_budget(&refreshed)?);
+        made.judge(&refreshed, &message)?;
+    }
+    Ok(Report {
+        scheme: S::NAME,
+        isa: Isa::detect().map_or("unknown", Isa::name),
+        threads: threads.count(),
+        log_n: request.log_n,
+        t: request.t.clone(),
+        products: request.products,
+        bootstrap: found.bootstrap,
+        q_bits: found.ring.q_bits,
+        p_bits: found.ring.p_bits,
+        omega: found.ring.omega,
+        before_bits: before,
+        after_bits: after,
+        passes: most,
+        key_bytes: made.keys.wire_bytes(made.bootstrapper.bootstrap().inside().rlwe()),
+        peak_bytes: peak_bytes(),
+        keys_s: made.keys_s,
+        vectors_s: made.vectors_s,
+        iterations,
+        pass_s: median(passes),
+        seconds: median(totals),
+        forecast: found.forecast,
+    })
+}
