@@ -397,7 +397,7 @@ fn parameters_are_found_for_products_in_a_row_and_refreshes_are_as_forecast() {
         assert!(forecast.bits_per_pass > GAIN && forecast.seconds.is_none(), "{forecast:?}");
         let ring = ckks::Params::new(found.ring.clone()).unwrap();
         let params = Params::<S>::new(found.params.clone()).unwrap();
-        let mut r = made::<S>(params, ring, found.bootstrap.clone(), seed, 1);
+        let r = made::<S>(params, ring, found.bootstrap.clone(), seed, 1);
         assert_eq!(forecast.key_bytes, r.keys.wire_bytes(r.inside.params().rlwe()));
         assert_eq!(forecast.prepared_bytes, r.keys.prepared_bytes());
         assert_eq!(forecast.vector_bytes, r.bootstrapper.bytes() as u64);
