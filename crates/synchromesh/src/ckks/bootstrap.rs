@@ -109,7 +109,16 @@ pub(crate) enum Order {
     /// SlotsToCoeffs first, on the lowest levels: of a message in slots.
     SlotsFirst,
     /// ModRaise first, on level 0, and SlotsToCoeffs last, above the levels for the user: of a message in coefficients.
-    CoefficientsFirst,
+    CoefficientsFirst {
+        /// Whether the sine is straightened.
+        arcsine: bool,
+    },
+}
+
+impl Order {
+    const fn arcsine(self) -> bool {
+        matches!(self, Self::CoefficientsFirst { arcsine: true })
+    }
 }
 
 /// Bootstrapping at some parameters.
@@ -158,12 +167,13 @@ impl Bootstrap {
                 let multiple = literal.multiple(params, log2_q)?;
                 (multiple, q / params.at(0)?.double.to_f64() / multiple as f64)
             }
-            Order::CoefficientsFirst => (1, literal.message_bound * f64::from(literal.ratio_bits).exp2()),
+            Order::CoefficientsFirst { .. } => (1, literal.message_bound * f64::from(literal.ratio_bits).exp2()),
         };
         let weight = sparse.weight;
         // All that the components can be, and what rounding in doubles makes of it.
         let most = (1.0 + weight as f64) / 2.0;
         let sine = Sine::new(most, literal.degree, literal.doublings, Sine::size_for(q_of_message))?;
+        let sine = sine.straightened(order.arcsine())?;
         let raised = (log2_q + raise::log2_overflow(log_n, weight) - highest.log2).exp2();
         let raise = Raise { multiple, bound: raised };
         // Slots come as S t q / S: half of the sum with the conjugate over q and what the sine reaches to.
@@ -198,7 +208,7 @@ impl Bootstrap {
     pub const fn output_level(&self) -> usize {
         match self.order {
             Order::SlotsFirst => self.bent_level,
-            Order::CoefficientsFirst => self.bent_level - self.literal.slots_to_coeffs,
+            Order::CoefficientsFirst { .. } => self.bent_level - self.literal.slots_to_coeffs,
         }
     }
 
@@ -207,7 +217,7 @@ impl Bootstrap {
     pub const fn input_level(&self) -> usize {
         match self.order {
             Order::SlotsFirst => self.literal.slots_to_coeffs,
-            Order::CoefficientsFirst => 0,
+            Order::CoefficientsFirst { .. } => 0,
         }
     }
 
@@ -222,14 +232,15 @@ impl Bootstrap {
         match (direction, self.order) {
             (Direction::CoeffsToSlots, _) => self.params.top_level(),
             (Direction::SlotsToCoeffs, Order::SlotsFirst) => self.input_level(),
-            (Direction::SlotsToCoeffs, Order::CoefficientsFirst) => self.bent_level,
+            (Direction::SlotsToCoeffs, Order::CoefficientsFirst { .. }) => self.bent_level,
         }
     }
 
     /// The sine of another size.
     fn sine_of(&self, size: f64) -> Result<Sine> {
         let most = self.params.rlwe().sparse().map_or(0, |sparse| sparse.weight);
-        Sine::new((1.0 + most as f64) / 2.0, self.literal.degree, self.literal.doublings, size)
+        let sine = Sine::new((1.0 + most as f64) / 2.0, self.literal.degree, self.literal.doublings, size)?;
+        sine.straightened(self.order.arcsine())
     }
 
     /// Baby steps of a map.
@@ -245,8 +256,12 @@ impl Bootstrap {
         let mut maps = transform::factors(self.params.slots(), direction, self.map_count(direction), number)?;
         if direction == Direction::SlotsToCoeffs {
             // What was in slots are the coefficients of a polynomial then, which the phase must have room for. Its values at
-            // roots may be N / 2 times as large; nobody asks for them.
-            let last = maps.pop().map(|map| map.with_image(self.literal.message_bound * (1.0 + 1e-9)));
+            // roots may be N / 2 times as large; nobody asks for them. Two coefficients, and errors, share a slot.
+            let image = match self.order {
+                Order::SlotsFirst => self.literal.message_bound * (1.0 + 1e-9),
+                Order::CoefficientsFirst { .. } => 2.0 * self.literal.message_bound,
+            };
+            let last = maps.pop().map(|map| map.with_image(image));
             maps.extend(last);
         }
         Ok(maps)
@@ -474,13 +489,15 @@ impl<B: Backend> Bootstrapper<B> {
         // With z off by e, and its conjugate as it is switched by f, the parts are off by e + f and i (f - e): together 2 e
         // where the sine is straight, and a little of each where it is not.
         let apart = parts.iter().map(|part| part.inner().noise()).fold(Noise::ZERO, Noise::plus);
-        let parts = evaluator.threads().try_map(Vec::from(parts), |part| sine.evaluate(evaluator, part))?;
+        let most = part + off;
+        let number = |slots| sine.straight(evaluator, sine.evaluate(evaluator, slots)?, most);
+        let parts = evaluator.threads().try_map(Vec::from(parts), number)?;
         let [re, im] = <[Ciphertext<B>; 2]>::try_from(parts).map_err(|_| Error::argument("two parts are two"))?;
         let sum = evaluator.add(&re, &self.times_i(&im)?)?;
         // Both parts are bent as much at the most.
-        let bend = SQRT_2 * sine.bend(part + off);
+        let bend = SQRT_2 * sine.bend(most);
         let sum = off_by(evaluator, evaluator.declare_bound(sum, whole)?, bend)?;
-        let error = own.times(1.0).plus(apart.times(sine.flatter(part + off).log2()));
+        let error = own.times(1.0).plus(apart.times(sine.flatter(most).log2()));
         let carried = sine.carried(error, log2_scale, sum.log2_scale());
         with_noise(evaluator, sum, rlwe::Operation::Copy, |own| own.plus(carried))
     }

@@ -20,7 +20,6 @@
 mod literal;
 mod pass;
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use synchromesh_rlwe::ring::{Backend, Cpu};
@@ -30,7 +29,6 @@ pub use self::literal::BootstrapLiteral;
 use self::pass::Pass;
 use super::{Ciphertext, Context, Params, Rotations, Scheme, log2_biguint};
 use crate::ckks;
-use crate::ckks::bootstrap::Order;
 use crate::error::{Error, Result};
 
 /// Bits by which a pass must make the noise budget larger, or it is the last.
@@ -46,7 +44,6 @@ pub struct Bootstrap<S: Scheme> {
     literal: BootstrapLiteral,
     params: Params<S>,
     inside: ckks::bootstrap::Bootstrap,
-    scheme: PhantomData<S>,
 }
 
 impl<S: Scheme> Bootstrap<S> {
@@ -56,8 +53,7 @@ impl<S: Scheme> Bootstrap<S> {
     /// [`Error::Params`] for choices that the ring has no levels for, and for parameters that do not go together: degree,
     /// security, what keys are taken to be, and primes of each level up to the output level must be the same.
     pub fn new(params: &Params<S>, inside: &ckks::Params, literal: BootstrapLiteral) -> Result<Self> {
-        let refresh = ckks::bootstrap::Bootstrap::ordered(inside, literal.inside(), Order::CoefficientsFirst)?;
-        literal.check(inside)?;
+        let refresh = literal.refresh(inside)?;
         let (own, ring) = (params.rlwe(), inside.rlwe());
         let differ = |what: &str, a: String, b: String| {
             Error::params(format!(
@@ -91,7 +87,7 @@ impl<S: Scheme> Bootstrap<S> {
                 return Err(differ(&format!("the primes of level {level}"), format!("{a:?}"), format!("{b:?}")));
             }
         }
-        Ok(Self { literal, params: params.clone(), inside: refresh, scheme: PhantomData })
+        Ok(Self { literal, params: params.clone(), inside: refresh })
     }
 
     /// The parameters it is for.

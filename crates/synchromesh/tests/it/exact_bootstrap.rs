@@ -14,6 +14,7 @@ use synchromesh::ckks::bootstrap::Chain;
 use synchromesh::exact::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper};
 use synchromesh::exact::{Context, Params, ParamsLiteral, Rotations, Scheme};
 use synchromesh::plain_modulus::PlainModulus;
+use synchromesh::plan::bootstrap::ExactBootstrapRequest;
 use synchromesh::rlwe::ring::{Counting, Cpu, Threads};
 use synchromesh::rlwe::{EvaluationKeys, Noise, Security};
 
@@ -27,6 +28,7 @@ fn literal(budget_bits: u32) -> BootstrapLiteral {
         baby_steps: None,
         degree: 30,
         doublings: 4,
+        arcsine: false,
         ratio_bits: 12,
         budget_bits,
     }
@@ -64,6 +66,7 @@ fn cases() -> Vec<(String, usize, u32)> {
 struct Refreshing<S: Scheme> {
     f: Fixture<S>,
     inside: Arc<ckks::Context<Device>>,
+    keys: Arc<EvaluationKeys<Device>>,
     bootstrapper: Bootstrapper<S, Device>,
 }
 
@@ -86,13 +89,23 @@ fn refreshing<S: Judged>(t: &str, usable: usize, budget: u32, seed: u64) -> Refr
 fn on_threads<S: Judged>(t: &str, usable: usize, budget: u32, seed: u64, threads: usize) -> Refreshing<S> {
     let literal = literal(budget);
     let (ring, params) = parameters::<S>(t, chain(usable), &literal);
+    made(params, ring, literal, seed, threads)
+}
+
+fn made<S: Judged>(
+    params: Params<S>,
+    ring: ckks::Params,
+    literal: BootstrapLiteral,
+    seed: u64,
+    threads: usize,
+) -> Refreshing<S> {
     let context = Context::with_backend(params.clone(), on(params.rlwe(), threads)).unwrap();
     let mut f = fixture_in(context, &Rotations::none(), seed);
     let inside = ckks::Context::with_backend(ring.clone(), on(ring.rlwe(), threads)).unwrap();
     let bootstrap = Bootstrap::new(&params, &ring, literal).unwrap();
     let keys = Arc::new(bootstrap.generate_keys(&inside, &f.secret, &mut f.randomness).unwrap());
-    let bootstrapper = Bootstrapper::new(&f.context, &inside, bootstrap, keys).unwrap();
-    Refreshing { f, inside, bootstrapper }
+    let bootstrapper = Bootstrapper::new(&f.context, &inside, bootstrap, Arc::clone(&keys)).unwrap();
+    Refreshing { f, inside, keys, bootstrapper }
 }
 
 impl<S: Judged> Refreshing<S> {
@@ -102,6 +115,12 @@ impl<S: Judged> Refreshing<S> {
 
     fn wanted(&self) -> f64 {
         f64::from(self.bootstrapper.bootstrap().literal().budget_bits)
+    }
+
+    /// The largest error that is refreshed, about.
+    fn largest_error(&self) -> BigInt {
+        let (params, least) = (self.f.context.params(), self.bootstrapper.bootstrap().least_budget().unwrap());
+        BigInt::one() << (S::room(params, params.top_level()).unwrap() - least).floor() as u64
     }
 
     /// Refreshed and judged, after each pass as well, all of which gain what they should.
@@ -184,9 +203,7 @@ fn certificates_hold_for_errors_at_their_bound() {
         let plaintext = r.f.encode(&m);
         let coefficients = r.f.coefficients(&plaintext);
         // The largest error that is refreshed, all of it in one direction at a root, or in one coefficient.
-        let least = r.bootstrapper.bootstrap().least_budget().unwrap();
-        let room = S::room(r.f.context.params(), r.f.context.params().top_level()).unwrap();
-        let e = BigInt::one() << (room - least).floor() as u64;
+        let e = r.largest_error();
         let sign = |k: usize, j: usize| (std::f64::consts::PI * ((2 * k + 1) * j) as f64 / n as f64).cos() >= 0.0;
         let signed = |plus: bool| if plus { e.clone() } else { -&e };
         let errors: Vec<Vec<BigInt>> = vec![
@@ -204,6 +221,30 @@ fn certificates_hold_for_errors_at_their_bound() {
     }
     judged::<Bfv>(640);
     judged::<Bgv>(641);
+}
+
+#[test]
+fn a_straightened_sine_gains_more_from_less() {
+    fn gain<S: Judged>(arcsine: bool, ratio_bits: u32, seed: u64) -> f64 {
+        let literal = BootstrapLiteral { arcsine, ratio_bits, degree: 62, doublings: 3, ..literal(25) };
+        let (ring, params) = parameters::<S>("65537", chain(2), &literal);
+        let mut r = made::<S>(params, ring, literal, seed, 1);
+        let (n, e) = (r.f.context.params().n(), r.largest_error());
+        let m = r.f.random();
+        let coefficients = r.f.coefficients(&r.f.encode(&m));
+        let phase: Vec<BigInt> =
+            (0..n).map(|j| S::phase_of(&r.f, &coefficients[j], &if j % 3 == 0 { -&e } else { e.clone() })).collect();
+        let x = r.f.trivial(&phase, &(&e + 1));
+        let before = r.budget(&x);
+        let refreshed = r.bootstrapper.refresh(&x).unwrap();
+        let spare = r.f.judge(&refreshed, &m);
+        assert!(spare < 14.0, "the certificate is {spare} bits above what is measured");
+        r.budget(&refreshed) - before
+    }
+    for (arcsine, ratio_bits, least, most) in [(false, 8, 12.0, 14.0), (true, 8, 22.0, 26.0), (true, 7, 20.0, 25.0)] {
+        let gains = [gain::<Bfv>(arcsine, ratio_bits, 642), gain::<Bgv>(arcsine, ratio_bits, 643)];
+        assert!(gains.iter().all(|gain| (least..most).contains(gain)), "{arcsine} {ratio_bits}: {gains:?}");
+    }
 }
 
 #[test]
@@ -345,4 +386,59 @@ fn parameters_at_a_real_degree_are_secure() {
     let same = ParamsLiteral { security: Security::Insecure, ..params.literal().clone() };
     let lax = Params::<Bfv>::new(same).unwrap();
     assert!(Bootstrap::new(&lax, &ring, literal).err().unwrap().to_string().contains("security"));
+}
+
+#[test]
+fn parameters_are_found_for_products_in_a_row_and_refreshes_are_as_forecast() {
+    fn judged<S: Judged>(request: &ExactBootstrapRequest, seed: u64) {
+        let found = request.find::<S>(None).unwrap();
+        let forecast = &found.forecast;
+        assert!(forecast.left_bits >= forecast.least_bits && forecast.passes >= 2, "{forecast:?}");
+        assert!(forecast.bits_per_pass > GAIN && forecast.seconds.is_none(), "{forecast:?}");
+        let ring = ckks::Params::new(found.ring.clone()).unwrap();
+        let params = Params::<S>::new(found.params.clone()).unwrap();
+        let r = made::<S>(params, ring, found.bootstrap.clone(), seed, 1);
+        assert_eq!(forecast.key_bytes, r.keys.wire_bytes(r.inside.params().rlwe()));
+        assert_eq!(forecast.prepared_bytes, r.keys.prepared_bytes());
+        assert_eq!(forecast.vector_bytes, r.bootstrapper.bytes() as u64);
+        // As much noise as there may be, and products in a row until there is as much again.
+        let n = r.f.context.params().n();
+        let (e, zero) = (r.largest_error(), vec![BigInt::zero(); n]);
+        let phase: Vec<BigInt> =
+            (0..n).map(|j| S::phase_of(&r.f, &zero[j], &if j % 3 == 0 { -&e } else { e.clone() })).collect();
+        let mut m = zero;
+        let worn = r.f.trivial(&phase, &(&e + 1));
+        let mut passes = 0;
+        let refreshed = r.bootstrapper.refresh_watched(&worn, |_| passes += 1).unwrap();
+        r.f.judge(&refreshed, &m);
+        assert_eq!(passes, forecast.passes);
+        assert!((r.budget(&refreshed) - forecast.budget_bits).abs() < 1.5, "{} for {forecast:?}", r.budget(&refreshed));
+        let mut x = r.refresh(&refreshed, &m);
+        for _ in 0..request.products {
+            x = r.f.evaluator.square(&x).unwrap();
+            m = r.f.mul(&m, &m);
+            r.f.judge(&x, &m);
+        }
+        assert!(r.budget(&x) >= r.bootstrapper.bootstrap().least_budget().unwrap());
+        r.refresh(&x, &m);
+    }
+    let request = ExactBootstrapRequest {
+        log_n: 10,
+        t: "65537".to_owned(),
+        products: 2,
+        baby_steps: Some(4),
+        security: Security::Insecure,
+    };
+    judged::<Bfv>(&request, 700);
+    judged::<Bgv>(&request, 701);
+    let refused = |request: ExactBootstrapRequest| request.find::<Bfv>(None).err().map(|e| (e.kind(), e.to_string()));
+    let says = |request, kind: &str, text: &str| {
+        let (found, said) = refused(request).unwrap();
+        assert!(found == kind && said.contains(text), "{found}: {said}");
+    };
+    says(ExactBootstrapRequest { log_n: 9, ..request.clone() }, "request", "from 2^10 to 2^17");
+    says(ExactBootstrapRequest { products: 0, ..request.clone() }, "request", "from 1 to 64");
+    says(ExactBootstrapRequest { baby_steps: Some(3), ..request.clone() }, "request", "3 baby steps");
+    says(ExactBootstrapRequest { t: "1".to_owned(), ..request.clone() }, "plain_modulus", "1");
+    says(ExactBootstrapRequest { security: Security::Bits128, log_n: 13, ..request }, "request", "no parameters");
 }

@@ -54,12 +54,18 @@ impl Chain {
         self.literal_of(log_scales, bootstrap, eval_mod)
     }
 
-    /// As [`Self::literal`], for messages in coefficients: SlotsToCoeffs comes above the levels for the user.
+    /// As [`Self::literal`], for messages in coefficients: SlotsToCoeffs comes above the levels for the user. The sine may be
+    /// straightened.
     ///
     /// # Errors
     /// As [`Self::literal`].
-    pub(crate) fn literal_for_coefficients(&self, bootstrap: &BootstrapLiteral) -> Result<ParamsLiteral> {
+    pub(crate) fn literal_for_coefficients(
+        &self,
+        bootstrap: &BootstrapLiteral,
+        arcsine: bool,
+    ) -> Result<ParamsLiteral> {
         let sine = Sine::new((1.0 + self.weight as f64) / 2.0, bootstrap.degree, bootstrap.doublings, 1.0)?;
+        let sine = sine.straightened(arcsine)?;
         let mut log_scales = vec![self.log_scale; self.usable + 1];
         log_scales.extend(std::iter::repeat_n(self.log_scale_down, bootstrap.slots_to_coeffs));
         self.literal_of(log_scales, bootstrap, sine.depth::<Cpu>())

@@ -11,6 +11,10 @@
 //! brings along is another matter: what is computed is the sine of t + e, which is off by at most e times the largest slope.
 //! So the circuit runs as if t had no error, and that is added at the end; each product on the way would double it. And
 //! |sin(x) - x| <= |x|^3 / 6.
+//!
+//! Where that is too much, the sine is straightened by the arcsine's first two terms (ePrint 2020/552), s + s^3 / 6 of
+//! s = sin(x), at two levels. The others have positive coefficients that fall, from 3/40 on, so that x is more by at most
+//! 3/40 |x|^5 / (1 - x^2); and the slope cos(x) (1 + sin(x)^2 / 2) lies between cos(x) and 1.
 
 use std::f64::consts::{PI, TAU};
 
@@ -38,6 +42,8 @@ pub(crate) struct Sine {
     pub(super) reach: f64,
     /// How far the polynomial may be from b_0 cos(a u) on \[-1, 1\].
     error: f64,
+    /// y + y^3 / (6 b^2), where the sine is straightened.
+    arcsine: Option<Polynomial<Complex64>>,
 }
 
 impl Sine {
@@ -56,7 +62,14 @@ impl Sine {
             sizes.push(sizes[sizes.len() - 1] * sizes[sizes.len() - 1]);
         }
         let polynomial = Polynomial::chebyshev(coefficients, (-1.0, 1.0))?;
-        Ok(Self { polynomial, sizes, reach, error: first * (cut + rounding) })
+        Ok(Self { polynomial, sizes, reach, error: first * (cut + rounding), arcsine: None })
+    }
+
+    /// The same, straightened or not.
+    pub(super) fn straightened(self, straighten: bool) -> Result<Self> {
+        let cubic = (6.0 * self.size() * self.size()).recip();
+        let arcsine = straighten.then(|| Polynomial::power([0.0, 1.0, 0.0, cubic])).transpose()?;
+        Ok(Self { arcsine, ..self })
     }
 
     /// The degree and doublings of the fewest levels that keep within `error`, of these the fewest products, and the levels;
@@ -84,13 +97,29 @@ impl Sine {
 
     /// Levels it takes.
     pub(super) fn depth<B: Backend>(&self) -> usize {
-        self.polynomial.plan::<Evaluator<B>>().depth + self.sizes.len() - 1
+        let arcsine = self.arcsine.as_ref().map_or(0, |arcsine| arcsine.plan::<Evaluator<B>>().depth);
+        self.polynomial.plan::<Evaluator<B>>().depth + self.sizes.len() - 1 + arcsine
     }
 
     /// How far the sine times its size is from the message, for messages of absolute value at most `bound`.
     pub(super) fn bend(&self, bound: f64) -> f64 {
         // size sin(x) for x = message / size.
-        bound * (bound / self.size()).powi(2) / 6.0
+        let square = (bound / self.size()).powi(2);
+        match self.arcsine {
+            Some(_) if square < 1.0 => bound * square * square * 3.0 / (40.0 * (1.0 - square)),
+            _ => bound * square / 6.0,
+        }
+    }
+
+    /// What [`Self::evaluate`] gives for messages of absolute value at most `bound`, straightened if it is to be.
+    pub(super) fn straight<B: Backend>(
+        &self,
+        evaluator: &Evaluator<B>,
+        sine: Ciphertext<B>,
+        bound: f64,
+    ) -> Result<Ciphertext<B>> {
+        let Some(arcsine) = &self.arcsine else { return Ok(sine) };
+        arcsine.evaluate(evaluator, &evaluator.declare_bound(sine, bound)?)
     }
 
     /// The factor that makes the message, as the sine has it, of t times q: 2 pi times what q is of the message.

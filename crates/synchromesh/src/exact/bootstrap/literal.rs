@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::DigitSizes;
 
 use crate::ckks;
-use crate::ckks::bootstrap::Chain;
+use crate::ckks::bootstrap::{Chain, Order};
 use crate::error::{Error, Result};
 use crate::exact::{ParamsLiteral, Scheme};
 
@@ -23,8 +23,11 @@ pub struct BootstrapLiteral {
     pub degree: usize,
     /// Doublings of its angle.
     pub doublings: u32,
+    /// Whether the sine is straightened by the first terms of the arcsine, at two levels.
+    #[serde(default)]
+    pub arcsine: bool,
     /// r, log2 of what a modulus is of the error that a pass takes, at the least: the sine is straight up to a relative error
-    /// of 6.6 / 4^r, and a ciphertext is refreshed while it has a noise budget of about r.
+    /// of 6.6 / 4^r, straightened of 117 / 16^r, and a ciphertext is refreshed while it has a noise budget of about r.
     pub ratio_bits: u32,
     /// The least noise budget of a refreshed ciphertext, in bits; passes repeat until it has that.
     pub budget_bits: u32,
@@ -32,7 +35,7 @@ pub struct BootstrapLiteral {
 
 impl BootstrapLiteral {
     /// The choices as those of the CKKS ring. Its messages are what is left of numbers of at most 2^-r q_0: 1 is the largest.
-    pub(super) fn inside(&self) -> ckks::bootstrap::BootstrapLiteral {
+    fn inside(&self) -> ckks::bootstrap::BootstrapLiteral {
         ckks::bootstrap::BootstrapLiteral {
             slots_to_coeffs: self.slots_to_coeffs,
             coeffs_to_slots: self.coeffs_to_slots,
@@ -44,8 +47,15 @@ impl BootstrapLiteral {
         }
     }
 
+    /// What the ring does.
+    pub(super) fn refresh(&self, inside: &ckks::Params) -> Result<ckks::bootstrap::Bootstrap> {
+        self.check(inside)?;
+        let order = Order::CoefficientsFirst { arcsine: self.arcsine };
+        ckks::bootstrap::Bootstrap::ordered(inside, self.inside(), order)
+    }
+
     /// The numbers that are no choices of CKKS, in their ranges.
-    pub(super) fn check(&self, inside: &ckks::Params) -> Result<()> {
+    fn check(&self, inside: &ckks::Params) -> Result<()> {
         let base = inside.rlwe().ring().log2(inside.rlwe().level(0)?);
         let most = (base / 2.0) as u32;
         if (2..=most).contains(&self.ratio_bits) {
@@ -63,7 +73,7 @@ impl BootstrapLiteral {
     /// # Errors
     /// [`Error::Params`] for choices that no polynomial or chain is made of.
     pub fn ring(&self, chain: &Chain) -> Result<ckks::ParamsLiteral> {
-        chain.literal_for_coefficients(&self.inside())
+        chain.literal_for_coefficients(&self.inside(), self.arcsine)
     }
 
     /// The parameters of BFV or BGV whose ciphertexts are refreshed in a ring of [`Self::ring`]: its primes up to the output
@@ -72,8 +82,8 @@ impl BootstrapLiteral {
     /// # Errors
     /// [`Error::Params`] for another ring, [`Error::PlainModulus`] for no plaintext modulus.
     pub fn literal<S: Scheme>(&self, inside: &ckks::Params, t: &str) -> Result<ParamsLiteral> {
-        let (order, rlwe) = (ckks::bootstrap::Order::CoefficientsFirst, inside.rlwe());
-        let top = ckks::bootstrap::Bootstrap::ordered(inside, self.inside(), order)?.output_level();
+        let rlwe = inside.rlwe();
+        let top = self.refresh(inside)?.output_level();
         let level_limbs = (0..=top).map(|level| Ok(rlwe.level(level)?.len())).collect::<Result<Vec<_>>>()?;
         let limbs = level_limbs.last().copied().unwrap_or(0);
         let (q, p) = (&rlwe.literal().q[..limbs], &rlwe.literal().p);

@@ -17,8 +17,9 @@ use crate::exact::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper};
 use crate::exact::{Ciphertext, Context, Evaluator, Params, ParamsLiteral, Rotations, Scheme, log2_biguint};
 use crate::plain_modulus::PlainModulus;
 
-/// log2 of what a modulus is of the error that a pass takes: the sine bends less with more, and noise counts more.
-const RATIOS: std::ops::RangeInclusive<u32> = 9..=14;
+/// log2 of what a modulus is of the error that a pass takes, of a sine and of a straightened one: it bends less with more, and
+/// noise counts more.
+const RATIOS: [(bool, std::ops::RangeInclusive<u32>); 2] = [(false, 9..=12), (true, 5..=8)];
 
 /// log2 of the scale of the levels for the user and of SlotsToCoeffs: as wide as level 0 has room for.
 const SCALE: u32 = BASE_BITS - 2;
@@ -104,8 +105,8 @@ pub struct ExactFound {
 }
 
 impl ExactBootstrapRequest {
-    /// The ratio with the fewest passes, of these the one whose passes gain most, with the fewest levels that hold the noise
-    /// budget and as few digits of a key switch as security allows.
+    /// The sine and the ratio with the fewest passes times limbs, of these the one whose passes gain most, with the fewest
+    /// levels that hold the noise budget and as few digits of a key switch as security allows.
     ///
     /// # Errors
     /// [`Error::Request`] for a number out of its range, and where nothing serves; [`Error::PlainModulus`];
@@ -113,9 +114,12 @@ impl ExactBootstrapRequest {
     pub fn find<S: Scheme>(&self, profile: Option<&Profile>) -> Result<ExactFound> {
         let t = self.check()?;
         let mut best: Option<ExactFound> = None;
-        for ratio_bits in RATIOS {
-            let Some(found) = self.with_ratio::<S>(&t, ratio_bits, profile)? else { continue };
-            let key = |found: &ExactFound| (found.forecast.passes, -found.forecast.bits_per_pass);
+        for (arcsine, ratio_bits) in
+            RATIOS.into_iter().flat_map(|(arcsine, all)| all.map(move |ratio| (arcsine, ratio)))
+        {
+            let Some(found) = self.with_ratio::<S>(&t, arcsine, ratio_bits, profile)? else { continue };
+            let limbs = |found: &ExactFound| found.ring.q_bits.len() + found.ring.p_bits.len();
+            let key = |found: &ExactFound| (found.forecast.passes * limbs(found), -found.forecast.bits_per_pass);
             if best.as_ref().is_none_or(|best| key(&found) < key(best)) {
                 best = Some(found);
             }
@@ -156,13 +160,14 @@ impl ExactBootstrapRequest {
     fn with_ratio<S: Scheme>(
         &self,
         t: &PlainModulus,
+        arcsine: bool,
         ratio_bits: u32,
         profile: Option<&Profile>,
     ) -> Result<Option<ExactFound>> {
         let most = (1.0 + WEIGHT as f64) / 2.0;
         let size = f64::from(ratio_bits).exp2() / std::f64::consts::TAU;
         // A small part of what the sine bends by.
-        let error = f64::from(2 * ratio_bits).exp2().recip();
+        let error = f64::from(if arcsine { 4 * ratio_bits - 4 } else { 2 * ratio_bits }).exp2().recip();
         let Some((degree, doublings, _)) = Sine::cheapest(most, size, error)? else { return Ok(None) };
         let maps = (self.log_n as usize - 1).div_ceil(LAYERS[0]);
         let literal = BootstrapLiteral {
@@ -171,6 +176,7 @@ impl ExactBootstrapRequest {
             baby_steps: self.baby_steps,
             degree,
             doublings,
+            arcsine,
             ratio_bits,
             budget_bits: 0,
         };
