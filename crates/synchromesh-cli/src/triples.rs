@@ -163,7 +163,8 @@ impl Wanted {
         self.check_memory(&plan, here)?;
         synchromesh_rlwe::file::create_private_directory(directory)?;
         let phase = |name, time: Duration| json!({"name": name, "seconds": time.as_secs_f64(), "bytes_sent": 0, "rounds": 0, "peak_bytes": memory::peak_bytes()});
-        let mut report = describe(&plan, self.count);
+        let count = self.wants()?.first().map_or(self.count, Want::count);
+        let mut report = describe(&plan, count);
         let mut phases = vec![phase("plan", planned)];
         let files = match self.keys {
             Origin::Generate => {

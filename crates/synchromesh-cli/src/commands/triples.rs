@@ -42,7 +42,7 @@ pub(super) struct What {
     #[arg(long, value_name = "RxKxC", value_delimiter = ',')]
     shape: Vec<String>,
     /// Triples of the first shape in a run. Parameters are chosen for it: more in a run pack more into each ciphertext, and
-    /// a triple takes fewer bytes (two of 128x128x128 half of what one takes); a run that makes another number wastes what
+    /// each takes fewer bytes (of two of 128x128x128 each a third less than one alone); a run that makes another number wastes what
     /// it does not fill.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
