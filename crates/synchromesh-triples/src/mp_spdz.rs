@@ -184,7 +184,7 @@ impl Preprocessing {
         let name =
             name.rsplit_once("-T").filter(|(_, thread)| thread.parse::<usize>().is_ok()).map_or(name, |(rest, _)| rest);
         let own = format!("-P{}", self.party);
-        let mut kinds = Kind::ALL.iter().map(|kind| self.tuples_paths(*kind)).flatten();
+        let mut kinds = Kind::ALL.iter().flat_map(|kind| self.tuples_paths(*kind));
         let is_tuples = kinds.any(|path| path.file_name().is_some_and(|known| known == name));
         let sides = name.strip_prefix("Matrix-").and_then(|rest| rest.strip_suffix(&own));
         is_tuples || sides.is_some_and(|sides| sides.parse::<Shape>().is_ok())
