@@ -364,7 +364,7 @@ mod tests {
             let mut words = Source::new(&seed);
             let number = (BigUint::from(words.word()) << 64u32) + words.word();
             for delta in 0..3u32 {
-                let numerator = (&number * 3u32 >> 2u32) - 1u32 + delta;
+                let numerator = ((&number * 3u32) >> 2u32) - 1u32 + delta;
                 let expected = &number * 3u32 < &numerator << 2u32;
                 assert_eq!(
                     Source::new(&seed).is_below(3, u128::try_from(numerator).unwrap()),
