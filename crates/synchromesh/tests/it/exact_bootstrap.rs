@@ -134,7 +134,8 @@ impl<S: Judged> Refreshing<S> {
         self.f.judge(&refreshed, m);
         assert_eq!(refreshed.level(), self.f.context.params().top_level());
         assert!(self.budget(&refreshed) >= self.wanted(), "{budgets:?} of {}", self.wanted());
-        assert!(budgets.windows(2).all(|pair| pair[1] - pair[0] > GAIN), "{budgets:?}");
+        // The last one ends where its own errors are.
+        assert!(budgets[..budgets.len() - 1].windows(2).all(|pair| pair[1] - pair[0] > GAIN), "{budgets:?}");
         refreshed
     }
 
@@ -244,9 +245,10 @@ fn a_straightened_sine_gains_more_from_less() {
         watched.unwrap();
         budgets[1] - budgets[0]
     }
-    for (arcsine, ratio_bits, least, most) in [(false, 8, 12.0, 14.0), (true, 8, 22.0, 26.0), (true, 7, 20.0, 25.0)] {
-        let gains = [gain::<Bfv>(arcsine, ratio_bits, 642), gain::<Bgv>(arcsine, ratio_bits, 643)];
-        assert!(gains.iter().all(|gain| (least..most).contains(gain)), "{arcsine} {ratio_bits}: {gains:?}");
+    let bent = gain::<Bfv>(false, 8, 642).max(gain::<Bgv>(false, 8, 643));
+    for ratio_bits in [8, 7] {
+        let straight = gain::<Bfv>(true, ratio_bits, 642).min(gain::<Bgv>(true, ratio_bits, 643));
+        assert!(bent > 12.0 && straight > bent + 4.0, "{ratio_bits}: {straight} after {bent}");
     }
 }
 
@@ -442,6 +444,6 @@ fn parameters_are_found_for_products_in_a_row_and_refreshes_are_as_forecast() {
     says(ExactBootstrapRequest { log_n: 9, ..request.clone() }, "request", "from 2^10 to 2^17");
     says(ExactBootstrapRequest { products: 0, ..request.clone() }, "request", "from 1 to 64");
     says(ExactBootstrapRequest { baby_steps: Some(3), ..request.clone() }, "request", "3 baby steps");
-    says(ExactBootstrapRequest { t: "1".to_owned(), ..request.clone() }, "plain_modulus", "1");
+    says(ExactBootstrapRequest { t: "1".to_owned(), ..request.clone() }, "plain_modulus_too_small", "1");
     says(ExactBootstrapRequest { security: Security::Bits128, log_n: 13, ..request }, "request", "no parameters");
 }
