@@ -90,7 +90,7 @@ pub(crate) fn deal_triples(
     interruptible(py, move || {
         let shapes = shapes.iter().map(|shape| shape.parse()).collect::<Result<Vec<Shape>, Error>>()?;
         let Some((&shape, more)) = shapes.split_first() else {
-            return Err(Fault::own("shape", "no shape".into(), "give one"));
+            return Err(Fault::own("shape", "no shape", "give one"));
         };
         let field: Field = prime.as_deref().unwrap_or(field::DEFAULT_PRIME).parse()?;
         let keys = if generate { Keys::Generated } else { Keys::Dealt };
