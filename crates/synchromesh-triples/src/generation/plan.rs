@@ -2,7 +2,7 @@
 //!
 //! Every certificate in such a run is that of ciphertexts of which only what their makers had to prove is known, and
 //! a set of parameters is taken if all of them hold, the masks of all parties fit on top, and no smaller one does. Tuples
-//! of single numbers ([`super::Kind`]) need less than any matrix product, and are made with every plan.
+//! of single numbers ([`Kind`](crate::tuples::Kind)) need less than any matrix product, and are made with every plan.
 
 mod agreed;
 mod rehearsal;
