@@ -250,11 +250,11 @@ impl Sizes {
     }
 }
 
-/// The forecast, or none where there is too little room for the error at some stage.
-fn room(forecast: Result<RefreshForecast>) -> Result<Option<RefreshForecast>> {
-    match forecast {
-        Ok(forecast) => Ok(Some(forecast)),
-        Err(Error::Rlwe(synchromesh_rlwe::Error::Noise { .. })) => Ok(None),
+/// What was made, or none where there is too little room for the error at some stage.
+fn room<T>(made: Result<T>) -> Result<Option<T>> {
+    match made {
+        Ok(made) => Ok(Some(made)),
+        Err(Error::Rlwe(synchromesh_rlwe::Error::Noise { .. }) | Error::RefreshStalls { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::{EvaluationKeys, Noise, PublicKey, Randomness, Security};
 
-use super::{BASE_BITS, DIGITS, LAYERS, WEIGHT};
+use super::{BASE_BITS, DIGITS, LAYERS, WEIGHT, room};
 use crate::ckks;
 use crate::ckks::bootstrap::{Chain, Sine};
 use crate::cost::{self, DryLedger, Profile};
@@ -345,14 +345,5 @@ impl<S: Scheme> Rehearsal<S> {
             peak_bytes,
             seconds,
         })
-    }
-}
-
-/// What was made, or none where there is too little room for noise.
-fn room<T>(made: Result<T>) -> Result<Option<T>> {
-    match made {
-        Ok(made) => Ok(Some(made)),
-        Err(Error::Rlwe(synchromesh_rlwe::Error::Noise { .. }) | Error::RefreshStalls { .. }) => Ok(None),
-        Err(error) => Err(error),
     }
 }
