@@ -20,7 +20,7 @@ from ._native import Operation
 
 Places = NDArray[np.int64]
 # Slots of one ciphertext in the entries of a map, of which there are many.
-SLOT = np.int32
+SLOT = np.dtype(np.int32)
 
 # Prices in rotations that share their decomposition with others: a diagonal, encoded and multiplied; a rotation of its
 # own; one more level, or the noise of a map; a key; a product of ciphertexts.
@@ -375,8 +375,8 @@ def turned(part: _native.Ciphertext, step: int, swap: bool, row: int) -> _native
 def mapped(
     parts: Parts,
     slots: Slots,
-    source: Places,
-    target: Places,
+    source: NDArray[np.integer[Any]],
+    target: NDArray[np.integer[Any]],
     weights: NDArray[Any] | None,
     exact: bool,
     prepared: Prepared | None = None,
@@ -432,8 +432,8 @@ def applied(
     prepared: Prepared | None,
 ) -> Iterator[tuple[int, _native.Ciphertext]]:
     """A map of each ciphertext that takes it, with the place of the result."""
-    to, of, values = entries
-    entries = (np.ascontiguousarray(to, dtype=SLOT), np.ascontiguousarray(of, dtype=SLOT), values)
+    to, of = (np.ascontiguousarray(slots, dtype=SLOT) for slots in entries[:2])
+    values = entries[2]
     if not values.any():
         for at, origin in pairs:
             yield at, nothing(parts[origin], exact)
@@ -441,17 +441,17 @@ def applied(
     if prepared is None and len(pairs) == 1:
         # Encoded as it is needed: nobody asks for it again.
         ((at, origin),) = pairs
-        yield at, parts[origin].linear(*entries)
+        yield at, parts[origin].linear(to, of, values)
         return
     kept: Prepared = {} if prepared is None else prepared
     # For one ciphertext nothing is looked for.
-    name = b"" if prepared is None else named(entries)
+    name = b"" if prepared is None else named((to, of, values))
     for at, origin in pairs:
         part = parts[origin]
         level = part.level
         found = kept.get((level, name))
         if found is None:
-            found = kept[level, name] = part.prepare(*entries)
+            found = kept[level, name] = part.prepare(to, of, values)
         yield at, part.apply(found)
 
 
