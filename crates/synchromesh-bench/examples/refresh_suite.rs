@@ -1,5 +1,6 @@
 //! Refreshes at real parameters judged by decryption: `refresh_suite [OUT [LOG_N:REFRESHES:CHAIN ..]]`, at N = 2^16 1000
-//! refreshes and 100 of one ciphertext unless said otherwise. Lines of the tables that are not measured again stay.
+//! refreshes and 100 of one ciphertext unless said otherwise. What was found is written every few refreshes; lines of the
+//! tables that are not measured again stay.
 
 use std::path::Path;
 
@@ -7,6 +8,9 @@ use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh_bench::refreshes::{Judgement, MOST_DEVIATIONS, judge};
 use synchromesh_ring::Threads;
 use synchromesh_rlwe::{Randomness, Security};
+
+/// Refreshes after which what was found is written.
+const OFTEN: usize = 25;
 
 const ERRORS: &str = "log_n,log_qp,security,refreshes,worst_error_bits,certified_bits,error_over_certificate,chain,\
                       chain_error_bits,chain_certified_bits,largest_multiple,deviations";
@@ -72,7 +76,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             security: if insecure { Security::Insecure } else { Security::Bits128 },
         };
         let threads = Threads::of_process()?;
-        let judged = judge(&request, [refreshes, chain], &threads, Randomness::from_os(), |done| eprintln!("{done}"))?;
+        let judged = judge(&request, [refreshes, chain], &threads, Randomness::from_os(), |judged| {
+            eprintln!("{} of {refreshes} refreshes, {} of {chain} of one ciphertext", judged.refreshes, judged.chain);
+            if (judged.refreshes + judged.chain).is_multiple_of(OFTEN) {
+                record(Path::new(&out), judged).unwrap_or_else(|error| eprintln!("{error}"));
+            }
+        })?;
         record(Path::new(&out), &judged)?;
         println!(
             "N = 2^{log_n}: {refreshes} refreshes, error 2^{:.2}, certificate 2^{:.2}; {chain} of one ciphertext, error 2^{:.2}, \

@@ -73,6 +73,14 @@ impl Judgement {
         worst.max(off(rare.0, rare.1))
     }
 
+    /// How often each multiple is expected among those that came in, under a secret of this weight.
+    fn expect(&mut self, weight: usize) {
+        let all: u64 = self.multiples.values().map(|(have, _)| have).sum();
+        for (k, chance) in multiples(weight) {
+            self.multiples.entry(k).or_default().1 = chance * all as f64;
+        }
+    }
+
     /// The largest multiple that came in.
     #[must_use]
     pub fn largest_multiple(&self) -> u64 {
@@ -80,8 +88,8 @@ impl Judgement {
     }
 }
 
-/// Refreshes so many fresh messages at the parameters found for a request, and one ciphertext so often; `progress` hears how
-/// many are done.
+/// Refreshes so many fresh messages at the parameters found for a request, and one ciphertext so often; `progress` sees after
+/// each what was found until then.
 ///
 /// # Errors
 /// What a search or a refresh refuses, or a lack of memory.
@@ -90,7 +98,7 @@ pub fn judge(
     [refreshes, chain]: [usize; 2],
     threads: &Threads,
     randomness: Randomness,
-    mut progress: impl FnMut(&str),
+    mut progress: impl FnMut(&Judgement),
 ) -> Result<Judgement, Error> {
     let found = request.find(None)?;
     let mut made = Made::new(&found, threads, randomness, |_| ())?;
@@ -99,16 +107,17 @@ pub fn judge(
         log_n: request.log_n,
         log_qp: found.forecast.log_qp,
         security_bits: found.forecast.security_bits,
-        refreshes,
+        refreshes: 0,
         largest_error: 0.0,
         nearest: 0.0,
         certificate: 0.0,
-        chain,
+        chain: 0,
         chain_error: 0.0,
         chain_certificate: 0.0,
         chain_nearest: 0.0,
         multiples: BTreeMap::new(),
     };
+    let weight = made.context.params().rlwe().sparse().map_or(0, |sparse| sparse.weight);
     for round in 0..refreshes {
         let message = random(slots, bound, round as u64);
         let fresh = made.encrypted(&message, bound)?;
@@ -117,22 +126,21 @@ pub fn judge(
         judgement.largest_error = judgement.largest_error.max(error);
         judgement.certificate = judgement.certificate.max(certificate);
         judgement.nearest = judgement.nearest.max(error / certificate);
-        progress(&format!("refresh {} of {refreshes}", round + 1));
+        judgement.refreshes += 1;
+        judgement.expect(weight);
+        progress(&judgement);
     }
     // Errors add up, so that what is refreshed again is smaller than the bound by as much as they may come to.
     let message = random(slots, bound / 2.0, refreshes as u64);
     let mut x = made.encrypted(&message, bound / 2.0)?;
-    for link in 0..chain {
+    for _ in 0..chain {
         x = made.refreshed(&x, &mut judgement.multiples)?;
         let [error, certificate] = made.error(&x, &message)?.map(|error| error / bound);
         (judgement.chain_error, judgement.chain_certificate) = (error, certificate);
         judgement.chain_nearest = judgement.chain_nearest.max(error / certificate);
-        progress(&format!("refresh {} of {chain} of one ciphertext", link + 1));
-    }
-    let weight = made.context.params().rlwe().sparse().map_or(0, |sparse| sparse.weight);
-    let all: u64 = judgement.multiples.values().map(|(have, _)| have).sum();
-    for (k, chance) in multiples(weight) {
-        judgement.multiples.entry(k).or_default().1 = chance * all as f64;
+        judgement.chain += 1;
+        judgement.expect(weight);
+        progress(&judgement);
     }
     Ok(judgement)
 }
