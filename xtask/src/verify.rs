@@ -88,8 +88,8 @@ impl Part {
             }
             Self::Bootstrap => {
                 "refreshes of CKKS ciphertexts at real parameters: the largest error of a slot beside the certificate, the \
-                 multiples of the modulus that come in beside their distribution, and one ciphertext refreshed again and again \
-                 (`docs/bootstrap`)"
+                 multiples of the modulus that come in beside their distribution, and one ciphertext refreshed again and again; \
+                 products in a row of BFV and BGV with refreshes between, all slots of each compared (`docs/bootstrap`)"
             }
             Self::Triples => {
                 "parties that cheat, fall silent or are killed while triples and keys are made: honest ones always abort with \
@@ -182,9 +182,9 @@ fn begin_adversary(root: &Path) -> Result<String> {
 /// Runs the parts named, or all: every test on every instruction set; the cost model (`docs/planner`); the errors of every
 /// operation (`docs/noise`), which goes on where an interrupted run stopped; random circuits at planned parameters
 /// (`docs/planner`); functions at a million points (`docs/functions.csv`); cheaters in the protocol that makes triples
-/// (`docs/triples-adversary.csv`); refreshes of CKKS ciphertexts (`docs/bootstrap`). Each writes its section of
+/// (`docs/triples-adversary.csv`); refreshes of ciphertexts (`docs/bootstrap`). Each writes its section of
 /// `docs/verify.md`. `noise` may be followed by sizes LOG_N:KEYS, `plans` by cases SCHEME:SECURITY and `bootstrap` by
-/// LOG_N:REFRESHES:CHAIN, without which it takes hours and 10 GB of memory; the section names them.
+/// LOG_N:REFRESHES:CHAIN or SCHEME:LOG_N:T:PRODUCTS, without which it takes hours and 10 GB of memory; the section names them.
 ///
 /// # Errors
 /// On a part that there is not, or when the record cannot be written.
@@ -192,7 +192,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     let Some(named) = parts(args) else {
         bail!(
             "unknown parts in {args:?}; usage: cargo xtask verify [{}], noise followed by sizes 12:100 .., plans by cases bgv:128 .., bootstrap by \
-             LOG_N:REFRESHES:CHAIN",
+             LOG_N:REFRESHES:CHAIN or SCHEME:LOG_N:T:PRODUCTS",
             Part::ALL.map(Part::name).join("|")
         );
     };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use num_bigint::{BigInt, BigUint};
+use num_integer::Integer;
 use serde::Serialize;
 use synchromesh::ckks;
 use synchromesh::exact::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper};
@@ -15,6 +16,7 @@ use synchromesh_rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
 
 use crate::Error;
 use crate::memory::{fits, forget_peak, peak_bytes};
+use crate::numbers::Numbers;
 use crate::timing::median;
 
 /// What `bench bootstrap --scheme bfv` reports.
@@ -127,6 +129,18 @@ impl<S: Scheme> Made<S> {
         Ok(Self { context, secret, public, evaluator, keys, bootstrapper, randomness, keys_s, vectors_s })
     }
 
+    /// A fresh ciphertext of slots that look random and are not 0, and these.
+    fn slots(&mut self, number: u64) -> Result<(Ciphertext<S>, Vec<BigUint>), Error> {
+        let params = self.context.params();
+        let (t, mut numbers) = (params.t().value(), Numbers(number));
+        let below = t - 1u32;
+        let mut slot = || BigUint::from_slice(&[(); 9].map(|()| numbers.word() as u32)) % &below + 1u32;
+        let slots: Vec<BigUint> = (0..params.n()).map(|_| slot()).collect();
+        let signed: Vec<BigInt> = slots.iter().cloned().map(BigInt::from).collect();
+        let plain = self.context.encode(&signed)?;
+        Ok((self.context.encrypt(&self.public, &plain, &mut self.randomness)?, slots))
+    }
+
     /// A ciphertext that has no budget for another product, and its message.
     fn worn(&mut self, number: u64) -> Result<(Ciphertext<S>, Monomial), Error> {
         let (context, n) = (&self.context, self.context.params().n());
@@ -153,6 +167,89 @@ impl<S: Scheme> Made<S> {
         }
         Err(Error::Request { reason: "a refreshed ciphertext decrypted wrongly".to_owned() })
     }
+}
+
+/// Products in a row, refreshed where another one would leave too little.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The scheme.
+    pub scheme: &'static str,
+    /// log2 of the ring degree.
+    pub log_n: u32,
+    /// The plaintext modulus.
+    pub t: String,
+    /// log2 of the largest modulus of a key.
+    pub log_qp: u32,
+    /// Security in bits.
+    pub security_bits: f64,
+    /// Products so far, each compared in all slots.
+    pub products: usize,
+    /// Refreshes on the way.
+    pub refreshes: usize,
+    /// The least noise budget of what was refreshed, in bits.
+    pub before_bits: f64,
+    /// The least noise budget after a refresh, in bits.
+    pub after_bits: f64,
+    /// Seconds of all products and refreshes.
+    pub seconds: f64,
+}
+
+/// Multiplies a ciphertext of random slots by so many fresh ones, one after the other, and compares every product;
+/// `progress` sees after each what was done until then.
+///
+/// # Errors
+/// [`Error::Request`] for a result that is wrong, or what a search, a product or a refresh refuses; slots that t does not have.
+pub fn multiply_in_a_row<S: Scheme>(
+    request: &ExactBootstrapRequest,
+    products: usize,
+    threads: &Threads,
+    mut progress: impl FnMut(&Row),
+) -> Result<Row, Error> {
+    let found = request.find::<S>(None)?;
+    let (ring, params) = (ckks::Params::new(found.ring)?, Params::<S>::new(found.params)?);
+    let mut made = Made::new(ring, params, found.bootstrap, threads, |_| ())?;
+    let least = made.bootstrapper.bootstrap().least_budget()?;
+    let mut row = Row {
+        scheme: S::NAME,
+        log_n: request.log_n,
+        t: request.t.clone(),
+        log_qp: found.forecast.log_qp,
+        security_bits: found.forecast.security_bits,
+        products: 0,
+        refreshes: 0,
+        before_bits: f64::INFINITY,
+        after_bits: f64::INFINITY,
+        seconds: 0.0,
+    };
+    let (mut x, mut expected) = made.slots(0)?;
+    for number in 0..products {
+        let (y, own) = made.slots(1 + number as u64)?;
+        let begin = Instant::now();
+        let product = made.evaluator.mul(&x, &y);
+        let budget = product.as_ref().map_or(Ok(0.0), |product| made.context.noise_budget(product))?;
+        x = match product {
+            Ok(product) if budget >= least => product,
+            _ => {
+                row.before_bits = row.before_bits.min(made.context.noise_budget(&x)?);
+                let refreshed = made.bootstrapper.refresh(&x)?;
+                row.after_bits = row.after_bits.min(made.context.noise_budget(&refreshed)?);
+                row.refreshes += 1;
+                made.evaluator.mul(&refreshed, &y)?
+            }
+        };
+        row.seconds += begin.elapsed().as_secs_f64();
+        row.products += 1;
+        let t = made.context.params().t().value();
+        expected.iter_mut().zip(&own).for_each(|(product, factor)| *product = &*product * factor % t);
+        let slots = made.context.decode_big(&made.context.decrypt(&made.secret, &x)?)?;
+        let t = BigInt::from(t.clone());
+        let same = |(have, wanted): (&BigInt, &BigUint)| have.mod_floor(&t).magnitude() == wanted;
+        if !slots.iter().zip(&expected).all(same) {
+            return Err(Error::Request { reason: format!("product {} decrypted wrongly", row.products) });
+        }
+        progress(&row);
+    }
+    Ok(row)
 }
 
 /// Measures refreshes at the parameters found for a request; `progress` hears what is done.
@@ -224,4 +321,28 @@ pub fn measure<S: Scheme>(
         seconds: median(totals),
         forecast: found.forecast,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use synchromesh::bfv::Bfv;
+    use synchromesh::bgv::Bgv;
+    use synchromesh_rlwe::Security;
+
+    fn in_a_row<S: Scheme>(t: &str) {
+        let (t, products) = (t.to_owned(), 1);
+        let request =
+            ExactBootstrapRequest { log_n: 10, t, products, baby_steps: Some(4), security: Security::Insecure };
+        let mut seen = 0;
+        let row = multiply_in_a_row::<S>(&request, 4, &Threads::ONE, |_| seen += 1).unwrap();
+        assert!(row.products == 4 && seen == 4 && (1..=4).contains(&row.refreshes), "{row:?}");
+        assert!(row.after_bits > row.before_bits, "{row:?}");
+    }
+
+    #[test]
+    fn products_in_a_row_are_right_where_only_refreshes_make_room_for_them() {
+        in_a_row::<Bfv>("65537");
+        in_a_row::<Bgv>("65537");
+    }
 }
