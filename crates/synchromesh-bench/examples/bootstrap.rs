@@ -1,6 +1,7 @@
 //! `bootstrap LOG_N LOG_SCALE PRECISION LEVELS BABY_STEPS THREADS`: what `bench bootstrap` measures, without the command
 //! line; 0 for levels or baby steps leaves them open.
 
+use synchromesh::ckks::bootstrap::Messages;
 use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh_bench::bootstrap::measure;
 use synchromesh_ring::Threads;
@@ -18,6 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         log_scale: at(1, 40) as u32,
         precision: at(2, 15) as u32,
         levels: if insecure { Some(at(3, 3)) } else { open(3) },
+        messages: Messages::Complex,
         message_bound: 1.0,
         baby_steps: open(4),
         security: if insecure { Security::Insecure } else { Security::Bits128 },

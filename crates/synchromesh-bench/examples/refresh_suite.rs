@@ -7,6 +7,7 @@ use std::path::Path;
 
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
+use synchromesh::ckks::bootstrap::Messages;
 use synchromesh::exact::Scheme;
 use synchromesh::plan::bootstrap::{BootstrapRequest, ExactBootstrapRequest};
 use synchromesh_bench::exact_refreshes::{Row, multiply_in_a_row};
@@ -109,6 +110,7 @@ fn refreshed(out: &Path, log_n: u32, [refreshes, chain]: [usize; 2]) -> Result<b
         log_scale: 40,
         precision: 15,
         levels: Some(if security == Security::Insecure { 3 } else { 14 }),
+        messages: Messages::Complex,
         message_bound: 1.0,
         baby_steps: Some(8),
         security,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Stage};
+use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Messages, Stage};
 use synchromesh::ckks::{Complex64, Context, Params, Rotations};
 use synchromesh::plan::bootstrap::{BootstrapRequest, Found, RefreshForecast};
 use synchromesh_ring::isa::Isa;
@@ -36,7 +36,7 @@ pub struct Report {
     pub threads: usize,
     /// log2 of the ring degree.
     pub log_n: u32,
-    /// Complex slots that are refreshed.
+    /// Slots that are refreshed.
     pub slots: usize,
     /// log2 of the largest modulus of a key.
     pub log_qp: u32,
@@ -151,7 +151,10 @@ pub fn measure(
     let (mut worst, mut sum, mut certified) = (0f64, 0f64, f64::INFINITY);
     for round in 0..=iterations {
         progress(&format!("refresh {round} of {iterations}"));
-        let message = random(params.slots(), request.message_bound, round as u64);
+        let mut message = random(params.slots(), request.message_bound, round as u64);
+        if request.messages == Messages::Real {
+            message.iter_mut().for_each(|z| z.im = 0.0);
+        }
         let plain = context.encode_complex(&message, request.message_bound)?;
         let x = context.encrypt_at(&public, &plain, level, &mut randomness)?;
         let begin = Instant::now();

@@ -212,6 +212,7 @@ pub fn multiples(weight: usize) -> BTreeMap<i64, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use synchromesh::ckks::bootstrap::Messages;
     use synchromesh_rlwe::Security;
 
     #[test]
@@ -236,6 +237,7 @@ mod tests {
             log_scale: 40,
             precision: 12,
             levels: Some(1),
+            messages: Messages::Complex,
             message_bound: 1.0,
             baby_steps: Some(4),
             security: Security::Insecure,

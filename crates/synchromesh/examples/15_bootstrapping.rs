@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use synchromesh::ckks::bootstrap::{Bootstrap, Bootstrapper};
+use synchromesh::ckks::bootstrap::{Bootstrap, Bootstrapper, Messages};
 use synchromesh::ckks::{Ciphertext, Context, Params, Rotations};
 use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh::rlwe::{Randomness, Security};
@@ -19,6 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         log_scale: if log_n == 15 { 30 } else { 40 },
         precision: if log_n == 15 { 6 } else { 15 },
         levels: insecure.then_some(3),
+        messages: Messages::Complex,
         message_bound: 1.0,
         // Few keys: a refresh at N = 2^16 takes 10 GB of memory, at the fastest number of baby steps 21.
         baby_steps: Some(4),

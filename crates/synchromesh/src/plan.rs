@@ -34,7 +34,7 @@ use self::search::Found;
 pub use self::switches::LevelSwitch;
 pub use self::trace::Node;
 use self::trace::Traced;
-use crate::ckks::bootstrap::BootstrapLiteral;
+use crate::ckks::bootstrap::{BootstrapLiteral, Messages};
 use crate::cost::Profile;
 use crate::error::{Error, Result};
 pub use crate::error::{Limit, Nearest};
@@ -121,6 +121,9 @@ pub struct Description {
     /// refreshes (0: as many levels as security leaves), the precision what a refresh keeps. None: no refreshes.
     #[serde(default)]
     pub bootstrap: Option<f64>,
+    /// What slots of messages may be that are refreshed.
+    #[serde(default)]
+    pub messages: Messages,
     /// The key is one that parties hold together: certificates are for such keys, and results have room for the noise of a
     /// decryption by all of them, of CKKS with the precision. None: one party holds the key.
     #[serde(default)]
@@ -156,6 +159,7 @@ impl Description {
             headroom: 0,
             finer: 0,
             bootstrap: None,
+            messages: Messages::Complex,
             joint: None,
             failure: FailureLimit::Negligible,
         }

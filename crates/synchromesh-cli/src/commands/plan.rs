@@ -15,6 +15,7 @@ use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
 use synchromesh::circuits::Arithmetic;
 use synchromesh::ckks::Ckks;
+use synchromesh::ckks::bootstrap::Messages;
 use synchromesh::cost::{IndexMap, Profile};
 use synchromesh::plan::{Description, Joint, LevelSwitch, Plan, SchemeName};
 use synchromesh::rlwe::noise::FailureLimit;
@@ -259,6 +260,8 @@ impl Planning {
             rotation_level: self.rotation_level,
             static_levels: self.static_levels,
             bootstrap: self.bootstrap,
+            // There are no others on the command line.
+            messages: Messages::Real,
             joint: self.joint(),
             failure: self.failure,
             ..Description::new(self.scheme.into(), depth as usize)

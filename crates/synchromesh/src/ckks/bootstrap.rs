@@ -9,6 +9,7 @@
 //! The result has a certificate like that of any other operation. What approximations are off by is in it, bounded on
 //! their intervals; |m / q + I| is at most (1 + h) / 2 whatever happens, h the weight of the sparse secret.
 
+mod bootstrapper;
 mod chain;
 mod keys;
 mod raise;
@@ -16,29 +17,18 @@ mod sine;
 mod transform;
 mod view;
 
-use std::f64::consts::{SQRT_2, TAU};
-use std::sync::Arc;
-
 use num_traits::ToPrimitive;
 use serde::{Deserialize, Serialize};
-use synchromesh_rlwe as rlwe;
-use synchromesh_rlwe::noise::{LOG2_FAILURE_INSIDE, log2_add};
-use synchromesh_rlwe::ring::{Backend, Cpu, Ntt};
-use synchromesh_rlwe::{EvaluationKeys, Noise};
+use synchromesh_rlwe::ring::Cpu;
 
+pub use bootstrapper::Bootstrapper;
 pub use chain::Chain;
 
 use self::raise::Raise;
 pub(crate) use self::sine::Sine;
-use self::sine::{off_by, with_noise};
-use self::transform::{Direction, ENTRY};
-use self::view::View;
-use super::ciphertext::Ciphertext;
-use super::context::Context;
-use super::evaluator::Evaluator;
-use super::noise;
+use self::transform::Direction;
 use super::params::Params;
-use crate::circuits::{Arithmetic, LinearTransform, Pattern, PreparedTransform};
+use crate::circuits::{LinearTransform, Pattern};
 use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 
@@ -66,11 +56,37 @@ pub struct BootstrapLiteral {
     pub degree: usize,
     /// Doublings of its angle.
     pub doublings: u32,
+    /// What slots of messages may be.
+    #[serde(default)]
+    pub messages: Messages,
     /// No slot of a message to refresh exceeds this.
     pub message_bound: f64,
     /// log2 of what the modulus of level 0 is of the largest message, at the least: the sine is straight up to a relative
     /// error of 6.6 / 4^this.
     pub ratio_bits: u32,
+}
+
+/// What slots of messages may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Messages {
+    /// Complex numbers: EvalMod has two sines, of real and imaginary parts.
+    #[default]
+    Complex,
+    /// Real numbers: EvalMod has one. The imaginary part of what is refreshed nevertheless is gone afterwards.
+    Real,
+}
+
+impl Messages {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complex => "complex",
+            Self::Real => "real",
+        }
+    }
 }
 
 /// A stage of a refresh.
@@ -323,198 +339,5 @@ impl Bootstrap {
         // What becomes of real and imaginary part, 1 / 2 at the most each, before the number comes to it.
         let last = f64::sqrt(0.5) * (1.0 + 1e-9);
         if maps == count { last } else { last / self.up * (left as f64).exp2() }
-    }
-}
-
-/// What CoeffsToSlots leaves: twice the real parts, twice the imaginary ones, and the error and scale of what they are of.
-struct Slots<B: Backend> {
-    parts: [Ciphertext<B>; 2],
-    own: Noise,
-    log2_scale: f64,
-}
-
-/// Refreshes ciphertexts; one may serve many threads.
-pub struct Bootstrapper<B: Backend = Cpu> {
-    view: View<B>,
-    bootstrap: Bootstrap,
-    down: Vec<PreparedTransform<View<B>>>,
-    up: Vec<PreparedTransform<View<B>>>,
-}
-
-impl<B: Backend> Bootstrapper<B> {
-    /// Prepares all public vectors; they stay in memory.
-    ///
-    /// # Errors
-    /// [`rlwe::Error::ParamsDiffer`], [`Error::MissingRotations`], or when the device fails.
-    pub fn new(context: &Arc<Context<B>>, bootstrap: Bootstrap, keys: Arc<EvaluationKeys<B>>) -> Result<Self> {
-        let params = context.params();
-        params.rlwe().require_digest(bootstrap.params.rlwe().digest())?;
-        let view = View(Evaluator::new(context, Some(keys)));
-        let prepare = |direction| -> Result<Vec<_>> {
-            let (maps, top) = (bootstrap.maps(direction)?, bootstrap.first_level(direction));
-            let prepare = |(at, map): (usize, LinearTransform<Complex64>)| {
-                map.prepare_with(&view, top - at, bootstrap.baby_steps(&map.pattern()))
-            };
-            maps.into_iter().enumerate().map(prepare).collect()
-        };
-        let [down, up] = [prepare(Direction::SlotsToCoeffs)?, prepare(Direction::CoeffsToSlots)?];
-        Ok(Self { view, bootstrap, down, up })
-    }
-
-    /// What it does.
-    #[must_use]
-    pub const fn bootstrap(&self) -> &Bootstrap {
-        &self.bootstrap
-    }
-
-    /// The evaluator with the keys it was made with.
-    #[must_use]
-    pub const fn evaluator(&self) -> &Evaluator<B> {
-        &self.view.0
-    }
-
-    /// Bytes of the public vectors that are kept.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.down.iter().chain(&self.up).map(|map| map.bytes(self.bootstrap.params.n())).sum()
-    }
-
-    /// The same message at [`Bootstrap::output_level`], with its certificate.
-    ///
-    /// # Errors
-    /// [`Error::MessageBound`] for a message that may be larger than was planned for, [`rlwe::Error::Level`] below
-    /// [`Bootstrap::input_level`], [`rlwe::Error::Noise`] where its error is too large, [`rlwe::Error::MissingKey`], or when
-    /// the device fails.
-    pub fn refresh(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
-        self.refresh_watched(x, |_, _| ())
-    }
-
-    /// As [`Self::refresh`]; `done` is told each stage as it ends, and shown the ciphertexts that it made.
-    ///
-    /// # Errors
-    /// As [`Self::refresh`].
-    pub fn refresh_watched(
-        &self,
-        x: &Ciphertext<B>,
-        mut done: impl FnMut(Stage, &[&Ciphertext<B>]),
-    ) -> Result<Ciphertext<B>> {
-        let (evaluator, most) = (&self.view.0, self.bootstrap.literal.message_bound);
-        if x.bound() > most * (1.0 + 1e-9) {
-            return Err(Error::MessageBound { have: x.bound(), most });
-        }
-        let low = evaluator.mod_switch_to(x, self.bootstrap.input_level())?;
-        // Both transforms together are the identity, and the sine is straight: the error that x brings along is what it was,
-        // a part of the message. Followed stage by stage it would grow.
-        let (given, log2_scale) = (low.inner().noise(), low.log2_scale());
-        let off = (noise::canonical(&self.bootstrap.params, given) - log2_scale).exp2();
-        let low = with_noise(evaluator, low, rlwe::Operation::Refresh, |_| Noise::ZERO)?;
-        let low = self.slots_to_coeffs(low, most)?;
-        done(Stage::SlotsToCoeffs, &[&low]);
-        let raised = self.bootstrap.raise.run(evaluator, &low)?;
-        drop(low);
-        done(Stage::ModRaise, &[&raised]);
-        let slots = self.coeffs_to_slots(raised)?;
-        done(Stage::CoeffsToSlots, &slots.parts.each_ref());
-        let sum = self.eval_mod(&self.bootstrap.sine, slots, [most, most], off)?;
-        let given = given.times(sum.log2_scale() - log2_scale);
-        let refreshed = with_noise(evaluator, sum, rlwe::Operation::Refresh, |own| own.plus(given))?;
-        done(Stage::EvalMod, &[&refreshed]);
-        Ok(refreshed)
-    }
-
-    /// Of a phase modulo q_0, at level 0, with coefficients of at most `most` q_0, whatever they are made of: one at
-    /// [`Bootstrap::output_level`] whose phase has 2 pi `size` S / q_0 times these, S the scale there, and log2 of what a
-    /// coefficient of it is off by, at the failure probability of a bound that enters another.
-    ///
-    /// What EvalMod leaves in the slots are the coefficients of the result: what a slot is off by then, a coefficient is off
-    /// by afterwards. SlotsToCoeffs runs as if there were no such error, and has its own.
-    ///
-    /// # Errors
-    /// [`rlwe::Error::Level`] above level 0, [`rlwe::Error::MissingKey`], [`rlwe::Error::Noise`] where errors leave no room
-    /// at some stage, or when the device fails.
-    pub(crate) fn refresh_coefficients(
-        &self,
-        x: rlwe::Ciphertext<B, Ntt>,
-        most: f64,
-        size: f64,
-    ) -> Result<(rlwe::Ciphertext<B, Ntt>, f64)> {
-        let (evaluator, log_n) = (&self.view.0, self.bootstrap.params.log_n());
-        let inside = |noise| noise::canonical_at(noise, log_n, LOG2_FAILURE_INSIDE);
-        let sine = self.bootstrap.sine_of(size)?;
-        let raised = self.bootstrap.raise.raised(evaluator, &x.assume_noise(Noise::ZERO))?;
-        let slots = self.coeffs_to_slots(raised)?;
-        let part = TAU * size * most * (1.0 + 1e-9);
-        // Two coefficients share a slot.
-        let sum = self.eval_mod(&sine, slots, [part, SQRT_2 * part], 0.0)?;
-        let off = (inside(sum.inner().noise()) - sum.log2_scale()).exp2();
-        let bound = SQRT_2 * part + off;
-        let (inner, header) = sum.into_parts();
-        let inner = inner.assume_noise(Noise::ZERO);
-        let exact = Ciphertext::checked(evaluator.context(), rlwe::Operation::Copy, inner, header.scale, bound)?;
-        let low = self.slots_to_coeffs(exact, bound)?;
-        // The sine is as large as its doublings make it.
-        let sizes = (sine.size() / size - 1.0).abs() + DOUBLES * f64::from(self.bootstrap.literal.doublings).exp2();
-        let error = log2_add(inside(low.inner().noise()), low.log2_scale() + (off + sizes * part).log2());
-        Ok((low.into_parts().0, error))
-    }
-
-    /// What is in the slots, at most `most`, in the coefficients.
-    fn slots_to_coeffs(&self, mut x: Ciphertext<B>, most: f64) -> Result<Ciphertext<B>> {
-        for map in &self.down {
-            x = map.apply(&self.view, &x)?;
-        }
-        let entries = most * self.bootstrap.params.slots() as f64 * self.down.len() as f64 * ENTRY;
-        off_by(&self.view.0, x, entries)
-    }
-
-    /// What is in the coefficients of a raised ciphertext in the slots of two, over what the sine reaches to.
-    fn coeffs_to_slots(&self, mut raised: Ciphertext<B>) -> Result<Slots<B>> {
-        let evaluator = &self.view.0;
-        for (at, map) in self.up.iter().enumerate() {
-            raised = map.apply(&self.view, &raised)?;
-            let bound = raised.bound().min(self.bootstrap.bound_after(at + 1));
-            raised = evaluator.declare_bound(raised, bound)?;
-        }
-        let entries = self.bootstrap.raise.bound * self.bootstrap.up * self.up.len() as f64 * ENTRY;
-        let raised = off_by(evaluator, raised, entries + DOUBLES)?;
-        let parts = self.parts(&raised)?;
-        let (own, log2_scale) = (raised.inner().noise(), raised.log2_scale());
-        Ok(Slots { parts, own, log2_scale })
-    }
-
-    /// The sine of both parts, and their sum: parts of at most the first bound, `off` apart, make slots of at most the second.
-    fn eval_mod(&self, sine: &Sine, slots: Slots<B>, [part, whole]: [f64; 2], off: f64) -> Result<Ciphertext<B>> {
-        let evaluator = &self.view.0;
-        let Slots { parts, own, log2_scale } = slots;
-        // With z off by e, and its conjugate as it is switched by f, the parts are off by e + f and i (f - e): together 2 e
-        // where the sine is straight, and a little of each where it is not.
-        let apart = parts.iter().map(|part| part.inner().noise()).fold(Noise::ZERO, Noise::plus);
-        let most = part + off;
-        let number = |slots| sine.straight(evaluator, sine.evaluate(evaluator, slots)?, most);
-        let parts = evaluator.threads().try_map(Vec::from(parts), number)?;
-        let [re, im] = <[Ciphertext<B>; 2]>::try_from(parts).map_err(|_| Error::argument("two parts are two"))?;
-        let sum = evaluator.add(&re, &self.times_i(&im)?)?;
-        // Both parts are bent as much at the most.
-        let bend = SQRT_2 * sine.bend(most);
-        let sum = off_by(evaluator, evaluator.declare_bound(sum, whole)?, bend)?;
-        let error = own.times(1.0).plus(apart.times(sine.flatter(most).log2()));
-        let carried = sine.carried(error, log2_scale, sum.log2_scale());
-        with_noise(evaluator, sum, rlwe::Operation::Copy, |own| own.plus(carried))
-    }
-
-    /// Twice the real parts of all slots and twice the imaginary ones.
-    fn parts(&self, x: &Ciphertext<B>) -> Result<[Ciphertext<B>; 2]> {
-        let evaluator = &self.view.0;
-        let conjugate = evaluator.conjugate(x)?;
-        let (re, im) = (evaluator.add(x, &conjugate)?, evaluator.sub(&conjugate, x)?);
-        // (conj z - z) i = 2 Im z.
-        let im = self.times_i(&im)?;
-        let bounded = |part| evaluator.declare_bound(part, 1.0);
-        Ok([bounded(re)?, bounded(im)?])
-    }
-
-    /// x times i in every slot, as the view sees it.
-    fn times_i(&self, x: &Ciphertext<B>) -> Result<Ciphertext<B>> {
-        self.view.0.mul_monomial(x, (self.bootstrap.params.n() / 2) as i64)
     }
 }

@@ -6,7 +6,7 @@ mod forecast;
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::Security;
 
-use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Chain, Sine};
+use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Chain, Messages, Sine};
 use crate::ckks::{Params, ParamsLiteral};
 use crate::cost::Profile;
 use crate::error::{Error, Result};
@@ -54,6 +54,9 @@ pub struct BootstrapRequest {
     /// Levels between two refreshes; none: as many as security leaves.
     #[serde(default)]
     pub levels: Option<usize>,
+    /// What slots of messages may be: of real ones a refresh takes less time.
+    #[serde(default)]
+    pub messages: Messages,
     /// No slot of a message exceeds this.
     pub message_bound: f64,
     /// Baby steps of each map; none: as many as are fastest.
@@ -180,6 +183,7 @@ impl BootstrapRequest {
             baby_steps: self.baby_steps,
             degree,
             doublings,
+            messages: self.messages,
             message_bound: self.message_bound,
             ratio_bits,
         };

@@ -65,6 +65,7 @@ impl Description {
                 log_scale: (precision + BELOW_PRECISION).min(60),
                 precision,
                 levels: (self.depth > 0).then_some(self.depth),
+                messages: self.messages,
                 message_bound: bound,
                 baby_steps: None,
                 security: self.security,
@@ -173,8 +174,11 @@ fn explained(
             request.log_n, forecast.log_qp, forecast.security_bits, forecast.usable_levels, forecast.usable_bits
         ),
         format!(
-            "refresh: messages up to {} keep {:.1} bits by the certificate, {} were asked for",
-            request.message_bound, forecast.precision_bits, request.precision
+            "refresh: {} messages up to {} keep {:.1} bits by the certificate, {} were asked for",
+            request.messages.name(),
+            request.message_bound,
+            forecast.precision_bits,
+            request.precision
         ),
         format!(
             "keys: {} of {} bytes, each as far as the levels it switches at need it; {}",

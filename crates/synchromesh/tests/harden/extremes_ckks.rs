@@ -8,7 +8,7 @@ use synchromesh::circuits::{
     Arithmetic, Coefficient, Combination, LinearTransform, MatrixArithmetic, Polynomial, SlotShape, SlotSum, masked,
     replicate_blocks,
 };
-use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain};
+use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain, Messages};
 use synchromesh::ckks::{Ciphertext, Complex64, Evaluator, ParamsLiteral, Release, Rotations};
 use synchromesh::rlwe::{PublicKey, SecretKey, Security};
 use synchromesh::search::Search;
@@ -415,6 +415,7 @@ fn refreshed_messages_of_any_size_keep_their_certificates() {
         baby_steps: None,
         degree: 30,
         doublings: 4,
+        messages: Messages::Complex,
         message_bound: 1.0,
         ratio_bits: 10,
     };

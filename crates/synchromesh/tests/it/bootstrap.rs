@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::ckks_fixture::{Slots, minus, times, values, zip};
-use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain, Stage};
+use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain, Messages, Stage};
 use synchromesh::ckks::{Ciphertext, Complex64, Context, Params, ParamsLiteral, Rotations};
 use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh::rlwe::ring::{Cpu, Threads};
@@ -25,6 +25,7 @@ fn literal() -> BootstrapLiteral {
         baby_steps: None,
         degree: 30,
         doublings: 4,
+        messages: Messages::Complex,
         message_bound: 1.0,
         ratio_bits: 12,
     }
@@ -94,6 +95,58 @@ fn a_refreshed_message_is_the_same_at_more_levels() {
         let [error, bound] = f.error(&refreshed, &x);
         assert!(error < 2f64.powi(-measured), "case {i}: error 2^{:.1}", error.log2());
         assert!(bound < 2f64.powi(-certified), "case {i}: certificate 2^{:.1}", bound.log2());
+    }
+}
+
+/// Real parts alone.
+fn real(x: &Slots) -> Slots {
+    x.iter().map(|z| Complex64::new(z.re, 0.0)).collect()
+}
+
+#[test]
+fn real_messages_take_one_sine_and_two_of_them_take_two() {
+    let choices = BootstrapLiteral { messages: Messages::Real, ..literal() };
+    let mut f = fixture(chain(10), choices, 540);
+    let [x, y] = [541, 542].map(|seed| real(&values(1 << 9, 1.0, seed)));
+    let [a, b] = [&x, &y].map(|x| f.encrypt(x, 3));
+    let mut made = Vec::new();
+    let refreshed =
+        f.bootstrapper.refresh_watched(&a, |stage, ciphertexts| made.push((stage, ciphertexts.len()))).unwrap();
+    assert_eq!(made.iter().map(|&(_, count)| count).collect::<Vec<_>>(), [1, 1, 1, 1]);
+    let [alone, _] = f.error(&refreshed, &x);
+    let pair = f.bootstrapper.refresh_pair(&a, &b).unwrap();
+    let mut worst = alone;
+    for (refreshed, message) in pair.iter().zip([&x, &y]) {
+        assert_eq!((refreshed.level(), refreshed.bound()), (4, 1.0));
+        worst = worst.max(f.error(refreshed, message)[0]);
+    }
+    assert!(worst < 2f64.powi(-19) && worst > 2f64.powi(-30), "2^{:.1}", worst.log2());
+    // What is not real is gone, and it was no error.
+    let complex = values(1 << 9, 1.0, 543);
+    let ct = f.encrypt(&complex, 2);
+    f.error(&f.bootstrapper.refresh(&ct).unwrap(), &real(&complex));
+    // A message of either that may be too large is refused.
+    let large = f.context.encode_complex(&x, 1.5).unwrap();
+    let large = f.context.encrypt_at(&f.public, &large, 3, &mut f.randomness).unwrap();
+    for [x, y] in [[&a, &large], [&large, &a]] {
+        assert_eq!(f.bootstrapper.refresh_pair(x, y).err().map(|e| e.kind()), Some("message_bound"));
+    }
+}
+
+#[test]
+fn errors_that_real_messages_bring_along_are_in_the_certificates() {
+    let coarse = Chain { log_scale: 24, log_scale_down: 27, ..chain(10) };
+    for messages in [Messages::Complex, Messages::Real] {
+        let mut f = fixture(coarse, BootstrapLiteral { messages, ..literal() }, 550);
+        let [x, y] = [551, 552].map(|seed| real(&values(1 << 9, 1.0, seed)));
+        let [a, b] = [&x, &y].map(|x| f.encrypt(x, 3));
+        let [before, _] = f.error(&a, &x);
+        assert!(before > 2f64.powi(-19), "the message's own error is the larger one: 2^{:.1}", before.log2());
+        f.error(&f.bootstrapper.refresh(&a).unwrap(), &x);
+        for (refreshed, message) in f.bootstrapper.refresh_pair(&a, &b).unwrap().iter().zip([&x, &y]) {
+            let [error, bound] = f.error(refreshed, message);
+            assert!(bound < 300.0 * error, "2^{:.1} and 2^{:.1}", error.log2(), bound.log2());
+        }
     }
 }
 
@@ -205,6 +258,7 @@ fn request() -> BootstrapRequest {
         log_scale: 40,
         precision: 12,
         levels: Some(2),
+        messages: Messages::Complex,
         message_bound: 1.0,
         baby_steps: None,
         security: Security::Insecure,

@@ -7,6 +7,7 @@ use crate::output::{Report, say};
 use clap::Args;
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
+use synchromesh::ckks::bootstrap::Messages;
 use synchromesh::plan::bootstrap::{BootstrapRequest, ExactBootstrapRequest};
 use synchromesh_bench::bootstrap::measure;
 use synchromesh_bench::exact_refreshes;
@@ -37,6 +38,9 @@ pub(in crate::commands) struct BootstrapBench {
     /// For ckks: levels between two refreshes [default: as many as security leaves].
     #[arg(long, value_name = "L")]
     levels: Option<usize>,
+    /// For ckks: messages have real slots only.
+    #[arg(long)]
+    real: bool,
     /// Baby steps of each map, a power of two: fewer of them need fewer keys and take longer [default: the fastest].
     #[arg(long, value_name = "B")]
     baby_steps: Option<usize>,
@@ -92,6 +96,7 @@ impl BootstrapBench {
             log_scale: self.log_scale,
             precision: self.precision,
             levels: self.levels,
+            messages: if self.real { Messages::Real } else { Messages::Complex },
             message_bound: 1.0,
             baby_steps: self.baby_steps,
             security: self.security(),

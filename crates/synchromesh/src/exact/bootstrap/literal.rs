@@ -42,6 +42,7 @@ impl BootstrapLiteral {
             baby_steps: self.baby_steps,
             degree: self.degree,
             doublings: self.doublings,
+            messages: ckks::bootstrap::Messages::Complex,
             message_bound: 1.0,
             ratio_bits: self.ratio_bits,
         }
