@@ -57,6 +57,29 @@ def test_places_of_refreshes_are_data():
     assert sum(line.startswith("refresh ") for line in again.explain().split("\n")) == len(plan.refreshes)
 
 
+def test_refreshes_keep_real_numbers_or_complex_ones_as_planned():
+    def turned(x):
+        return (x * (0.6 + 0.8j)).refresh()
+
+    given = dict(precision=8, depth=2, bootstrap=True, security="insecure", min_slots=1024)
+    with pytest.raises(sm.errors.DTypeError, match="real ones") as refused:
+        sm.plan(turned, [(8,)], **given)
+    assert refused.value.remedy == 'make the plan with numbers="complex"'
+    plan = sm.plan(turned, [(8,)], numbers="complex", **given)
+    context = sm.Context(plan, insecure=True)
+    keys = context.keygen()
+    x = np.linspace(-0.9, 0.9, 8)
+    found = keys.secret.decrypt(turned(context.encrypt(x)))
+    assert found.dtype == np.complex128 and np.abs(found - x * (0.6 + 0.8j)).max() < 2**-8
+    real = sm.Context(sm.plan(lambda x: x.refresh(), [(8,)], **given), insecure=True)
+    owner = real.keygen()
+    with pytest.raises(sm.errors.DTypeError, match="real ones"):
+        real.encrypt(x + 1j, key=owner.public)
+    assert np.abs(owner.secret.decrypt(real.encrypt(x, key=owner.public).refresh()) - x).max() < 2**-8
+    with pytest.raises(sm.errors.ParamsError, match="numbers 'whole'"):
+        sm.plan(numbers="whole", bootstrap=True)
+
+
 def test_numbers_as_they_were_computed():
     def twice(x):
         return (x * x).as_computed() * 0.5

@@ -63,6 +63,7 @@ class Context:
         self._native = native
         self._plan = plan
         self._scheme = plan.scheme
+        self._real = plan._real
         self._public: PublicKey | None = None
         self._trace: list[tuple[str, int, float]] | None = None
         self._approximations: list[tuple[float, int]] | None = None
@@ -105,6 +106,7 @@ class Context:
         cls,
         native: _native.Context,
         scheme: str,
+        real: bool,
         trace: list[tuple[str, int, float]],
         approximations: list[tuple[float, int]],
         made: dict[str, int],
@@ -113,6 +115,7 @@ class Context:
         self = cls.__new__(cls)
         self._native = native
         self._scheme = scheme
+        self._real = real
         self._public = None
         self._trace = trace
         self._approximations = approximations

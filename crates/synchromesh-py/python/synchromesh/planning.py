@@ -166,6 +166,12 @@ class Plan:
         return _text.table(f"Plan, {self.scheme}", rows)
 
     @property
+    def _real(self) -> bool:
+        """Whether refreshes keep real parts only."""
+        bootstrap = self._fields.get("bootstrap")
+        return bootstrap is not None and bool(bootstrap.get("messages") == "real")
+
+    @property
     def _identity(self) -> str:
         """The same for plans whose keys and tensors serve one another, with certificates that mean the same."""
         return json.dumps([self._fields[name] for name in ("scheme", "params", "log2_p_fail")], sort_keys=True)
@@ -362,6 +368,7 @@ def plan(
     leading_levels: int = 0,
     rotation_level: int | None = None,
     bootstrap: bool | float = False,
+    numbers: str = "real",
     joint: Joint | None = None,
     progress: Progress = None,
 ) -> Plan:
@@ -379,9 +386,11 @@ def plan(
     ``leading_levels`` from the top are under the first secret key, the others under a second one. ``rotation_level`` is
     the highest level at which slots are rotated. ``failure`` is the largest probability that a decryption fails or, in CKKS,
     that an error exceeds ``error_bound``: ``2**-128``, ``2**-64`` or ``2**-40``, which is as likely as a fault of the machine
-    and not for ciphertexts that an attacker makes; plan, contexts and tensors name it where it is not the first. With ``bootstrap`` ciphertexts are refreshed where levels run out, in CKKS,
-    so that functions have no end: ``depth`` is then the least number of levels between two refreshes (0: as many as security
-    leaves), ``precision`` what a refresh keeps, and a number instead of True the largest magnitude of what is refreshed.
+    and not for ciphertexts that an attacker makes; plan, contexts and tensors name it where it is not the first.
+    With ``bootstrap`` ciphertexts are refreshed where levels run out, in CKKS, so that functions have no end: ``depth`` is then
+    the least number of levels between two refreshes (0: as many as security leaves), ``precision`` what a refresh keeps, and a
+    number instead of True the largest magnitude of what is refreshed. Such a plan takes real numbers, of which a refresh drops
+    imaginary parts, unless ``numbers`` are "complex", which takes longer.
     ``joint`` says that several parties hold the key together (:mod:`synchromesh.parties`): results have room for the noise of
     their decryption.
     ``static_levels`` are those of BGV's static rule. ``progress`` counts the
@@ -392,6 +401,8 @@ def plan(
         raise ParamsError(f"security {security!r}", kind="params", remedy="choose 128, 192, 256 or 'insecure'")
     if scheme not in ("bfv", "bgv", "ckks"):
         raise ParamsError(f"scheme {scheme!r}", kind="params", remedy="choose 'bfv', 'bgv' or 'ckks'")
+    if numbers not in ("real", "complex"):
+        raise ParamsError(f"numbers {numbers!r}", kind="params", remedy="choose 'real' or 'complex'")
     description = {
         "scheme": scheme,
         "t": None if t is None else str(t),
@@ -411,6 +422,7 @@ def plan(
         "leading_levels": _numbers.whole(leading_levels, "leading_levels", 0, 1 << 20),
         "rotation_level": _optional(rotation_level, "rotation_level", 1 << 20),
         "bootstrap": float(bootstrap) if bootstrap else None,
+        "messages": numbers,
         "joint": None if joint is None else _held_by(joint, scheme),
         "failure": _failure(failure),
     }
@@ -614,7 +626,8 @@ def _of_function(
     def called(native: _native.Context, fresh: list[_native.Ciphertext]) -> list[_native.Ciphertext]:
         trace.clear()
         made.clear()
-        context = Context._dry(native, description["scheme"], trace, approximations, made)
+        real = description["bootstrap"] is not None and description["messages"] == "real"
+        context = Context._dry(native, description["scheme"], real, trace, approximations, made)
         dtype = np.dtype(np.int64 if context.exact else np.float64)
         slots = context._native.slots
         if slots == 0:

@@ -66,6 +66,9 @@ class Tensor(Known):
         rest: int = FREE,
         held: Held | None = None,
     ) -> Tensor:
+        if dtype.kind == "c" and context._real:
+            remedy = 'make the plan with numbers="complex"'
+            raise DTypeError("complex numbers under a plan whose refreshes keep real ones", kind="dtype", remedy=remedy)
         self = cls.__new__(cls)
         self.context = context
         self._due = Due(parts)
