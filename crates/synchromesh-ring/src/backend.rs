@@ -16,7 +16,7 @@ use std::sync::Arc;
 use zeroize::Zeroize;
 
 pub use self::around::Around;
-pub use self::stage::{DigitLimb, GadgetDigits, SlotSum, Stage, TensorMode};
+pub use self::stage::{DigitLimb, Factors, GadgetDigits, ProductSum, SlotSum, Stage, TensorMode};
 pub use crate::error::BackendError;
 pub use crate::kernels::RadixDigit;
 use crate::ring::{IndexSet, Ring};
@@ -126,8 +126,8 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// The ring this backend computes in.
     fn ring(&self) -> &Arc<Ring>;
 
-    /// Whether it has a way of its own for [`Stage::RepeatedProduct`]; others go by way of the host, so that factors are
-    /// better kept whole.
+    /// Whether it has a way of its own for [`Factors::Repeated`]; others go by way of the host, so that factors are better kept
+    /// whole.
     fn keeps_repeated(&self) -> bool {
         false
     }

@@ -11,10 +11,10 @@ pub use self::memory::CpuBuffer;
 
 use self::fused::After;
 use self::memory::{HUGE_PAGE, Recycler};
-use crate::backend::{Backend, BackendError, ConvertMode, Open, RadixDigit, Stage, View, ViewMut};
+use crate::backend::{Backend, BackendError, ConvertMode, Factors, Open, ProductSum, RadixDigit, Stage, View, ViewMut};
 use crate::isa::Isa;
 use crate::kernels::convert::{ConvertMatrix, Mode};
-use crate::kernels::{LimbKernels, STREAM_WORDS};
+use crate::kernels::{LimbKernels, Products, STREAM_WORDS};
 use crate::ntt::NttTable;
 use crate::repeated;
 use crate::ring::{IndexSet, Ring};
@@ -25,6 +25,10 @@ use crate::threads::Threads;
 
 /// Coefficients that one thread converts, or sums, at a time.
 const CONVERT_CHUNK: usize = 4096;
+
+/// Words of a limb that sums of products over the same columns go through together: sixteen terms of that length, and what
+/// they make, fit a core's second cache.
+const PIECE: usize = 1024;
 
 /// Host execution with the instruction set chosen when it was opened.
 pub struct Cpu {
@@ -233,24 +237,38 @@ impl Cpu {
         })
     }
 
-    /// [`Stage::RepeatedProduct`].
-    fn repeated_products(
-        &self,
-        primes: &[usize],
-        factors: &CpuBuffer,
-        columns: [View<'_, Self>; 2],
-        out: ViewMut<'_, Self>,
-        accumulate: bool,
-    ) {
-        let (limbs, terms) = (primes.len(), columns[0].batch);
-        let mut out0 = self.rows_mut(out);
-        let out1 = out0.split_off(limbs);
-        let items: Vec<_> = out0.into_iter().zip(out1).enumerate().collect();
-        let packed: Vec<&[u64]> = factors.words().chunks_exact(repeated::words(self.ring.n())).collect();
-        self.for_each(items, self.ring.n() * terms, |(r, (out0, out1))| {
-            let own: Vec<&[u64]> = (0..terms).map(|j| packed[j * limbs + r]).collect();
-            let [a, b] = [&columns[0], &columns[1]].map(|view| self.column(view, terms, r));
-            self.kernels[primes[r]].repeated_product2(&own, [&a, &b], [out0, out1], accumulate);
+    /// [`Stage::ProductSums`], in pieces of which the columns stay in the caches for all sums.
+    fn product_sums(&self, primes: &[usize], sums: Vec<ProductSum<'_, Self>>) {
+        let (n, limbs) = (self.ring.n(), primes.len());
+        let piece = if sums.len() == 1 { n } else { n.min(PIECE) };
+        let mut work = 0;
+        let mut items: Vec<Vec<_>> = (0..limbs).map(|_| Vec::with_capacity(sums.len())).collect();
+        for ProductSum { factors, columns, out, accumulate } in sums {
+            let terms = columns[0].batch;
+            work += n * terms;
+            let mut out0 = self.rows_mut(out);
+            let out1 = out0.split_off(limbs);
+            for (r, (item, out)) in items.iter_mut().zip(out0.into_iter().zip(out1)).enumerate() {
+                let (factors, repeated) = match &factors {
+                    Factors::Whole(view) => (self.column(view, terms, r), false),
+                    Factors::Repeated(packed) => {
+                        let packed: Vec<&[u64]> = packed.words().chunks_exact(repeated::words(n)).collect();
+                        ((0..terms).map(|j| packed[j * limbs + r]).collect(), true)
+                    }
+                };
+                let columns = [&columns[0], &columns[1]].map(|view| self.column(view, terms, r));
+                item.push((Products { factors, columns, repeated }, out, accumulate));
+            }
+        }
+        let items: Vec<_> = items.into_iter().enumerate().collect();
+        self.for_each(items, work, |(r, mut sums)| {
+            for first in (0..n).step_by(piece) {
+                for (products, (out0, out1), accumulate) in &mut sums {
+                    let range = first..first + piece;
+                    let out = [&mut out0[range.clone()], &mut out1[range]];
+                    self.kernels[primes[r]].products(products, first, out, *accumulate);
+                }
+            }
         });
     }
 
@@ -515,8 +533,8 @@ impl Backend for Cpu {
             Stage::GadgetSums { gadget, keys, sums, g } => self.sums(primes, Some((&gadget, keys)), sums, g),
             Stage::SlotSums { sums, g } => self.sums(primes, None, sums, g),
             Stage::SumInto { xs, scalars, g, out } => self.sum_rows(primes, &xs, scalars, g, out),
-            Stage::RepeatedProduct { factors, columns, out, accumulate } => {
-                self.repeated_products(primes, factors, columns, out, accumulate);
+            Stage::ProductSums { sums } => {
+                self.product_sums(primes, sums);
                 Ok(())
             }
             Stage::NttInverseInto { src, dst } => self.inverse_rows(primes, &src, dst),

@@ -42,6 +42,16 @@ pub(crate) fn streams(p: *const u64, n: usize) -> bool {
     n >= STREAM_WORDS && aligned(p)
 }
 
+/// The terms of a sum of products, out_c = sum_j f_j a_jc, of one limb.
+pub(crate) struct Products<'a> {
+    /// The f_j.
+    pub(crate) factors: Vec<&'a [u64]>,
+    /// The a_j0 and the a_j1.
+    pub(crate) columns: [Vec<&'a [u64]>; 2],
+    /// Of the factors eight words stand for a block of 64; see [`crate::repeated`].
+    pub(crate) repeated: bool,
+}
+
 /// The operations on limbs of one modulus.
 ///
 /// Every method panics if its slices differ in length: that is a defect of the caller, not of data.
@@ -190,27 +200,29 @@ impl LimbKernels {
         dispatch(self.isa, InnerProduct2 { modulus, digits, keys, first, out, n, accumulate, stream, repeated });
     }
 
-    /// As [`LimbKernels::inner_product2`] with factors of which eight words stand for a block of 64; see
-    /// [`crate::repeated`].
-    pub fn repeated_product2(
-        &self,
-        factors: &[&[u64]],
-        columns: [&[&[u64]]; 2],
-        out: [&mut [u64]; 2],
-        accumulate: bool,
-    ) {
-        let n = out[0].len();
-        assert!(columns.iter().all(|k| k.len() == factors.len()), "inner product of unequal numbers of limbs");
-        assert!(n.is_multiple_of(repeated::BLOCK), "{n} words are no whole blocks");
-        assert!(factors.iter().all(|f| f.len() == repeated::words(n)), "factors of another length");
-        let mut limbs = columns.iter().copied().flatten();
-        assert!(out[1].len() == n && limbs.all(|limb| limb.len() == n), "limbs of unequal length");
-        factors.iter().chain(columns[0]).chain(columns[1]).for_each(|limb| self.check(&[limb]));
+    /// As [`LimbKernels::inner_product2`] on as many elements as `out` has, from element `first` of all operands on; past the
+    /// caches where whole limbs are.
+    pub(crate) fn products(&self, products: &Products<'_>, first: usize, out: [&mut [u64]; 2], accumulate: bool) {
+        let Products { factors: digits, columns, repeated } = products;
+        let (n, repeated) = (out[0].len(), *repeated);
+        assert!(columns.iter().all(|k| k.len() == digits.len()), "inner product of unequal numbers of limbs");
+        let mut limbs = columns.iter().flatten();
+        let all = limbs.next().map_or(first + n, |limb| limb.len());
+        assert!(
+            out[1].len() == n && first + n <= all && limbs.all(|limb| limb.len() == all),
+            "limbs of unequal length"
+        );
+        let whole = if repeated { repeated::words(all) } else { all };
+        assert!(!repeated || (all | first | n).is_multiple_of(repeated::BLOCK), "{n} words are no whole blocks");
+        assert!(digits.iter().all(|f| f.len() == whole), "factors of another length");
+        let last = first + n;
+        let of = if repeated { repeated::words(first)..repeated::words(last) } else { first..last };
+        digits.iter().for_each(|f| self.check(&[&f[of.clone()]]));
+        columns.iter().flatten().for_each(|limb| self.check(&[&limb[first..last]]));
         let out = out.map(<[u64]>::as_mut_ptr);
-        let stream = !accumulate && out.iter().all(|&p| streams(p, n));
-        let (modulus, digits, keys) = (&self.modulus, factors, columns);
-        let product = InnerProduct2 { modulus, digits, keys, first: 0, out, n, accumulate, stream, repeated: true };
-        dispatch(self.isa, product);
+        let stream = !accumulate && out.iter().all(|&p| streams(p, all));
+        let (modulus, keys) = (&self.modulus, [columns[0].as_slice(), columns[1].as_slice()]);
+        dispatch(self.isa, InnerProduct2 { modulus, digits, keys, first, out, n, accumulate, stream, repeated });
     }
 
     /// out = src mod q, for any words in `src`.

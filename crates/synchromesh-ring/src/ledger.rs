@@ -261,9 +261,9 @@ impl Observer for Book {
                 let extra = u64::from(scalars.is_some());
                 whole(Operation::SumInto, &|_| Work { primes: 0, rows: 1, terms: xs.len() as u64, extra })
             }
-            // Like any inner product, but for what is read.
-            Stage::RepeatedProduct { columns, .. } => {
-                let terms = columns[0].batch as u64;
+            // Like as many inner products, but for what is read.
+            Stage::ProductSums { sums } => {
+                let terms = sums.iter().map(|sum| sum.columns[0].batch as u64).sum();
                 whole(Operation::InnerProduct, &|_| Work { primes: 1, rows: 0, terms, extra: 0 })
             }
             Stage::NttInverseInto { src, .. } => {

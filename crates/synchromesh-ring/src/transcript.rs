@@ -4,7 +4,8 @@
 //! backend for other primes besides returns the same.
 
 use crate::backend::{
-    Backend, BackendError, ConvertMode, DigitLimb, GadgetDigits, RadixDigit, SlotSum, Stage, TensorMode, View, ViewMut,
+    Backend, BackendError, ConvertMode, DigitLimb, Factors, GadgetDigits, ProductSum, RadixDigit, SlotSum, Stage,
+    TensorMode, View, ViewMut,
 };
 use crate::error::Error;
 use crate::repeated;
@@ -40,7 +41,7 @@ stages! {
     GadgetSums: "sums with a gadget product",
     SlotSums: "sums of slots",
     SumInto: "the sum of several",
-    RepeatedProduct: "products with slots that repeat",
+    ProductSums: "sums of products that share columns",
     NttInverseInto: "the inverse transform elsewhere",
     Tensor: "the tensor product",
 }
@@ -78,7 +79,7 @@ pub fn stages<B: Backend>(backend: &B, primes: &IndexSet) -> Result<Transcript, 
     bench.gadgets()?;
     bench.sums()?;
     bench.tensors()?;
-    bench.repeated()?;
+    bench.product_sums()?;
     Ok(bench.results)
 }
 
@@ -291,8 +292,8 @@ impl<'a, B: Backend> Bench<'a, B> {
         self.note(name, 1, &[out])
     }
 
-    /// Products with factors of which an eighth of the slots are there, stored and added.
-    fn repeated(&mut self) -> Done {
+    /// Sums of products of the same columns with factors of which all, or an eighth, of the slots are there: stored and added.
+    fn product_sums(&mut self) -> Done {
         let (n, limbs, rows) = (self.backend.ring().n(), self.primes.len(), self.rows.clone());
         let (each, mut words) = (repeated::words(n), Vec::new());
         for j in 0..DIGITS {
@@ -303,14 +304,22 @@ impl<'a, B: Backend> Bench<'a, B> {
             }
         }
         words.resize(words.len().next_multiple_of(n), 0);
-        let mut factors = self.backend.alloc(words.len() / n)?;
-        self.backend.upload(&words, &mut factors, 0)?;
-        let (a, b, mut pair) = (self.random(DIGITS)?, self.random(DIGITS)?, self.random(2)?);
+        let mut packed = self.backend.alloc(words.len() / n)?;
+        self.backend.upload(&words, &mut packed, 0)?;
+        let (a, b, whole) = (self.random(DIGITS)?, self.random(DIGITS)?, self.random(DIGITS)?);
+        let mut outs = [self.random(2)?, self.random(2)?, self.random(2)?];
         let columns = [&a, &b].map(|buffer| View { buffer, batch: DIGITS, batch_stride: limbs, rows: &rows });
+        let whole = View { buffer: &whole, batch: DIGITS, batch_stride: limbs, rows: &rows };
         for accumulate in [false, true] {
-            let out = ViewMut { buffer: &mut pair, batch: 2, batch_stride: limbs, rows: &rows };
-            let name = self.run(Stage::RepeatedProduct { factors: &factors, columns, out, accumulate })?;
-            self.note(name, 2, std::slice::from_ref(&pair))?;
+            let sums = outs.iter_mut().enumerate().map(|(i, buffer)| {
+                let factors = if i == 1 { Factors::Repeated(&packed) } else { Factors::Whole(whole) };
+                let columns = if i == 2 { [whole, columns[0]] } else { columns };
+                let out = ViewMut { buffer, batch: 2, batch_stride: limbs, rows: &rows };
+                ProductSum { factors, columns, out, accumulate: accumulate && i < 2 }
+            });
+            let sums = sums.collect();
+            let name = self.run(Stage::ProductSums { sums })?;
+            self.note(name, 2, &outs)?;
         }
         Ok(())
     }

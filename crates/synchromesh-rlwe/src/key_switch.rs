@@ -16,6 +16,8 @@ mod runs;
 mod weighted;
 mod whole;
 
+pub use self::rotated::RowSum;
+
 use std::ops::Range;
 
 use synchromesh_ring::backend::{DigitLimb, GadgetDigits, Stage};

@@ -12,10 +12,13 @@ use crate::context::Context;
 use crate::domain::{Operand, SwitchDomain};
 use crate::error::Error;
 use crate::evaluation_keys::EvaluationKeys;
-use crate::key_switch::{Accumulator, Output, Switcher};
+use crate::key_switch::{Accumulator, Output, RowSum, Switcher};
 use crate::operations::KeySwitching;
 use crate::switch_key::Source;
 use crate::switch_plan::SwitchPlan;
+
+/// Giant steps that are summed in one pass over the baby steps, which are read once for them; each takes an accumulator.
+const AT_ONCE: usize = 4;
 
 /// A baby step by its number, and the polynomial it is multiplied by, in slots on the primes of
 /// [`KeySwitching::extended`]; none: 1.
@@ -175,6 +178,16 @@ impl<B: Backend> Run<B> {
         Ok(Self { first, count, factors: Factors::Whole(buffer) })
     }
 
+    /// Its products, to be added to `into`, which comes back where its polynomials are all 1.
+    fn products(&self, into: Option<Accumulator<B>>) -> Result<RowSum<'_, B>, Option<Accumulator<B>>> {
+        let (factors, repeats) = match &self.factors {
+            Factors::Whole(factors) => (factors, false),
+            Factors::Repeated(factors) => (factors, true),
+            Factors::Ones => return Err(into),
+        };
+        Ok(RowSum { factors, repeats, first: self.first, count: self.count, into })
+    }
+
     /// The words that stand for the slots of all polynomials; none where slots do not repeat after all.
     fn packed(context: &Context<B>, width: usize, run: &[Term<B>]) -> Result<Option<B::Buffer>, Error> {
         let (backend, n) = (context.backend(), context.params().ring().n());
@@ -223,8 +236,17 @@ impl<B: Backend> KeySwitching<B> {
         sum: &RotationSum<B>,
         to: usize,
     ) -> Result<[Poly<B, D>; 2], Error> {
+        // Sums of the giant steps that come next, the first of them last.
+        let mut ahead: Vec<Accumulator<B>> = Vec::new();
         self.summed(context, inputs, sum, to, |babies, switcher, at, total| {
-            babies.sum(context, switcher, &sum.giants[at].1, total)
+            if ahead.is_empty() {
+                ahead = babies.sums_ahead(context, switcher, &sum.giants[..=at])?;
+            }
+            let Some(mut own) = ahead.pop() else {
+                return babies.sum(context, switcher, &sum.giants[at].1, total);
+            };
+            total.map_or(Ok(()), |total| switcher.add(context, &mut own, &total, None))?;
+            Ok(Some(own))
         })
     }
 
@@ -373,6 +395,24 @@ struct Babies<B: Backend> {
 }
 
 impl<B: Backend> Babies<B> {
+    /// Sums of the last giant steps, at most [`AT_ONCE`], of which each is one run of products: of one alone none.
+    fn sums_ahead(
+        &self,
+        context: &Context<B>,
+        switcher: &Switcher<B>,
+        giants: &[(usize, Vec<Run<B>>)],
+    ) -> Result<Vec<Accumulator<B>>, Error> {
+        let one = |(_, runs): &'_ (usize, Vec<Run<B>>)| runs.len() == 1 && !matches!(runs[0].factors, Factors::Ones);
+        let count = giants.iter().rev().take(AT_ONCE).take_while(|giant| one(giant)).count();
+        if count < 2 {
+            return Ok(Vec::new());
+        }
+        let runs = giants[giants.len() - count..].iter().flat_map(|(_, runs)| runs);
+        let sums = runs.filter_map(|run| run.products(None).ok()).collect();
+        let [a, b] = &self.parts;
+        switcher.multiply_sums(context, [a, b], sums)
+    }
+
     /// The terms of one giant step, added to what there is.
     fn sum(
         &self,
@@ -383,14 +423,9 @@ impl<B: Backend> Babies<B> {
     ) -> Result<Option<Accumulator<B>>, Error> {
         for run in runs {
             let [a, b] = &self.parts;
-            sum = Some(match &run.factors {
-                Factors::Whole(factors) => {
-                    switcher.multiply_sum(context, factors, [a, b], (run.first, run.count), sum)?
-                }
-                Factors::Repeated(factors) => {
-                    switcher.multiply_repeated(context, factors, [a, b], (run.first, run.count), sum)?
-                }
-                Factors::Ones => {
+            sum = match run.products(sum) {
+                Ok(products) => switcher.multiply_sums(context, [a, b], vec![products])?.pop(),
+                Err(sum) => {
                     let mut total = match sum {
                         Some(sum) => sum,
                         None => switcher.zero(context)?,
@@ -398,9 +433,9 @@ impl<B: Backend> Babies<B> {
                     for row in run.first..run.first + run.count {
                         switcher.add_rows(context, &mut total, [a, b], row)?;
                     }
-                    total
+                    Some(total)
                 }
-            });
+            };
         }
         Ok(sum)
     }

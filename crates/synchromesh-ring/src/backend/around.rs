@@ -1,6 +1,6 @@
 //! A backend around others: its operands as those of the one inside.
 
-use super::{Backend, BackendError, GadgetDigits, SlotSum, Stage, View, ViewMut};
+use super::{Backend, BackendError, Factors, GadgetDigits, ProductSum, SlotSum, Stage, View, ViewMut};
 
 /// A backend whose buffers hold those of another, to which it hands work on.
 pub trait Around<I: Backend>: Backend {
@@ -71,6 +71,15 @@ fn summed<'a, B: Around<I>, I: Backend>(sums: Vec<SlotSum<'a, B>>) -> Result<Vec
     sums.into_iter().map(one).collect()
 }
 
+fn product<'a, B: Around<I>, I: Backend>(sum: ProductSum<'a, B>) -> Result<ProductSum<'a, I>, BackendError> {
+    let ProductSum { factors, columns, out, accumulate } = sum;
+    let factors = match factors {
+        Factors::Whole(factors) => Factors::Whole(factors.inside()?),
+        Factors::Repeated(packed) => Factors::Repeated(B::buffer(packed)?),
+    };
+    Ok(ProductSum { factors, columns: both(columns)?, out: out.inside()?, accumulate })
+}
+
 impl<'a, B: Backend> Stage<'a, B> {
     /// The same stage on the buffers inside.
     ///
@@ -98,9 +107,8 @@ impl<'a, B: Backend> Stage<'a, B> {
             }
             Self::SlotSums { sums, g } => Stage::SlotSums { sums: summed(sums)?, g },
             Self::SumInto { xs, scalars, g, out } => Stage::SumInto { xs: all(xs)?, scalars, g, out: out.inside()? },
-            Self::RepeatedProduct { factors, columns, out, accumulate } => {
-                let (factors, columns) = (B::buffer(factors)?, both(columns)?);
-                Stage::RepeatedProduct { factors, columns, out: out.inside()?, accumulate }
+            Self::ProductSums { sums } => {
+                Stage::ProductSums { sums: sums.into_iter().map(product).collect::<Result<_, _>>()? }
             }
             Self::NttInverseInto { src, dst } => Stage::NttInverseInto { src: src.inside()?, dst: dst.inside()? },
             Self::Tensor { a, b, out: [x, y, z], mode } => {

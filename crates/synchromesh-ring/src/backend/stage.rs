@@ -34,6 +34,27 @@ pub struct SlotSum<'a, B: Backend> {
     pub out: Option<ViewMut<'a, B>>,
 }
 
+/// What the terms of a [`ProductSum`] are multiplied by.
+pub enum Factors<'a, B: Backend> {
+    /// One polynomial for each term.
+    Whole(View<'a, B>),
+    /// The same as words that stand for slots, which repeat ([`crate::repeated`]): limb r of f_j is number j L + r, L the
+    /// number of limbs, one after another.
+    Repeated(&'a B::Buffer),
+}
+
+/// One sum of products in slots, out_c (+)= sum_j f_j a_jc.
+pub struct ProductSum<'a, B: Backend> {
+    /// The f_j.
+    pub factors: Factors<'a, B>,
+    /// The a_j0 and the a_j1, as many as there are factors.
+    pub columns: [View<'a, B>; 2],
+    /// Slots; a batch of two.
+    pub out: ViewMut<'a, B>,
+    /// Whether to add to `out`.
+    pub accumulate: bool,
+}
+
 /// What [`Stage::Tensor`] does besides multiplying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TensorMode {
@@ -111,17 +132,10 @@ pub enum Stage<'a, B: Backend> {
         /// The sum.
         out: ViewMut<'a, B>,
     },
-    /// out_c (+)= sum_j f_j a_jc in slots, of which those of the f_j repeat; `out` has a batch of two.
-    RepeatedProduct {
-        /// The factors, as words that stand for slots ([`crate::repeated`]): limb r of f_j is number j L + r, L the number of
-        /// limbs, one after another.
-        factors: &'a B::Buffer,
-        /// The a_j0 and the a_j1, as many as there are factors.
-        columns: [View<'a, B>; 2],
-        /// Slots.
-        out: ViewMut<'a, B>,
-        /// Whether to add to `out`.
-        accumulate: bool,
+    /// Sums of products of which several read the same columns.
+    ProductSums {
+        /// The sums.
+        sums: Vec<ProductSum<'a, B>>,
     },
     /// dst = the coefficients of src.
     NttInverseInto {
@@ -199,13 +213,7 @@ impl<B: Backend> Stage<'_, B> {
                 }
                 scalars.map_or(Ok(()), |scalars| backend.mul_scalar_assign(primes, out, scalars))
             }
-            Self::RepeatedProduct { factors, columns, out, accumulate } => {
-                let limbs = primes.len();
-                let whole = unpacked(backend, factors, columns[0].batch * limbs)?;
-                let rows: Vec<usize> = (0..limbs).collect();
-                let factors = View { buffer: &whole, batch: columns[0].batch, batch_stride: limbs, rows: &rows };
-                backend.inner_product(primes, factors, columns, out, accumulate)
-            }
+            Self::ProductSums { sums } => sums.into_iter().try_for_each(|sum| product_sum(backend, primes, sum)),
             Self::NttInverseInto { src, mut dst } => {
                 backend.copy(src, dst.reborrow())?;
                 backend.ntt_inverse(primes, dst)
@@ -213,6 +221,19 @@ impl<B: Backend> Stage<'_, B> {
             Self::Tensor { a, b, out, mode } => tensor(backend, primes, [a, b], out, mode),
         }
     }
+}
+
+fn product_sum<B: Backend>(backend: &B, primes: &[usize], sum: ProductSum<'_, B>) -> Done {
+    let ProductSum { factors, columns, out, accumulate } = sum;
+    let packed = match factors {
+        Factors::Whole(factors) => return backend.inner_product(primes, factors, columns, out, accumulate),
+        Factors::Repeated(packed) => packed,
+    };
+    let limbs = primes.len();
+    let whole = unpacked(backend, packed, columns[0].batch * limbs)?;
+    let rows: Vec<usize> = (0..limbs).collect();
+    let factors = View { buffer: &whole, batch: columns[0].batch, batch_stride: limbs, rows: &rows };
+    backend.inner_product(primes, factors, columns, out, accumulate)
 }
 
 fn transform_digits<B: Backend>(backend: &B, primes: &[usize], gadget: GadgetDigits<'_, B>) -> Done {

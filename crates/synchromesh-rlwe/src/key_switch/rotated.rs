@@ -3,12 +3,26 @@
 //! An accumulator holds each limb times the constant that the plan folds into its keys, so that a polynomial modulo Q
 //! enters as P times itself times that constant, and as nothing on the special primes.
 
-use synchromesh_ring::backend::Stage;
-use synchromesh_ring::{Backend, BackendError, Coeff, ConvertMode, IndexSet, Ntt, Poly, View, ViewMut};
+use synchromesh_ring::backend::{Factors, ProductSum, Stage};
+use synchromesh_ring::{Backend, Coeff, ConvertMode, IndexSet, Ntt, Poly, View, ViewMut};
 
 use super::{Accumulator, Switcher, ring};
 use crate::context::Context;
 use crate::error::Error;
+
+/// One sum of [`Switcher::multiply_sums`].
+pub struct RowSum<'a, B: Backend> {
+    /// The f_i, polynomials over the extended base one after another.
+    pub factors: &'a B::Buffer,
+    /// Whether these are the words that stand for slots which repeat ([`Factors::Repeated`]).
+    pub repeats: bool,
+    /// The number of a_0.
+    pub first: usize,
+    /// Terms.
+    pub count: usize,
+    /// What it is added to.
+    pub into: Option<Accumulator<B>>,
+}
 
 impl<B: Backend> Switcher<B> {
     /// The primes of accumulators: those of the input and P.
@@ -150,66 +164,45 @@ impl<B: Backend> Switcher<B> {
         Ok(self.summed(buffer))
     }
 
-    /// into (+)= sum_i f_i a_i: the f_i are polynomials over the extended base one after another, the a_i numbers
-    /// `first` and following of the accumulators whose parts are in two buffers.
+    /// For each of `sums` sum_i f_i a_i, added to its accumulator or as a new one: the a_i are numbers `first` and following of
+    /// the accumulators whose parts are in two buffers. Sums of the same a_i read these once.
     ///
     /// # Errors
     /// When the device fails.
-    pub fn multiply_sum(
+    pub fn multiply_sums(
         &self,
         context: &Context<B>,
-        factors: &B::Buffer,
         parts: [&B::Buffer; 2],
-        (first, count): (usize, usize),
-        into: Option<Accumulator<B>>,
-    ) -> Result<Accumulator<B>, Error> {
+        sums: Vec<RowSum<'_, B>>,
+    ) -> Result<Vec<Accumulator<B>>, Error> {
         let (backend, width) = (context.backend(), self.extended.len());
         let rows: Vec<usize> = (0..width).collect();
-        let factors = View { buffer: factors, batch: count, batch_stride: width, rows: &rows };
-        self.multiplied(context, parts, (first, count), into, |primes, parts, out, accumulate| {
-            backend.inner_product(primes, factors, parts, out, accumulate)
-        })
-    }
-
-    /// As [`Self::multiply_sum`], with factors whose slots repeat ([`Stage::RepeatedProduct`]).
-    ///
-    /// # Errors
-    /// When the device fails.
-    pub fn multiply_repeated(
-        &self,
-        context: &Context<B>,
-        factors: &B::Buffer,
-        parts: [&B::Buffer; 2],
-        (first, count): (usize, usize),
-        into: Option<Accumulator<B>>,
-    ) -> Result<Accumulator<B>, Error> {
-        let backend = context.backend();
-        self.multiplied(context, parts, (first, count), into, |primes, columns, out, accumulate| {
-            backend.stage(primes, Stage::RepeatedProduct { factors, columns, out, accumulate })
-        })
-    }
-
-    /// Runs `product` on the accumulators meant and on where the sum goes: to `into`, or to a new one.
-    fn multiplied(
-        &self,
-        context: &Context<B>,
-        parts: [&B::Buffer; 2],
-        (first, count): (usize, usize),
-        into: Option<Accumulator<B>>,
-        product: impl FnOnce(&[usize], [View<'_, B>; 2], ViewMut<'_, B>, bool) -> Result<(), BackendError>,
-    ) -> Result<Accumulator<B>, Error> {
-        let width = self.extended.len();
-        let accumulate = into.is_some();
-        let mut out = match into {
-            Some(accumulator) => accumulator,
-            None => self.summed(context.backend().alloc(2 * width).map_err(ring)?),
+        let mut outs = Vec::with_capacity(sums.len());
+        let mut from = Vec::with_capacity(sums.len());
+        let mut kinds = Vec::with_capacity(sums.len());
+        for RowSum { factors, repeats, first, count, into } in sums {
+            let accumulate = into.is_some();
+            outs.push(match into {
+                Some(accumulator) => accumulator,
+                None => self.summed(backend.alloc(2 * width).map_err(ring)?),
+            });
+            from.push(rows.iter().map(|r| first * width + r).collect::<Vec<usize>>());
+            kinds.push((factors, repeats, count, accumulate));
+        }
+        let sum = |((accumulator, from), (factors, repeats, batch, accumulate))| {
+            let accumulator: &mut Accumulator<B> = accumulator;
+            let from: &Vec<usize> = from;
+            let factors = match repeats {
+                true => Factors::Repeated(factors),
+                false => Factors::Whole(View { buffer: factors, batch, batch_stride: width, rows: &rows }),
+            };
+            let columns = parts.map(|buffer| View { buffer, batch, batch_stride: width, rows: from });
+            let out = ViewMut { buffer: &mut accumulator.buffer, batch: 2, batch_stride: width, rows: &rows };
+            ProductSum { factors, columns, out, accumulate }
         };
-        let rows: Vec<usize> = (0..width).collect();
-        let from: Vec<usize> = rows.iter().map(|r| first * width + r).collect();
-        let parts = parts.map(|buffer| View { buffer, batch: count, batch_stride: width, rows: &from });
-        let to = ViewMut { buffer: &mut out.buffer, batch: 2, batch_stride: width, rows: &rows };
-        product(self.extended.as_slice(), parts, to, accumulate).map_err(ring)?;
-        Ok(out)
+        let sums = outs.iter_mut().zip(&from).zip(kinds).map(sum).collect();
+        backend.stage(self.extended.as_slice(), Stage::ProductSums { sums }).map_err(ring)?;
+        Ok(outs)
     }
 
     /// One part divided by P, in coefficients on the active primes; that part is used up.
