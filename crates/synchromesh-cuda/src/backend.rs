@@ -277,6 +277,7 @@ impl<D: Device> Backend for Cuda<D> {
             | Stage::GadgetProductOnto { .. }
             | Stage::GadgetSums { .. }
             | Stage::SumInto { .. }
+            | Stage::RotatedProduct { .. }
             | Stage::ProductSums { .. }
             | Stage::Tensor { .. } => stage.apart(self, primes),
         }

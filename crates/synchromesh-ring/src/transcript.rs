@@ -4,8 +4,8 @@
 //! backend for other primes besides returns the same.
 
 use crate::backend::{
-    Backend, BackendError, ConvertMode, DigitLimb, Factors, GadgetDigits, ProductSum, RadixDigit, SlotSum, Stage,
-    TensorMode, View, ViewMut,
+    Addend, Backend, BackendError, ConvertMode, DigitLimb, Factors, GadgetDigits, ProductSum, RadixDigit, SlotSum,
+    Stage, TensorMode, View, ViewMut,
 };
 use crate::error::Error;
 use crate::repeated;
@@ -41,6 +41,7 @@ stages! {
     GadgetSums: "sums with a gadget product",
     SlotSums: "sums of slots",
     SumInto: "the sum of several",
+    RotatedProduct: "a product, rotated",
     ProductSums: "sums of products that share columns",
     NttInverseInto: "the inverse transform elsewhere",
     Tensor: "the tensor product",
@@ -79,6 +80,7 @@ pub fn stages<B: Backend>(backend: &B, primes: &IndexSet) -> Result<Transcript, 
     bench.gadgets()?;
     bench.sums()?;
     bench.tensors()?;
+    bench.rotated_product()?;
     bench.product_sums()?;
     Ok(bench.results)
 }
@@ -290,6 +292,22 @@ impl<'a, B: Backend> Bench<'a, B> {
         let mut out = self.random(1)?;
         let name = self.run(Stage::NttInverseInto { src: addend, dst: ViewMut::new(&mut out, &rows) })?;
         self.note(name, 1, &[out])
+    }
+
+    /// A product of slots and an addend on some of the limbs, where an automorphism takes them.
+    fn rotated_product(&mut self) -> Done {
+        let (limbs, rows) = (self.primes.len(), self.rows.clone());
+        let (digits, x) = (self.random(DIGITS)?, self.random(1)?);
+        let keys = [self.random(DIGITS)?, self.random(DIGITS)?];
+        let mut out = [self.random(1)?, self.random(1)?];
+        let view = |buffer| View { buffer, batch: DIGITS, batch_stride: limbs, rows: &rows };
+        let some: Vec<usize> = (0..limbs).rev().step_by(2).collect();
+        let scalars: Vec<u64> = some.iter().map(|&r| 3 + r as u64).collect();
+        let addend = Addend { x: View::new(&x, &some), limbs: &some, scalars: &scalars };
+        let views = out.each_mut().map(|buffer| ViewMut::new(buffer, &rows));
+        let (digits, keys) = (view(&digits), keys.each_ref().map(view));
+        let name = self.run(Stage::RotatedProduct { digits, keys, addend, g: 5, out: views })?;
+        self.note(name, 1, &out)
     }
 
     /// Sums of products of the same columns with factors of which all, or an eighth, of the slots are there: stored and added.

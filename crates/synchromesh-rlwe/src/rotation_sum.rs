@@ -352,21 +352,17 @@ impl<B: Backend> Switch<'_, B> {
                 None
             };
             for (row, g) in steps {
-                let mut rotated = match &digits {
-                    Some(digits) if g != 1 => {
-                        let key = self.keys.prepared(context, Source::Galois(g), self.plan)?;
-                        switcher.in_base(context, switcher.inner_product(context, digits, &key, None)?)?
-                    }
-                    _ => {
-                        let mut own = switcher.zero(context)?;
-                        let c1 = D::to_ntt(backend, &input.parts()[1])?;
-                        switcher.add_lifted(context, &mut own, 1, &c1)?;
-                        own
-                    }
-                };
-                switcher.add_lifted(context, &mut rotated, 0, &c0)?;
                 let [a, b] = &mut parts;
-                switcher.rotate_into(context, &rotated, g, [a, b], row)?;
+                if let Some(digits) = digits.as_ref().filter(|_| g != 1) {
+                    let key = self.keys.prepared(context, Source::Galois(g), self.plan)?;
+                    switcher.rotated_product(context, (digits, &key), &c0, g, [a, b], row)?;
+                } else {
+                    let mut own = switcher.zero(context)?;
+                    let c1 = D::to_ntt(backend, &input.parts()[1])?;
+                    switcher.add_lifted(context, &mut own, 0, &c0)?;
+                    switcher.add_lifted(context, &mut own, 1, &c1)?;
+                    switcher.rotate_into(context, &own, 1, [a, b], row)?;
+                }
             }
         }
         Ok(Babies { parts })

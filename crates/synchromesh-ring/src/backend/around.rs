@@ -1,6 +1,6 @@
 //! A backend around others: its operands as those of the one inside.
 
-use super::{Backend, BackendError, Factors, GadgetDigits, ProductSum, SlotSum, Stage, View, ViewMut};
+use super::{Addend, Backend, BackendError, Factors, GadgetDigits, ProductSum, SlotSum, Stage, View, ViewMut};
 
 /// A backend whose buffers hold those of another, to which it hands work on.
 pub trait Around<I: Backend>: Backend {
@@ -107,6 +107,11 @@ impl<'a, B: Backend> Stage<'a, B> {
             }
             Self::SlotSums { sums, g } => Stage::SlotSums { sums: summed(sums)?, g },
             Self::SumInto { xs, scalars, g, out } => Stage::SumInto { xs: all(xs)?, scalars, g, out: out.inside()? },
+            Self::RotatedProduct { digits, keys, addend: Addend { x, limbs, scalars }, g, out: [out0, out1] } => {
+                let (digits, keys) = (digits.inside()?, both(keys)?);
+                let addend = Addend { x: x.inside()?, limbs, scalars };
+                Stage::RotatedProduct { digits, keys, addend, g, out: [out0.inside()?, out1.inside()?] }
+            }
             Self::ProductSums { sums } => {
                 Stage::ProductSums { sums: sums.into_iter().map(product).collect::<Result<_, _>>()? }
             }

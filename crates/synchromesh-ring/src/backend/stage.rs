@@ -55,6 +55,16 @@ pub struct ProductSum<'a, B: Backend> {
     pub accumulate: bool,
 }
 
+/// What [`Stage::RotatedProduct`] adds to column 0.
+pub struct Addend<'a, B: Backend> {
+    /// Slots.
+    pub x: View<'a, B>,
+    /// For each limb of x the limb of the product that it is added to.
+    pub limbs: &'a [usize],
+    /// For each limb of x what it is multiplied by.
+    pub scalars: &'a [u64],
+}
+
 /// What [`Stage::Tensor`] does besides multiplying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TensorMode {
@@ -131,6 +141,19 @@ pub enum Stage<'a, B: Backend> {
         g: usize,
         /// The sum.
         out: ViewMut<'a, B>,
+    },
+    /// out_c(X) = (the sum of d_j k_cj, and of column 0 an addend)(X^g), everything in slots.
+    RotatedProduct {
+        /// The d_j.
+        digits: View<'a, B>,
+        /// Both columns of the key.
+        keys: [View<'a, B>; 2],
+        /// What is added to column 0.
+        addend: Addend<'a, B>,
+        /// The Galois element, odd and below 2N.
+        g: usize,
+        /// Slots.
+        out: [ViewMut<'a, B>; 2],
     },
     /// Sums of products of which several read the same columns.
     ProductSums {
@@ -212,6 +235,19 @@ impl<B: Backend> Stage<'_, B> {
                     }
                 }
                 scalars.map_or(Ok(()), |scalars| backend.mul_scalar_assign(primes, out, scalars))
+            }
+            Self::RotatedProduct { digits, keys, addend: Addend { x, limbs, scalars }, g, out } => {
+                let rows: Vec<usize> = (0..2 * primes.len()).collect();
+                let mut sum = backend.alloc(rows.len())?;
+                let (first, second) = rows.split_at(primes.len());
+                let both = ViewMut { buffer: &mut sum, batch: 2, batch_stride: primes.len(), rows: first };
+                backend.inner_product(primes, digits, keys, both, false)?;
+                let of: Vec<usize> = limbs.iter().map(|&r| primes[r]).collect();
+                backend.mul_scalar_acc(&of, x, scalars, ViewMut::new(&mut sum, limbs))?;
+                for (rows, out) in [first, second].into_iter().zip(out) {
+                    backend.automorphism_ntt(g, View::new(&sum, rows), out)?;
+                }
+                Ok(())
             }
             Self::ProductSums { sums } => sums.into_iter().try_for_each(|sum| product_sum(backend, primes, sum)),
             Self::NttInverseInto { src, mut dst } => {

@@ -5,7 +5,7 @@
 //! (primes that leave) or the sum with the transformed rest and the permutation (primes that stay).
 
 use super::Cpu;
-use crate::backend::{BackendError, DigitLimb, GadgetDigits, SlotSum, View, ViewMut};
+use crate::backend::{Addend, BackendError, DigitLimb, GadgetDigits, SlotSum, View, ViewMut};
 use crate::kernels::{LimbKernels, streams};
 use crate::ntt::NttTable;
 use crate::slot_order::SlotPermutation;
@@ -143,6 +143,40 @@ impl Cpu {
                 table.inverse_from(column1, out1);
             } else {
                 product.all([out0, out1], after == After::Accumulate, stream);
+            }
+            Ok(())
+        })
+    }
+
+    /// Inner products and an addend, limb by limb, piece by piece where an automorphism takes them.
+    pub(super) fn rotated_product(
+        &self,
+        primes: &[usize],
+        (digits, keys): (View<'_, Self>, [View<'_, Self>; 2]),
+        addend: &Addend<'_, Self>,
+        g: usize,
+        out: [ViewMut<'_, Self>; 2],
+    ) -> Result<(), BackendError> {
+        let (n, permutation) = (self.ring.n(), self.permutation(g));
+        let [out0, out1] = out.map(|out| self.rows_mut(out));
+        let items: Vec<_> = out0.into_iter().zip(out1).enumerate().collect();
+        self.try_for_each(items, n * digits.batch, |(r, (out0, out1))| {
+            let mut scratch = self.scratch(2 * n)?;
+            let (slots0, slots1) = scratch.words_mut()[..2 * n].split_at_mut(n);
+            let [d, k0, k1] = [&digits, &keys[0], &keys[1]].map(|view| self.column(view, digits.batch, r));
+            let (table, kernels) = (&self.tables[primes[r]], &self.kernels[primes[r]]);
+            let at = addend.limbs.iter().position(|&limb| limb == r);
+            let added = at.map(|i| (self.row(&addend.x, 0, i), kernels.modulus().scalar(addend.scalars[i])));
+            for part in 0..table.parts() {
+                let range = table.part(part);
+                let room = [&mut slots0[range.clone()], &mut slots1[range.clone()]];
+                kernels.inner_product(&d, [&k0, &k1], range.start, room, false, false);
+                if let Some((x, scalar)) = &added {
+                    kernels.mul_scalar_acc(&x[range.clone()], scalar, &mut slots0[range.clone()]);
+                }
+                let blocks = range.start / 64..range.end / 64;
+                kernels.permute_blocks(slots0, &permutation, blocks.clone(), out0);
+                kernels.permute_blocks(slots1, &permutation, blocks, out1);
             }
             Ok(())
         })

@@ -3,12 +3,13 @@
 //! An accumulator holds each limb times the constant that the plan folds into its keys, so that a polynomial modulo Q
 //! enters as P times itself times that constant, and as nothing on the special primes.
 
-use synchromesh_ring::backend::{Factors, ProductSum, Stage};
+use synchromesh_ring::backend::{Addend, Factors, ProductSum, Stage};
 use synchromesh_ring::{Backend, Coeff, ConvertMode, IndexSet, Ntt, Poly, View, ViewMut};
 
-use super::{Accumulator, Switcher, ring};
+use super::{Accumulator, Hoisted, Switcher, ring};
 use crate::context::Context;
 use crate::error::Error;
+use crate::prepared_key::PreparedKey;
 
 /// One sum of [`Switcher::multiply_sums`].
 pub struct RowSum<'a, B: Backend> {
@@ -150,6 +151,44 @@ impl<B: Backend> Switcher<B> {
             if g == 1 { backend.copy(src, dst) } else { backend.automorphism_ntt(g, src, dst) }.map_err(ring)?;
         }
         Ok(())
+    }
+
+    /// Writes the parts of (the inner product of the digits with `key`, and `c0` in part 0)(X^g) as number `at` of those in two
+    /// buffers.
+    ///
+    /// # Errors
+    /// As [`Self::inner_product`] and [`Self::add_lifted`].
+    pub fn rotated_product(
+        &self,
+        context: &Context<B>,
+        (digits, key): (&Hoisted<B>, &PreparedKey<B>),
+        c0: &Poly<B, Ntt>,
+        g: usize,
+        into: [&mut B::Buffer; 2],
+        at: usize,
+    ) -> Result<(), Error> {
+        let ([group], 1, None) = (self.groups.as_slice(), self.runs().len(), &self.way_out) else {
+            let mut own = self.in_base(context, self.inner_product(context, digits, key, None)?)?;
+            self.add_lifted(context, &mut own, 0, c0)?;
+            return self.rotate_into(context, &own, g, into, at);
+        };
+        self.require_groups(key)?;
+        c0.require(&self.active)?;
+        let width = self.extended.len();
+        let to: Vec<usize> = (at * width..(at + 1) * width).collect();
+        let limbs = self.extended.rows(&self.active)?;
+        let from: Vec<usize> = (0..self.active.len()).collect();
+        let (batch, rows) = (self.digits.len(), (0..width).collect::<Vec<_>>());
+        let (columns, stride) = (key.columns().each_ref(), key.primes().len() * key.groups());
+        let first = self.digits.first().map_or(0, |digit| digit.index);
+        let key_rows = key.rows(&self.base, first, batch)?;
+        let key_rows: Vec<usize> = key_rows.iter().map(|row| row + group * key.primes().len()).collect();
+        let keys = columns.map(|buffer| View { buffer, batch, batch_stride: stride, rows: &key_rows });
+        let digits = View { buffer: &digits.buffer, batch, batch_stride: width, rows: &rows };
+        let addend = Addend { x: View::new(c0.buffer(), &from), limbs: &limbs, scalars: &self.down.lift };
+        let out = into.map(|buffer| ViewMut::new(buffer, &to));
+        let stage = Stage::RotatedProduct { digits, keys, addend, g, out };
+        context.backend().stage(self.extended.as_slice(), stage).map_err(ring)
     }
 
     /// x(X^g).
