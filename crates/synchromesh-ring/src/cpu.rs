@@ -533,8 +533,8 @@ impl Backend for Cpu {
             Stage::GadgetSums { gadget, keys, sums, g } => self.sums(primes, Some((&gadget, keys)), sums, g),
             Stage::SlotSums { sums, g } => self.sums(primes, None, sums, g),
             Stage::SumInto { xs, scalars, g, out } => self.sum_rows(primes, &xs, scalars, g, out),
-            Stage::RotatedProduct { digits, keys, addend, g, out } => {
-                self.rotated_product(primes, (digits, keys), &addend, g, out)
+            Stage::RotatedProduct { gadget, keys, addend, g, out } => {
+                self.rotated_products(primes, (&gadget, keys), &addend, g, out)
             }
             Stage::ProductSums { sums } => {
                 self.product_sums(primes, sums);

@@ -261,11 +261,8 @@ impl Observer for Book {
                 let extra = u64::from(scalars.is_some());
                 whole(Operation::SumInto, &|_| Work { primes: 0, rows: 1, terms: xs.len() as u64, extra })
             }
-            // The permutation is in what follows a product as well, the addend is a row.
-            Stage::RotatedProduct { digits, .. } => {
-                let terms = digits.batch as u64;
-                whole(Operation::InnerProduct, &|_| Work { primes: 1, rows: 0, terms, extra: 0 })
-            }
+            // The addend is a row of one column.
+            Stage::RotatedProduct { gadget, .. } => whole(Operation::GadgetProduct, &|r| product(gadget, r)),
             // Like as many inner products, but for what is read.
             Stage::ProductSums { sums } => {
                 let terms = sums.iter().map(|sum| sum.columns[0].batch as u64).sum();

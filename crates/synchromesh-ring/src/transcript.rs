@@ -80,7 +80,6 @@ pub fn stages<B: Backend>(backend: &B, primes: &IndexSet) -> Result<Transcript, 
     bench.gadgets()?;
     bench.sums()?;
     bench.tensors()?;
-    bench.rotated_product()?;
     bench.product_sums()?;
     Ok(bench.results)
 }
@@ -235,7 +234,9 @@ impl<'a, B: Backend> Bench<'a, B> {
         let (input, k0, k1) = (self.random(1)?, self.random(DIGITS)?, self.random(DIGITS)?);
         let rows = self.rows.clone();
         let keys = [&k0, &k1].map(|buffer| View { buffer, batch: DIGITS, batch_stride: limbs, rows: &rows });
-        for choice in 0..7 {
+        let some: Vec<usize> = (0..limbs).rev().step_by(2).collect();
+        let scalars: Vec<u64> = some.iter().map(|&r| 3 + r as u64).collect();
+        for choice in 0..9 {
             let (mut digits, addend) = (self.random(DIGITS)?, self.random(1)?);
             let (mut pair, mut turned) = ([self.random(2)?, self.random(2)?], [self.random(2)?, self.random(2)?]);
             let view = ViewMut { buffer: &mut digits, batch: DIGITS, batch_stride: limbs, rows: &rows };
@@ -253,6 +254,12 @@ impl<'a, B: Backend> Bench<'a, B> {
                 4 => {
                     let x = pair.each_mut().map(|buffer| ViewMut::new(buffer, &rows));
                     self.run(Stage::GadgetProductOnto { gadget, keys, x })?
+                }
+                7 | 8 => {
+                    let (scalars, x) = ((choice == 8).then_some(scalars.as_slice()), View::new(&addend, &some));
+                    let addend = Addend { x, limbs: &some, scalars };
+                    let out = ViewMut { buffer: &mut pair[0], batch: 2, batch_stride: limbs, rows: &rows };
+                    self.run(Stage::RotatedProduct { gadget, keys, addend, g: 5, out })?
                 }
                 _ => {
                     let g = if choice == 5 { 1 } else { 5 };
@@ -292,22 +299,6 @@ impl<'a, B: Backend> Bench<'a, B> {
         let mut out = self.random(1)?;
         let name = self.run(Stage::NttInverseInto { src: addend, dst: ViewMut::new(&mut out, &rows) })?;
         self.note(name, 1, &[out])
-    }
-
-    /// A product of slots and an addend on some of the limbs, where an automorphism takes them.
-    fn rotated_product(&mut self) -> Done {
-        let (limbs, rows) = (self.primes.len(), self.rows.clone());
-        let (digits, x) = (self.random(DIGITS)?, self.random(1)?);
-        let keys = [self.random(DIGITS)?, self.random(DIGITS)?];
-        let mut out = [self.random(1)?, self.random(1)?];
-        let view = |buffer| View { buffer, batch: DIGITS, batch_stride: limbs, rows: &rows };
-        let some: Vec<usize> = (0..limbs).rev().step_by(2).collect();
-        let scalars: Vec<u64> = some.iter().map(|&r| 3 + r as u64).collect();
-        let addend = Addend { x: View::new(&x, &some), limbs: &some, scalars: &scalars };
-        let views = out.each_mut().map(|buffer| ViewMut::new(buffer, &rows));
-        let (digits, keys) = (view(&digits), keys.each_ref().map(view));
-        let name = self.run(Stage::RotatedProduct { digits, keys, addend, g: 5, out: views })?;
-        self.note(name, 1, &out)
     }
 
     /// Sums of products of the same columns with factors of which all, or an eighth, of the slots are there: stored and added.

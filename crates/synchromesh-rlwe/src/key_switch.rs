@@ -16,7 +16,7 @@ mod runs;
 mod weighted;
 mod whole;
 
-pub use self::rotated::RowSum;
+pub use self::rotated::{Accumulators, Digits, Plus, RowSum};
 
 use std::ops::Range;
 

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::domain::{Operand, SwitchDomain};
 use crate::error::Error;
 use crate::evaluation_keys::EvaluationKeys;
-use crate::key_switch::{Accumulator, Output, RowSum, Switcher};
+use crate::key_switch::{Accumulator, Accumulators, Digits, Output, Plus, RowSum, Switcher};
 use crate::operations::KeySwitching;
 use crate::switch_key::Source;
 use crate::switch_plan::SwitchPlan;
@@ -334,9 +334,7 @@ impl<B: Backend> Switch<'_, B> {
         sum: &RotationSum<B>,
     ) -> Result<Babies<B>, Error> {
         let (backend, switcher) = (context.backend(), self.switcher);
-        let width = switcher.extended().len();
-        let rows = width * sum.babies.len();
-        let mut parts = [backend.alloc(rows)?, backend.alloc(rows)?];
+        let mut all = switcher.accumulators(context, sum.babies.len())?;
         for (at, input) in inputs.iter().enumerate() {
             let steps: Vec<(usize, usize)> =
                 sum.babies.iter().enumerate().filter(|(_, (i, _))| *i == at).map(|(row, (_, g))| (row, *g)).collect();
@@ -345,27 +343,27 @@ impl<B: Backend> Switch<'_, B> {
             }
             let c0 = D::to_ntt(backend, &input.parts()[0])?;
             let rotates = steps.iter().any(|(_, g)| *g != 1);
-            let digits = if rotates {
+            let mut digits = if rotates {
                 let digits = switcher.decompose(context, D::operand(&input.parts()[1]))?;
                 Some(switcher.hoist(context, digits)?)
             } else {
                 None
             };
             for (row, g) in steps {
-                let [a, b] = &mut parts;
-                if let Some(digits) = digits.as_ref().filter(|_| g != 1) {
+                if let Some(digits) = digits.as_mut().filter(|_| g != 1) {
                     let key = self.keys.prepared(context, Source::Galois(g), self.plan)?;
-                    switcher.rotated_product(context, (digits, &key), &c0, g, [a, b], row)?;
+                    let product = (Digits::Hoisted(digits), &*key);
+                    switcher.rotated_product(context, product, Plus::Lifted(&c0), g, &mut all, row)?;
                 } else {
                     let mut own = switcher.zero(context)?;
                     let c1 = D::to_ntt(backend, &input.parts()[1])?;
                     switcher.add_lifted(context, &mut own, 0, &c0)?;
                     switcher.add_lifted(context, &mut own, 1, &c1)?;
-                    switcher.rotate_into(context, &own, 1, [a, b], row)?;
+                    switcher.rotate_into(context, &own, 1, &mut all, row)?;
                 }
             }
         }
-        Ok(Babies { parts })
+        Ok(Babies(all))
     }
 
     /// Divides the second part by P, switches its key, and rotates.
@@ -379,16 +377,12 @@ impl<B: Backend> Switch<'_, B> {
         let key = self.keys.prepared(context, Source::Galois(galois), self.plan)?;
         let second = switcher.mod_down_part(context, &mut inner, 1)?;
         let digits = switcher.decompose(context, Operand::Coeff(&second))?;
-        let mut switched = switcher.in_base(context, switcher.gadget_product(context, digits, &key, None)?)?;
-        switcher.add(context, &mut switched, &inner, Some(0))?;
-        switcher.rotate(context, &switched, galois)
+        switcher.rotated_accumulator(context, (Digits::Once(digits), &*key), Plus::Part0(&inner), galois)
     }
 }
 
-/// Both parts of every baby step, one after another.
-struct Babies<B: Backend> {
-    parts: [B::Buffer; 2],
-}
+/// Every baby step.
+struct Babies<B: Backend>(Accumulators<B>);
 
 impl<B: Backend> Babies<B> {
     /// Sums of the last giant steps, at most [`AT_ONCE`], of which each is one run of products: of one alone none.
@@ -405,8 +399,7 @@ impl<B: Backend> Babies<B> {
         }
         let runs = giants[giants.len() - count..].iter().flat_map(|(_, runs)| runs);
         let sums = runs.filter_map(|run| run.products(None).ok()).collect();
-        let [a, b] = &self.parts;
-        switcher.multiply_sums(context, [a, b], sums)
+        switcher.multiply_sums(context, &self.0, sums)
     }
 
     /// The terms of one giant step, added to what there is.
@@ -418,16 +411,15 @@ impl<B: Backend> Babies<B> {
         mut sum: Option<Accumulator<B>>,
     ) -> Result<Option<Accumulator<B>>, Error> {
         for run in runs {
-            let [a, b] = &self.parts;
             sum = match run.products(sum) {
-                Ok(products) => switcher.multiply_sums(context, [a, b], vec![products])?.pop(),
+                Ok(products) => switcher.multiply_sums(context, &self.0, vec![products])?.pop(),
                 Err(sum) => {
                     let mut total = match sum {
                         Some(sum) => sum,
                         None => switcher.zero(context)?,
                     };
                     for row in run.first..run.first + run.count {
-                        switcher.add_rows(context, &mut total, [a, b], row)?;
+                        switcher.add_one(context, &mut total, &self.0, row)?;
                     }
                     Some(total)
                 }

@@ -107,10 +107,10 @@ impl<'a, B: Backend> Stage<'a, B> {
             }
             Self::SlotSums { sums, g } => Stage::SlotSums { sums: summed(sums)?, g },
             Self::SumInto { xs, scalars, g, out } => Stage::SumInto { xs: all(xs)?, scalars, g, out: out.inside()? },
-            Self::RotatedProduct { digits, keys, addend: Addend { x, limbs, scalars }, g, out: [out0, out1] } => {
-                let (digits, keys) = (digits.inside()?, both(keys)?);
+            Self::RotatedProduct { gadget: digits, keys, addend: Addend { x, limbs, scalars }, g, out } => {
+                let (gadget, keys) = (gadget(digits)?, both(keys)?);
                 let addend = Addend { x: x.inside()?, limbs, scalars };
-                Stage::RotatedProduct { digits, keys, addend, g, out: [out0.inside()?, out1.inside()?] }
+                Stage::RotatedProduct { gadget, keys, addend, g, out: out.inside()? }
             }
             Self::ProductSums { sums } => {
                 Stage::ProductSums { sums: sums.into_iter().map(product).collect::<Result<_, _>>()? }

@@ -61,8 +61,8 @@ pub struct Addend<'a, B: Backend> {
     pub x: View<'a, B>,
     /// For each limb of x the limb of the product that it is added to.
     pub limbs: &'a [usize],
-    /// For each limb of x what it is multiplied by.
-    pub scalars: &'a [u64],
+    /// For each limb of x what it is multiplied by; none: 1.
+    pub scalars: Option<&'a [u64]>,
 }
 
 /// What [`Stage::Tensor`] does besides multiplying.
@@ -142,10 +142,10 @@ pub enum Stage<'a, B: Backend> {
         /// The sum.
         out: ViewMut<'a, B>,
     },
-    /// out_c(X) = (the sum of d_j k_cj, and of column 0 an addend)(X^g), everything in slots.
+    /// out_c(X) = (the gadget product with column c, and of column 0 an addend)(X^g); `out` has a batch of two.
     RotatedProduct {
-        /// The d_j.
-        digits: View<'a, B>,
+        /// The digits.
+        gadget: GadgetDigits<'a, B>,
         /// Both columns of the key.
         keys: [View<'a, B>; 2],
         /// What is added to column 0.
@@ -153,7 +153,7 @@ pub enum Stage<'a, B: Backend> {
         /// The Galois element, odd and below 2N.
         g: usize,
         /// Slots.
-        out: [ViewMut<'a, B>; 2],
+        out: ViewMut<'a, B>,
     },
     /// Sums of products of which several read the same columns.
     ProductSums {
@@ -236,18 +236,20 @@ impl<B: Backend> Stage<'_, B> {
                 }
                 scalars.map_or(Ok(()), |scalars| backend.mul_scalar_assign(primes, out, scalars))
             }
-            Self::RotatedProduct { digits, keys, addend: Addend { x, limbs, scalars }, g, out } => {
+            Self::RotatedProduct { gadget, keys, addend: Addend { x, limbs, scalars }, g, out } => {
                 let rows: Vec<usize> = (0..2 * primes.len()).collect();
                 let mut sum = backend.alloc(rows.len())?;
-                let (first, second) = rows.split_at(primes.len());
-                let both = ViewMut { buffer: &mut sum, batch: 2, batch_stride: primes.len(), rows: first };
-                backend.inner_product(primes, digits, keys, both, false)?;
-                let of: Vec<usize> = limbs.iter().map(|&r| primes[r]).collect();
-                backend.mul_scalar_acc(&of, x, scalars, ViewMut::new(&mut sum, limbs))?;
-                for (rows, out) in [first, second].into_iter().zip(out) {
-                    backend.automorphism_ntt(g, View::new(&sum, rows), out)?;
+                let own = &rows[..primes.len()];
+                let both = ViewMut { buffer: &mut sum, batch: 2, batch_stride: primes.len(), rows: own };
+                backend.stage(primes, Stage::GadgetProduct { gadget, keys, out: both, accumulate: false })?;
+                let (of, to): (Vec<usize>, _) =
+                    (limbs.iter().map(|&r| primes[r]).collect(), ViewMut::new(&mut sum, limbs));
+                match scalars {
+                    Some(scalars) => backend.mul_scalar_acc(&of, x, scalars, to)?,
+                    None => backend.add_assign(&of, to, x)?,
                 }
-                Ok(())
+                let both = View { buffer: &sum, batch: 2, batch_stride: primes.len(), rows: own };
+                backend.automorphism_ntt(g, both, out)
             }
             Self::ProductSums { sums } => sums.into_iter().try_for_each(|sum| product_sum(backend, primes, sum)),
             Self::NttInverseInto { src, mut dst } => {

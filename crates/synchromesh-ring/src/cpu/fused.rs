@@ -148,31 +148,39 @@ impl Cpu {
         })
     }
 
-    /// Inner products and an addend, limb by limb, piece by piece where an automorphism takes them.
-    pub(super) fn rotated_product(
+    /// Gadget products and an addend, limb by limb, part by part where an automorphism takes them.
+    pub(super) fn rotated_products(
         &self,
         primes: &[usize],
-        (digits, keys): (View<'_, Self>, [View<'_, Self>; 2]),
+        (gadget, keys): Gadget<'_, '_>,
         addend: &Addend<'_, Self>,
         g: usize,
-        out: [ViewMut<'_, Self>; 2],
+        out: ViewMut<'_, Self>,
     ) -> Result<(), BackendError> {
         let (n, permutation) = (self.ring.n(), self.permutation(g));
-        let [out0, out1] = out.map(|out| self.rows_mut(out));
+        let mut out0 = self.rows_mut(out);
+        let out1 = out0.split_off(primes.len());
         let items: Vec<_> = out0.into_iter().zip(out1).enumerate().collect();
-        self.try_for_each(items, n * digits.batch, |(r, (out0, out1))| {
-            let mut scratch = self.scratch(2 * n)?;
-            let (slots0, slots1) = scratch.words_mut()[..2 * n].split_at_mut(n);
-            let [d, k0, k1] = [&digits, &keys[0], &keys[1]].map(|view| self.column(view, digits.batch, r));
+        self.try_for_each(items, n * gadget.digits.batch, |(r, (out0, out1))| {
             let (table, kernels) = (&self.tables[primes[r]], &self.kernels[primes[r]]);
+            let mut scratch = self.scratch((pending(gadget, r) + 2) * n)?;
+            let (room, rest) = scratch.words_mut().split_at_mut(2 * n);
+            let (slots0, slots1) = room.split_at_mut(n);
+            let mut product = self.limb_product(primes[r], r, &(gadget, keys), &mut rest.chunks_exact_mut(n));
             let at = addend.limbs.iter().position(|&limb| limb == r);
-            let added = at.map(|i| (self.row(&addend.x, 0, i), kernels.modulus().scalar(addend.scalars[i])));
+            let added = at.map(|i| {
+                let scalar = addend.scalars.map(|scalars| self.ring.modulus(primes[r]).scalar(scalars[i]));
+                (self.row(&addend.x, 0, i), scalar)
+            });
             for part in 0..table.parts() {
                 let range = table.part(part);
-                let room = [&mut slots0[range.clone()], &mut slots1[range.clone()]];
-                kernels.inner_product(&d, [&k0, &k1], range.start, room, false, false);
-                if let Some((x, scalar)) = &added {
-                    kernels.mul_scalar_acc(&x[range.clone()], scalar, &mut slots0[range.clone()]);
+                product.part(part, [&mut slots0[range.clone()], &mut slots1[range.clone()]], false, false);
+                match &added {
+                    Some((x, Some(scalar))) => {
+                        kernels.mul_scalar_acc(&x[range.clone()], scalar, &mut slots0[range.clone()]);
+                    }
+                    Some((x, None)) => kernels.add_assign(&mut slots0[range.clone()], &x[range.clone()]),
+                    None => {}
                 }
                 let blocks = range.start / 64..range.end / 64;
                 kernels.permute_blocks(slots0, &permutation, blocks.clone(), out0);

@@ -3,10 +3,10 @@
 //! An accumulator holds each limb times the constant that the plan folds into its keys, so that a polynomial modulo Q
 //! enters as P times itself times that constant, and as nothing on the special primes.
 
-use synchromesh_ring::backend::{Addend, Factors, ProductSum, Stage};
+use synchromesh_ring::backend::{Addend, DigitLimb, Factors, GadgetDigits, ProductSum, Stage};
 use synchromesh_ring::{Backend, Coeff, ConvertMode, IndexSet, Ntt, Poly, View, ViewMut};
 
-use super::{Accumulator, Hoisted, Switcher, ring};
+use super::{Accumulator, Decomposed, Hoisted, Switcher, ring};
 use crate::context::Context;
 use crate::error::Error;
 use crate::prepared_key::PreparedKey;
@@ -23,6 +23,29 @@ pub struct RowSum<'a, B: Backend> {
     pub count: usize,
     /// What it is added to.
     pub into: Option<Accumulator<B>>,
+}
+
+/// Several accumulators in one buffer, \[part\]\[accumulator\]\[limb\]\[N\].
+pub struct Accumulators<B: Backend> {
+    buffer: B::Buffer,
+    count: usize,
+}
+
+/// Digits of one input.
+pub enum Digits<'a, 'b, B: Backend> {
+    /// For other products too.
+    Hoisted(&'b mut Hoisted<B>),
+    /// For this product, which uses them up.
+    Once(Decomposed<'a, B>),
+}
+
+/// What is added to part 0 of a product.
+#[derive(Clone, Copy)]
+pub enum Plus<'a, B: Backend> {
+    /// A polynomial on the active primes, so that it divides down to itself.
+    Lifted(&'a Poly<B, Ntt>),
+    /// Part 0 of another accumulator.
+    Part0(&'a Accumulator<B>),
 }
 
 impl<B: Backend> Switcher<B> {
@@ -99,20 +122,33 @@ impl<B: Backend> Switcher<B> {
         Ok(())
     }
 
-    /// into += the accumulator whose parts are number `at` of those in two buffers.
+    /// into += number `at` of `from`.
     ///
     /// # Errors
     /// When the device fails.
-    pub fn add_rows(
+    pub fn add_one(
         &self,
         context: &Context<B>,
         into: &mut Accumulator<B>,
-        parts: [&B::Buffer; 2],
+        from: &Accumulators<B>,
         at: usize,
     ) -> Result<(), Error> {
-        let width = self.extended.len();
-        let rows: Vec<usize> = (at * width..(at + 1) * width).collect();
-        (0..2).try_for_each(|e| self.add_part(context, into, e, parts[e], &rows))
+        (0..2).try_for_each(|e| self.add_part(context, into, e, &from.buffer, &self.rows_of(from, e, at)))
+    }
+
+    /// The rows of part e of number `at`.
+    fn rows_of(&self, of: &Accumulators<B>, e: usize, at: usize) -> Vec<usize> {
+        let (width, first) = (self.extended.len(), e * of.count + at);
+        (first * width..(first + 1) * width).collect()
+    }
+
+    /// Room for so many accumulators.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn accumulators(&self, context: &Context<B>, count: usize) -> Result<Accumulators<B>, Error> {
+        let buffer = context.backend().alloc(2 * count * self.extended.len()).map_err(ring)?;
+        Ok(Accumulators { buffer, count })
     }
 
     fn add_part(
@@ -129,7 +165,7 @@ impl<B: Backend> Switcher<B> {
         context.backend().add_assign(self.extended.as_slice(), dst, View::new(from, rows)).map_err(ring)
     }
 
-    /// Writes the parts of x(X^g) as number `at` of those in two buffers.
+    /// Writes x(X^g) as number `at` of `into`.
     ///
     /// # Errors
     /// When the device fails.
@@ -138,86 +174,107 @@ impl<B: Backend> Switcher<B> {
         context: &Context<B>,
         x: &Accumulator<B>,
         g: usize,
-        into: [&mut B::Buffer; 2],
+        into: &mut Accumulators<B>,
         at: usize,
     ) -> Result<(), Error> {
-        let width = self.extended.len();
-        let all: Vec<usize> = (0..width).collect();
-        let to: Vec<usize> = (at * width..(at + 1) * width).collect();
-        for (e, buffer) in into.into_iter().enumerate() {
-            let from = self.part_rows(e, &all);
-            let (src, dst) = (View::new(&x.buffer, &from), ViewMut::new(buffer, &to));
-            let backend = context.backend();
+        let (backend, all) = (context.backend(), (0..self.extended.len()).collect::<Vec<_>>());
+        for e in 0..2 {
+            let (from, to) = (self.part_rows(e, &all), self.rows_of(into, e, at));
+            let (src, dst) = (View::new(&x.buffer, &from), ViewMut::new(&mut into.buffer, &to));
             if g == 1 { backend.copy(src, dst) } else { backend.automorphism_ntt(g, src, dst) }.map_err(ring)?;
         }
         Ok(())
     }
 
-    /// Writes the parts of (the inner product of the digits with `key`, and `c0` in part 0)(X^g) as number `at` of those in two
-    /// buffers.
+    /// Writes (the gadget product of the digits with `key`, and an addend in part 0)(X^g) as number `at` of `into`.
     ///
     /// # Errors
-    /// As [`Self::inner_product`] and [`Self::add_lifted`].
+    /// As [`Self::gadget_product`] and [`Self::add_lifted`].
     pub fn rotated_product(
         &self,
         context: &Context<B>,
-        (digits, key): (&Hoisted<B>, &PreparedKey<B>),
-        c0: &Poly<B, Ntt>,
+        (digits, key): (Digits<'_, '_, B>, &PreparedKey<B>),
+        plus: Plus<'_, B>,
         g: usize,
-        into: [&mut B::Buffer; 2],
+        into: &mut Accumulators<B>,
         at: usize,
     ) -> Result<(), Error> {
         let ([group], 1, None) = (self.groups.as_slice(), self.runs().len(), &self.way_out) else {
-            let mut own = self.in_base(context, self.inner_product(context, digits, key, None)?)?;
-            self.add_lifted(context, &mut own, 0, c0)?;
+            let product = match digits {
+                Digits::Hoisted(digits) => self.inner_product(context, digits, key, None)?,
+                Digits::Once(digits) => self.gadget_product(context, digits, key, None)?,
+            };
+            let mut own = self.in_base(context, product)?;
+            match plus {
+                Plus::Lifted(c0) => self.add_lifted(context, &mut own, 0, c0)?,
+                Plus::Part0(sum) => self.add(context, &mut own, sum, Some(0))?,
+            }
             return self.rotate_into(context, &own, g, into, at);
         };
         self.require_groups(key)?;
-        c0.require(&self.active)?;
-        let width = self.extended.len();
-        let to: Vec<usize> = (at * width..(at + 1) * width).collect();
-        let limbs = self.extended.rows(&self.active)?;
-        let from: Vec<usize> = (0..self.active.len()).collect();
-        let (batch, rows) = (self.digits.len(), (0..width).collect::<Vec<_>>());
-        let (columns, stride) = (key.columns().each_ref(), key.primes().len() * key.groups());
+        let (width, batch) = (self.extended.len(), self.digits.len());
+        let all: Vec<usize> = (0..width).collect();
+        let active = self.extended.rows(&self.active)?;
+        let addend = match plus {
+            Plus::Lifted(c0) => {
+                c0.require(&self.active)?;
+                let (x, scalars) = (View::new(c0.buffer(), &all[..active.len()]), Some(self.down.lift.as_slice()));
+                Addend { x, limbs: &active, scalars }
+            }
+            Plus::Part0(sum) => Addend { x: View::new(&sum.buffer, &all), limbs: &all, scalars: None },
+        };
+        let slots = || vec![vec![DigitLimb::Slots; width]; batch];
+        let mut owned;
+        let (buffer, limbs, input) = match digits {
+            Digits::Hoisted(digits) => (&mut digits.buffer, slots(), None),
+            Digits::Once(digits) => {
+                owned = digits.buffer;
+                (&mut owned, digits.limbs, digits.input)
+            }
+        };
+        let gadget = GadgetDigits { digits: self.digit_view(buffer, &all, batch), limbs: &limbs, input };
         let first = self.digits.first().map_or(0, |digit| digit.index);
-        let key_rows = key.rows(&self.base, first, batch)?;
-        let key_rows: Vec<usize> = key_rows.iter().map(|row| row + group * key.primes().len()).collect();
-        let keys = columns.map(|buffer| View { buffer, batch, batch_stride: stride, rows: &key_rows });
-        let digits = View { buffer: &digits.buffer, batch, batch_stride: width, rows: &rows };
-        let addend = Addend { x: View::new(c0.buffer(), &from), limbs: &limbs, scalars: &self.down.lift };
-        let out = into.map(|buffer| ViewMut::new(buffer, &to));
-        let stage = Stage::RotatedProduct { digits, keys, addend, g, out };
+        let key_rows = key.rows(&self.base, first, batch)?.iter().map(|row| row + group * key.primes().len()).collect();
+        let key_rows: Vec<usize> = key_rows;
+        let batch_stride = key.primes().len() * key.groups();
+        let keys = key.columns().each_ref().map(|buffer| View { buffer, batch, batch_stride, rows: &key_rows });
+        let rows = self.rows_of(into, 0, at);
+        let out = ViewMut { buffer: &mut into.buffer, batch: 2, batch_stride: into.count * width, rows: &rows };
+        let stage = Stage::RotatedProduct { gadget, keys, addend, g, out };
         context.backend().stage(self.extended.as_slice(), stage).map_err(ring)
     }
 
-    /// x(X^g).
+    /// As [`Self::rotated_product`], as an accumulator.
     ///
     /// # Errors
-    /// When the device fails.
-    pub fn rotate(&self, context: &Context<B>, x: &Accumulator<B>, g: usize) -> Result<Accumulator<B>, Error> {
-        let mut buffer = context.backend().alloc(2 * self.extended.len()).map_err(ring)?;
-        let all: Vec<usize> = (0..2 * self.extended.len()).collect();
-        let dst = ViewMut::new(&mut buffer, &all);
-        context.backend().automorphism_ntt(g, View::new(&x.buffer, &all), dst).map_err(ring)?;
-        Ok(self.summed(buffer))
+    /// As [`Self::rotated_product`].
+    pub fn rotated_accumulator(
+        &self,
+        context: &Context<B>,
+        product: (Digits<'_, '_, B>, &PreparedKey<B>),
+        plus: Plus<'_, B>,
+        g: usize,
+    ) -> Result<Accumulator<B>, Error> {
+        let mut one = self.accumulators(context, 1)?;
+        self.rotated_product(context, product, plus, g, &mut one, 0)?;
+        Ok(self.summed(one.buffer))
     }
 
     /// For each of `sums` sum_i f_i a_i, added to its accumulator or as a new one: the a_i are numbers `first` and following of
-    /// the accumulators whose parts are in two buffers. Sums of the same a_i read these once.
+    /// `from`. Sums of the same a_i read these once.
     ///
     /// # Errors
     /// When the device fails.
     pub fn multiply_sums(
         &self,
         context: &Context<B>,
-        parts: [&B::Buffer; 2],
+        from: &Accumulators<B>,
         sums: Vec<RowSum<'_, B>>,
     ) -> Result<Vec<Accumulator<B>>, Error> {
         let (backend, width) = (context.backend(), self.extended.len());
         let rows: Vec<usize> = (0..width).collect();
         let mut outs = Vec::with_capacity(sums.len());
-        let mut from = Vec::with_capacity(sums.len());
+        let mut columns = Vec::with_capacity(sums.len());
         let mut kinds = Vec::with_capacity(sums.len());
         for RowSum { factors, repeats, first, count, into } in sums {
             let accumulate = into.is_some();
@@ -225,21 +282,22 @@ impl<B: Backend> Switcher<B> {
                 Some(accumulator) => accumulator,
                 None => self.summed(backend.alloc(2 * width).map_err(ring)?),
             });
-            from.push(rows.iter().map(|r| first * width + r).collect::<Vec<usize>>());
+            columns.push([0, 1].map(|e| self.rows_of(from, e, first)));
             kinds.push((factors, repeats, count, accumulate));
         }
-        let sum = |((accumulator, from), (factors, repeats, batch, accumulate))| {
+        let sum = |((accumulator, columns), (factors, repeats, batch, accumulate))| {
             let accumulator: &mut Accumulator<B> = accumulator;
-            let from: &Vec<usize> = from;
+            let columns: &[Vec<usize>; 2] = columns;
             let factors = match repeats {
                 true => Factors::Repeated(factors),
                 false => Factors::Whole(View { buffer: factors, batch, batch_stride: width, rows: &rows }),
             };
-            let columns = parts.map(|buffer| View { buffer, batch, batch_stride: width, rows: from });
+            let buffer = &from.buffer;
+            let columns = columns.each_ref().map(|rows| View { buffer, batch, batch_stride: width, rows });
             let out = ViewMut { buffer: &mut accumulator.buffer, batch: 2, batch_stride: width, rows: &rows };
             ProductSum { factors, columns, out, accumulate }
         };
-        let sums = outs.iter_mut().zip(&from).zip(kinds).map(sum).collect();
+        let sums = outs.iter_mut().zip(&columns).zip(kinds).map(sum).collect();
         backend.stage(self.extended.as_slice(), Stage::ProductSums { sums }).map_err(ring)?;
         Ok(outs)
     }
