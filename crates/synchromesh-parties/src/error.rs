@@ -271,6 +271,16 @@ impl Error {
         }
     }
 
+    /// Whether it is about what another party sent, which no honest one sends.
+    #[must_use]
+    pub const fn blames_sender(&self) -> bool {
+        match self {
+            Self::Proof(error) => error.blames_prover(),
+            Self::NotAPolynomial { .. } => true,
+            _ => false,
+        }
+    }
+
     /// What to do about it.
     #[must_use]
     pub fn remedy(&self) -> String {

@@ -36,6 +36,8 @@ mod adversary_tests;
 #[cfg(test)]
 mod fault_tests;
 #[cfg(test)]
+mod proven_tests;
+#[cfg(test)]
 mod test_kit;
 #[cfg(test)]
 mod tests;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use synchromesh::bgv::Bgv;
-use synchromesh::exact::Rotations;
+use synchromesh::exact::{Context, Params, Rotations};
 use synchromesh::scheme::Values;
 
+use super::proven_tests::smallest;
 use super::test_kit::*;
 use super::*;
 use crate::session::{HEADER, Session};
@@ -56,18 +57,19 @@ const DEEDS: [(&str, Deed); 13] = [
     ("silence", |_, _| None),
 ];
 
-/// The deed done to one frame.
-fn tamper(number: usize, deed: Deed) -> Option<Tamper> {
+/// The deed done to so many frames from this one on: one, or those to both others in one round.
+fn tamper(number: usize, frames: usize, deed: Deed) -> Option<Tamper> {
     let mut last: HashMap<usize, Vec<u8>> = HashMap::new();
     Some(Box::new(move |n, peer, frame| {
         let before = last.insert(peer, frame.clone()).unwrap_or_default();
-        if n == number { deed(frame, &before) } else { Some(frame) }
+        if (number..number + frames).contains(&n) { deed(frame, &before) } else { Some(frame) }
     }))
 }
 
-/// Every deed to every frame of the last party. `right` judges what honest parties believe, all of them
-/// together. Returns how many attempts there were, and how many ended for both.
+/// Every deed to every frame of the last party, or to every `together` frames. `right` judges what honest parties believe,
+/// all of them together. Returns how many attempts there were, and how many ended for both.
 fn every_frame<R: std::fmt::Debug>(
+    together: usize,
     mut attempt: impl FnMut(Option<Tamper>) -> Vec<Result<R>>,
     right: impl Fn(&[&R]) -> bool,
 ) -> (usize, usize) {
@@ -79,9 +81,9 @@ fn every_frame<R: std::fmt::Debug>(
     });
     assert!(attempt(Some(count)).iter().all(Result::is_ok));
     let (mut attempts, mut ended) = (0, 0);
-    for number in 0..frames.load(Ordering::SeqCst) {
+    for number in (0..frames.load(Ordering::SeqCst)).step_by(together) {
         for (name, deed) in DEEDS {
-            let results = attempt(tamper(number, deed));
+            let results = attempt(tamper(number, together, deed));
             let honest = &results[..2];
             for result in honest {
                 let blame = match result {
@@ -116,7 +118,7 @@ fn decrypting(plan: Plan) {
     };
     // Each deed is done to one party's frame alone, so that the other sees that it was told something else.
     let expected = integers(&values);
-    let (attempts, ended) = every_frame(attempt, |believed| believed.iter().all(|found| **found == expected));
+    let (attempts, ended) = every_frame(1, attempt, |believed| believed.iter().all(|found| **found == expected));
     assert!(attempts >= 200 && ended > attempts / 2, "{ended} of {attempts}");
 }
 
@@ -132,9 +134,8 @@ fn the_same_among_members_of_a_threshold_key() {
 
 /// Keys among three of which one cheats. What the others believe is one key: its public halves are the same. (A value that one
 /// party alone was dealt is not checked: semi-honest parties deal right ones.)
-fn making(plan: Plan) {
-    let params = Bgv::small(3);
-    let context = synchromesh::bgv::Context::new(params.clone()).unwrap();
+fn making(plan: Plan, params: Params<Bgv>, together: usize) {
+    let context = Context::new(params.clone()).unwrap();
     let wanted = Wanted::whole::<Bgv>(&context, params.plans(), &Rotations::none()).unwrap();
     let attempt = |tamper| {
         run(3, (PATIENCE, tamper), |_, transport| {
@@ -145,16 +146,30 @@ fn making(plan: Plan) {
             Ok((blake3::hash(&[public, evaluation].concat()), share.key()))
         })
     };
-    let (attempts, ended) = every_frame(attempt, |believed| believed.windows(2).all(|pair| pair[0] == pair[1]));
-    assert!(attempts >= 400 && ended > attempts / 2, "{ended} of {attempts}");
+    let (attempts, ended) =
+        every_frame(together, attempt, |believed| believed.windows(2).all(|pair| pair[0] == pair[1]));
+    println!("{ended} of {attempts} ended for both");
+    assert!(attempts >= 400 / together && ended > attempts / 2, "{ended} of {attempts}");
 }
 
 #[test]
 fn no_deed_to_a_frame_of_key_generation_leaves_two_keys_or_names_an_honest_party() {
-    making(Plan::all_of(3));
+    making(Plan::all_of(3), Bgv::small(3), 1);
 }
 
 #[test]
 fn the_same_where_shares_of_the_key_are_dealt() {
-    making(Plan::any_of(2, 3));
+    making(Plan::any_of(2, 3), Bgv::small(3), 1);
+}
+
+#[test]
+fn the_same_where_shares_are_proven() {
+    let plan = Plan::all_of(3).with_proofs();
+    making(plan, smallest(&plan), 1);
+}
+
+#[test]
+fn the_same_where_shares_are_proven_and_both_others_are_told_the_same() {
+    let plan = Plan::all_of(3).with_proofs();
+    making(plan, smallest(&plan), 2);
 }

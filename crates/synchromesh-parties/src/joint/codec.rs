@@ -1,4 +1,4 @@
-//! A share of a joint key as a container: the plan (28 bytes), the member's number (8), the key of the noise (32), and the share
+//! A share of a joint key as a container: the plan (29 bytes), the member's number (8), the key of the noise (32), and the share
 //! in slots on all primes of keys, prime by prime.
 
 use synchromesh::rlwe::ring::{Cpu, IndexSet, Poly};
@@ -68,7 +68,8 @@ impl KeyShare {
             if have < need {
                 return Err(WireError::Truncated { need, have });
             }
-            let plan = plan::from_bytes(&reader.array()?);
+            let neither = WireError::NonCanonical { what: "shares are proven or not", offset: 28 };
+            let plan = plan::from_bytes(&reader.array()?).ok_or(neither)?;
             let member = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
             let noise = NoiseKey::from_bytes(Zeroizing::new(reader.array()?));
             let mut words = Zeroizing::new(vec![0; n * primes.len()]);
@@ -140,12 +141,15 @@ mod tests {
             refused(&damaged);
         }
         // Another number of parties, a threshold of 3 of 2, and member 4 of 2, all sealed as they are.
-        for at in [0, 8, 28] {
+        for at in [0, 8, 29] {
             assert_eq!(refused(&sealed(bytes.clone(), HEADER_BYTES + at, 4)), "joint_key", "byte {at}");
         }
         // A limb above its prime.
         let mut large = bytes.clone();
-        large[HEADER_BYTES + 68..HEADER_BYTES + 76].fill(0xff);
-        assert_eq!(refused(&sealed(large, HEADER_BYTES + 68, 0)), "non_canonical");
+        large[HEADER_BYTES + 69..HEADER_BYTES + 77].fill(0xff);
+        assert_eq!(refused(&sealed(large, HEADER_BYTES + 69, 0)), "non_canonical");
+        // Proofs that there were none of, and neither proofs nor none.
+        assert_eq!(refused(&sealed(bytes.clone(), HEADER_BYTES + 28, 1)), "joint_key");
+        assert_eq!(refused(&sealed(bytes, HEADER_BYTES + 28, 2)), "non_canonical");
     }
 }

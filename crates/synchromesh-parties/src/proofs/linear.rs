@@ -5,6 +5,7 @@
 //! checks that they hash to the challenges.
 
 use num_bigint::BigUint;
+use synchromesh::rlwe::noise::hints;
 use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::ring::{Backend, Coeff, Ntt, Poly, secrecy};
 use synchromesh::rlwe::{Context, flood};
@@ -21,12 +22,6 @@ pub const CHALLENGE_BYTES: usize = 32;
 
 /// Attempts of which each fails with probability at most 1/2.
 const MOST_ATTEMPTS: u64 = 256;
-
-/// Gaussian responses are at most so many standard deviations; one in 2^75 coefficients is beyond.
-const TAIL: u32 = 10;
-
-/// Gaussian masks are at least so many times as wide as what they hide.
-const HIDING: f64 = 8.0;
 
 /// The sizes of one column's responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -375,11 +370,7 @@ impl<'a, B: Backend> Linear<'a, B> {
 }
 
 /// The sizes of a column among `columns`, for N = `n`, V = `rows` and U = `statements`.
-pub(super) fn column_plan(
-    parameters: Parameters,
-    column: &Column,
-    [n, columns, rows, statements]: [usize; 4],
-) -> ColumnPlan {
+fn column_plan(parameters: Parameters, column: &Column, [n, columns, rows, statements]: [usize; 4]) -> ColumnPlan {
     let count = if column.constant { 1 } else { n };
     let hidden = &column.bound * statements;
     let (log2_mask, response) = match parameters.masking {
@@ -390,9 +381,8 @@ pub(super) fn column_plan(
             (log2, (BigUint::from(1u32) << log2) - 1u32 - hidden)
         }
         Masking::Hints => {
-            let least = HIDING * ((rows * statements) as f64).sqrt() * column.deviation;
-            let log2 = least.log2().ceil().max(0.0) as u64;
-            (log2, (BigUint::from(TAIL) << log2) + hidden)
+            let log2 = hints::log2_mask(rows * statements, column.deviation);
+            (log2, (BigUint::from(hints::TAIL) << log2) + hidden)
         }
     };
     let extracted = &response * 2u32 * parameters.challenges.growth();

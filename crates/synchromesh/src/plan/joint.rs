@@ -21,6 +21,10 @@ pub struct Joint {
     pub security: u32,
     /// Decryptions under the key, at most.
     pub decryptions: u64,
+    /// Whether each party proves its share of every key, so that nobody has to be trusted to follow the protocol that makes
+    /// them; certificates are then for the worst that proofs let through.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub proofs: bool,
 }
 
 impl Joint {
@@ -33,7 +37,7 @@ impl Joint {
     /// All of so many parties decrypt, with 128 bits and up to 2^20 decryptions.
     #[must_use]
     pub const fn all_of(parties: usize) -> Self {
-        Self { parties, threshold: parties, security: 128, decryptions: 1 << 20 }
+        Self { parties, threshold: parties, security: 128, decryptions: 1 << 20, proofs: false }
     }
 
     /// Any `threshold` of so many parties decrypt, with 128 bits and up to 2^20 decryptions.
@@ -54,6 +58,21 @@ impl Joint {
         Self { decryptions, ..self }
     }
 
+    /// The same with a proof of each share of the keys.
+    #[must_use]
+    pub const fn with_proofs(self) -> Self {
+        Self { proofs: true, ..self }
+    }
+
+    /// The same parameters for such a key: certificates then hold for it.
+    #[must_use]
+    pub fn params(&self, params: synchromesh_rlwe::Params) -> synchromesh_rlwe::Params {
+        match self.proofs {
+            true => params.with_proven_parties(self.parties),
+            false => params.with_parties(self.parties),
+        }
+    }
+
     /// Whether each party holds a share by itself, and not a point of a polynomial.
     #[must_use]
     pub const fn is_additive(&self) -> bool {
@@ -65,13 +84,19 @@ impl Joint {
     /// # Errors
     /// [`Error::Request`] with the rule.
     pub fn check(&self) -> Result<()> {
-        let Self { parties, threshold, security, decryptions } = *self;
+        let Self { parties, threshold, security, decryptions, proofs } = *self;
         let refused = |rule: String| Err(Error::request(rule));
         if parties == 0 || parties > Self::MOST_PARTIES {
             return refused(format!("{parties} parties: there must be 1 to {}", Self::MOST_PARTIES));
         }
         if threshold > parties || (threshold < 2 && parties > 1) || threshold == 0 {
             return refused(format!("{threshold} of {parties} parties cannot decrypt; it takes 2 to {parties}"));
+        }
+        if proofs && threshold < parties {
+            return refused(format!(
+                "proofs, and {threshold} of {parties} parties decrypt: what each deals to the others is not proven; let all \
+                 {parties} decrypt, or trust them to follow the protocol, without proofs"
+            ));
         }
         if !(LEAST_SECURITY..=Self::MOST_SECURITY).contains(&security) || decryptions == 0 {
             return refused(format!(
