@@ -19,6 +19,7 @@ mod generate;
 mod noise;
 mod plan;
 mod points;
+mod proven;
 mod quorum;
 mod refresh;
 mod rows;

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use synchromesh::bgv::Bgv;
-use synchromesh::exact::{Context, Params, Rotations};
-use synchromesh::scheme::Values;
+use synchromesh::exact::{Ciphertext, Context, Params, Rotations};
+use synchromesh::rlwe::ring::Cpu;
+use synchromesh::rlwe::{PublicKey, Randomness, SecretKey};
+use synchromesh::scheme::{Scheme, Values};
 
 use super::proven_tests::smallest;
 use super::test_kit::*;
 use super::*;
+use crate::journal::Decryptions;
 use crate::session::{HEADER, Session};
-use crate::tampering::Tamper;
+use crate::tampering::{Tamper, Tampering};
 use crate::{Blame, Error, Result};
 
 /// What becomes of a frame, given the one sent before to the same party; none is silence ever after.
@@ -107,8 +110,9 @@ fn every_frame<R: std::fmt::Debug>(
 }
 
 /// A decryption by three of which one cheats.
-fn decrypting(plan: Plan) {
-    let mut kit = Kit::<Bgv>::new(Bgv::small(3), plan.with_decryptions(4096), &Rotations::none());
+fn decrypting(plan: Plan, together: usize) {
+    let params = Bgv::with_joint(&Bgv::small(3), &plan);
+    let mut kit = Kit::<Bgv>::new(params, plan.with_decryptions(4096), &Rotations::none());
     let values = Bgv::sample(kit.context(), 1);
     let integers = |values: &Values| values.integers("a test").unwrap();
     let attempt = |tamper| {
@@ -118,18 +122,66 @@ fn decrypting(plan: Plan) {
     };
     // Each deed is done to one party's frame alone, so that the other sees that it was told something else.
     let expected = integers(&values);
-    let (attempts, ended) = every_frame(1, attempt, |believed| believed.iter().all(|found| **found == expected));
-    assert!(attempts >= 200 && ended > attempts / 2, "{ended} of {attempts}");
+    let (attempts, ended) = every_frame(together, attempt, |believed| believed.iter().all(|found| **found == expected));
+    assert!(attempts >= 200 / together && ended > attempts / 2, "{ended} of {attempts}");
 }
 
 #[test]
 fn no_deed_to_a_frame_of_a_decryption_shows_a_wrong_value_or_names_an_honest_party() {
-    decrypting(Plan::all_of(3));
+    decrypting(Plan::all_of(3), 1);
+}
+
+/// Both others are told the same: without proofs a wrong share is believed.
+#[test]
+fn no_wrong_value_is_believed_where_shares_of_a_decryption_are_proven() {
+    decrypting(Plan::all_of(3).with_proofs(), 2);
 }
 
 #[test]
 fn the_same_among_members_of_a_threshold_key() {
-    decrypting(Plan::any_of(2, 3));
+    decrypting(Plan::any_of(2, 3), 1);
+}
+
+/// One of three cheats while they make another ciphertext of one: `makes` says whether it is one of the same values. Each deed is
+/// done to one party's frame alone.
+fn making_of(
+    makes: impl Fn(&mut Quorum<'_, Tampering>, &mut Decryptions, &Kit<Bgv>, &Ciphertext<Bgv>, &Values) -> Result<bool>
+    + Sync,
+) {
+    let mut kit = Kit::<Bgv>::new(Bgv::small(3), Plan::all_of(3).with_decryptions(4096), &Rotations::none());
+    let values = Bgv::sample(kit.context(), 1);
+    let attempt = |tamper| {
+        let x = kit.encrypt(&values);
+        run(3, (PATIENCE, tamper), |i, transport| {
+            let mut session = Session::new(transport, "another ciphertext")?;
+            let mut quorum = Quorum::meet(&mut session, kit.rlwe(), &kit.parties[i].share)?;
+            makes(&mut quorum, &mut kit.journal(i), &kit, &x, &values)
+        })
+    };
+    let (attempts, ended) = every_frame(1, attempt, |believed| believed.iter().all(|right| **right));
+    println!("{ended} of {attempts} ended for both");
+    assert!(attempts >= 200 && ended > attempts / 2, "{ended} of {attempts}");
+}
+
+#[test]
+fn no_deed_to_a_frame_puts_a_wrong_value_into_what_is_passed_on_or_names_an_honest_party() {
+    making_of(|quorum, journal, kit, x, values| {
+        let mut randomness = Randomness::insecure_from_number(5);
+        let receiver = SecretKey::<Cpu>::generate(kit.rlwe(), &mut randomness)?;
+        let public = PublicKey::generate(kit.rlwe(), &receiver, &mut randomness)?;
+        let passed = quorum.pass_on::<Bgv>(kit.context(), journal, &[x], &public, 0.0)?;
+        Ok(Bgv::agree(&Bgv::decrypt(kit.context(), &receiver, &passed[0])?, values, 0.0))
+    });
+}
+
+#[test]
+fn the_same_of_what_is_shared_and_encrypted_again() {
+    making_of(|quorum, journal, kit, x, values| {
+        let fresh = quorum.refresh::<Bgv>(kit.context(), journal, &kit.parties[0].keys.public, &[x])?;
+        // Another message would be no multiple of t away.
+        let [measured, certified] = Bgv::errors(kit.context(), &fresh[0], &kit.secret(), values);
+        Ok(measured <= certified)
+    });
 }
 
 /// Keys among three of which one cheats. What the others believe is one key: its public halves are the same. (A value that one

@@ -18,7 +18,7 @@ use super::noise::NoiseKey;
 use super::plan::{self, Plan, Wanted};
 use super::points;
 use super::rows::Maker;
-use super::share::KeyShare;
+use super::share::{KeyShare, Publics};
 use crate::error::{Blame, Error, Result};
 use crate::polynomials::{poly_bytes, read_poly, sum, write_poly};
 use crate::proven::{self, Conduct, Honest, ProvenKeys, Rows, Step};
@@ -77,16 +77,16 @@ pub(super) fn generate_as<T: Transport>(
     let mut randomness = Randomness::from_os();
     // Drawn and looked at as any secret key of this library.
     let drawn = SecretKey::generate(context, &mut randomness)?;
-    let ((public, evaluation), own) = if plan.proofs {
+    let ((public, evaluation), own, publics) = if plan.proofs {
         let small = conduct.secret(drawn.small().clone());
         let maker = proven::Maker { context, keys: wanted.list(), seeds: &seeds, conduct };
-        let ProvenKeys { public, evaluation, .. } = maker.make(session, &small, &mut entered)?;
+        let ProvenKeys { public, evaluation, shares } = maker.make(session, &small, &mut entered)?;
         let backend = context.backend();
         let own = Poly::from_signed(backend, &params.keyed(), small.as_slice())?.into_ntt(backend)?;
-        ((public, evaluation), SecretPoly::new(own))
+        ((public, evaluation), SecretPoly::new(own), Some(Publics { seed: seeds.public.clone(), shares }))
     } else {
         let own = SecretPoly::new(drawn.slots().poly().duplicate(context.backend())?);
-        (rounds(session, &mut Maker { context, secret: &own, randomness }, &seeds, wanted.list())?, own)
+        (rounds(session, &mut Maker { context, secret: &own, randomness }, &seeds, wanted.list())?, own, None)
     };
     session.enter("sharing the key");
     let secret = if plan.is_additive() { own } else { shared(session, context, &own, plan)? };
@@ -97,6 +97,7 @@ pub(super) fn generate_as<T: Transport>(
         params_digest: *params.digest(),
         secret,
         noise: NoiseKey::generate()?,
+        publics,
     };
     session.agree()?;
     Ok((JointKeys { public, evaluation }, share))
@@ -186,7 +187,10 @@ fn read(context: &Context<Cpu>, mut message: &[u8], layout: &[(&IndexSet, usize)
 /// What was read of a party's message; a message that is none ends the session with the blame.
 pub(super) fn blamed<T: Transport, R>(session: &mut Session<T>, party: usize, read: Result<R>) -> Result<R> {
     match read {
-        Err(error @ Error::NotAPolynomial { .. }) => Err(session.abort(Blame::Party(party), &format!("sent {error}"))),
+        Err(error) if error.blames_sender() => {
+            let what = if matches!(error, Error::Proof(_)) { "what it did not prove: " } else { "" };
+            Err(session.abort(Blame::Party(party), &format!("sent {what}{error}")))
+        }
         other => other,
     }
 }

@@ -272,6 +272,7 @@ impl Judged for Ckks {
             decryptions: 1,
             precision: -1000.0,
             encrypted: true,
+            proven: false,
         };
         let opening = Self::opening(context, x, &hiding).unwrap();
         let found = Self::opened(context, &opening, &phase).unwrap();

@@ -241,6 +241,7 @@ fn shares_are_hidden<S: Judged>() {
                 decryptions: share.plan().decryptions,
                 precision: 10.0,
                 encrypted: false,
+                proven: false,
             };
             let opening = S::opening(kit.context(), &a, &hiding).unwrap();
             let mut shown = quorum.shown(context, &opening, to).unwrap();

@@ -232,14 +232,20 @@ impl<'a, B: Backend> ShareProofs<'a, B> {
     }
 }
 
-fn secret_column(params: &synchromesh::rlwe::Params, name: &'static str) -> Column {
+pub(super) fn secret_column(params: &synchromesh::rlwe::Params, name: &'static str) -> Column {
     let secret = params.secret();
-    Column { name, bound: secret.bound().into(), deviation: secret.variance().sqrt(), constant: false }
+    Column { name, bound: secret.bound().into(), deviation: secret.variance().sqrt(), constant: false, masking: None }
 }
 
-fn error_column(params: &synchromesh::rlwe::Params) -> Column {
+pub(super) fn error_column(params: &synchromesh::rlwe::Params) -> Column {
     let error = params.error();
-    Column { name: "e", bound: error.bound().into(), deviation: error.variance().sqrt(), constant: false }
+    Column {
+        name: "e",
+        bound: error.bound().into(),
+        deviation: error.variance().sqrt(),
+        constant: false,
+        masking: None,
+    }
 }
 
 impl<B: Backend> Builder<'_, B> {

@@ -5,10 +5,10 @@
 //! checks that they hash to the challenges.
 
 use num_bigint::BigUint;
+use synchromesh::rlwe::Context;
 use synchromesh::rlwe::noise::hints;
 use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::ring::{Backend, Coeff, Ntt, Poly, secrecy};
-use synchromesh::rlwe::{Context, flood};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::error::{ProofError, Result};
@@ -37,6 +37,8 @@ pub struct ColumnPlan {
     pub bits: u64,
     /// Coefficients: N, or 1 for a constant.
     pub count: usize,
+    /// How responses hide it.
+    pub masking: Masking,
 }
 
 impl ColumnPlan {
@@ -46,7 +48,7 @@ impl ColumnPlan {
         (self.count * self.bits as usize).div_ceil(8)
     }
 
-    const fn width(&self) -> usize {
+    pub(super) const fn width(&self) -> usize {
         width_of(self.bits)
     }
 }
@@ -229,13 +231,13 @@ impl<'a, B: Backend> Linear<'a, B> {
         let columns = plan.columns.len();
         let mask = |(j, column): (usize, &ColumnPlan)| {
             let number = v * columns + j;
-            match self.parameters.masking {
+            match column.masking {
                 Masking::Rejection => {
                     Integers::uniform(seed, number as u32, column.count, column.log2_mask, column.width())
                 }
                 Masking::Hints => {
                     let seed = seed.derive("mask", number as u64);
-                    Integers::from_wide(&flood::gaussian(&seed, column.log2_mask as u32, column.count), column.width())
+                    Integers::gaussian(&seed, column.log2_mask as u32, column.count, column.width())
                 }
             }
         };
@@ -310,11 +312,8 @@ impl<'a, B: Backend> Linear<'a, B> {
     ) -> Result<Transcript> {
         let mut statement = transcript.clone();
         statement.absorb("relation", self.relation.digest());
-        let masking = match self.parameters.masking {
-            Masking::Rejection => 0,
-            Masking::Hints => 1,
-        };
-        let sizes = [self.parameters.challenges.size(), plan.multiple, masking];
+        let masking = self.parameters.masking.number();
+        let sizes = [self.parameters.challenges.size(), plan.multiple, masking.into()];
         statement.absorb_words("parameters", &sizes.map(u64::from));
         statement.absorb_words("sizes", &[plan.rows as u64, plan.statements as u64]);
         for (index, target) in targets.iter().enumerate() {
@@ -373,7 +372,8 @@ impl<'a, B: Backend> Linear<'a, B> {
 fn column_plan(parameters: Parameters, column: &Column, [n, columns, rows, statements]: [usize; 4]) -> ColumnPlan {
     let count = if column.constant { 1 } else { n };
     let hidden = &column.bound * statements;
-    let (log2_mask, response) = match parameters.masking {
+    let masking = column.masking.unwrap_or(parameters.masking);
+    let (log2_mask, response) = match masking {
         // A coefficient is thrown away with probability (hidden + 1/2) / 2^k; all of them with 1/2 at most.
         Masking::Rejection => {
             let least = (&hidden + 1u32) * (2 * columns * count * rows);
@@ -387,7 +387,7 @@ fn column_plan(parameters: Parameters, column: &Column, [n, columns, rows, state
     };
     let extracted = &response * 2u32 * parameters.challenges.growth();
     let bits = response.bits() + 1;
-    ColumnPlan { log2_mask, response, extracted, bits, count }
+    ColumnPlan { log2_mask, response, extracted, bits, count, masking }
 }
 
 /// The proof with this challenge and these responses.

@@ -127,8 +127,8 @@ impl KeyBound {
         let (error, secret) = (params.error(), params.secret());
         let norm = |proven: f64| (proven * parties as f64).log2() + f64::from(params.ring().log_n()) / 2.0;
         Self {
-            error: norm(hints::proven(error.bound(), error.variance().sqrt())),
-            secret: norm(hints::proven(secret.bound(), secret.variance().sqrt())),
+            error: norm(hints::proven(error.bound() as f64, error.variance().sqrt())),
+            secret: norm(hints::proven(secret.bound() as f64, secret.variance().sqrt())),
         }
     }
 }

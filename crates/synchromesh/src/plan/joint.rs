@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 use crate::exact;
 use crate::opening::{Hiding, LEAST_SECURITY};
 
+/// log2 of the degree that a first guess is for.
+const TYPICAL_LOG_N: u32 = 14;
+
 /// Who decrypts, how often, and how well what they show is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,8 +24,8 @@ pub struct Joint {
     pub security: u32,
     /// Decryptions under the key, at most.
     pub decryptions: u64,
-    /// Whether each party proves its share of every key, so that nobody has to be trusted to follow the protocol that makes
-    /// them; certificates are then for the worst that proofs let through.
+    /// Whether each party proves its share of every key, and of what is decrypted for all: nobody has to be trusted then to
+    /// follow these protocols. Certificates, and the room that a decryption takes, are for the worst that proofs let through.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub proofs: bool,
 }
@@ -111,8 +114,8 @@ impl Joint {
     /// What noise has to hide where so many of the parties decrypt, with this precision of CKKS.
     #[must_use]
     pub const fn hiding(&self, present: usize, precision: f64) -> Hiding {
-        let Self { security, decryptions, .. } = *self;
-        Hiding { parties: present, security, decryptions, precision, encrypted: false }
+        let Self { security, decryptions, proofs: proven, .. } = *self;
+        Hiding { parties: present, security, decryptions, precision, encrypted: false, proven }
     }
 
     /// What the widest noise has to hide: that of all parties, encrypted for a receiver, and twice as wide for shares.
@@ -157,7 +160,9 @@ impl Description {
 
     /// Bits by which what a decryption shows is wider than the error, rounded up; 0 where one party holds the key.
     pub(super) fn hiding_bits(&self) -> u32 {
-        let hidden = self.joint.map(|joint| joint.widest().bits().map_or(0.0, |bits| joint.widest().together(bits)));
+        let hidden = self
+            .joint
+            .map(|joint| joint.widest().bits().map_or(0.0, |bits| joint.widest().together(bits, TYPICAL_LOG_N)));
         // The error's 2-norm counts in the exact schemes.
         hidden.map_or(0, |bits| bits.ceil() as u32 + if self.scheme == SchemeName::Ckks { 0 } else { 8 })
     }
