@@ -3,7 +3,7 @@
 //! Each shows d_i = c_1 p_i + t f_i, where the p_i add up to s, and f_i is its noise ([`synchromesh::opening`]); c_0 and the
 //! sum of all d_i are the phase with everybody's noise. To pass a ciphertext on, each encrypts d_i under the
 //! receiver's public key, and c_0 and the sum of all encryptions are a ciphertext under that key (ePrint 2020/304's public
-//! key switch). Before anything is shown, all agree on the ciphertexts, and the journal has them.
+//! key switch). Where shares are proven a proof of each d_i goes with it, but for what is passed on. Before anything is shown, all agree on the ciphertexts, and the journal has them.
 
 use synchromesh::opening::{Hiding, Opening};
 use synchromesh::rlwe::ring::sampler::Seed;
@@ -184,7 +184,7 @@ impl<T: Transport> Quorum<'_, T> {
                 shares.push(share);
             }
             if party != self.session.party() {
-                let verified = self.verified(party, proofs, (openings, shares), rest);
+                let verified = self.verified(party, proofs, openings, shares, rest);
                 blamed(self.session, party, verified)?;
             }
         }

@@ -48,7 +48,8 @@ impl<T: Transport> Quorum<'_, T> {
         &self,
         party: usize,
         proofs: &[DecryptionProofs<'_, Cpu>],
-        (openings, shares): (&[Opening<C, Cpu>], Vec<Poly<Cpu, Coeff>>),
+        openings: &[Opening<C, Cpu>],
+        shares: Vec<Poly<Cpu, Coeff>>,
         mut bytes: &[u8],
     ) -> Result<()> {
         for ((proofs, opening), share) in proofs.iter().zip(openings).zip(shares) {

@@ -204,9 +204,11 @@ mod tests {
         c1: Poly<Cpu, Ntt>,
     }
 
-    fn case() -> Case {
+    /// The case of this key.
+    fn case(key: usize) -> Case {
         let (context, _, mut randomness) = context("65537", &[50; 5]);
-        let (secret, public) = context.generate_keys(&mut randomness).unwrap();
+        let mut keys = (0..=key).map(|_| context.generate_keys(&mut randomness).unwrap());
+        let (secret, public) = keys.nth(key).unwrap();
         let primes = context.rlwe().params().level(context.params().top_level()).unwrap();
         let c1 = SecretPoly::uniform(context.rlwe(), primes).unwrap();
         let c1 = c1.poly().duplicate(context.backend()).unwrap();
@@ -241,7 +243,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_proven_and_nothing_else_is() {
-        let case = case();
+        let case = case(0);
         let (proofs, mut randomness) = (case.proofs(), Randomness::from_os());
         let (seed, backend) = (Seed::from_bytes([5; 32]), case.context.backend());
         let flood = Flood { seed: &seed, bits: BITS };
@@ -254,10 +256,10 @@ mod tests {
         let room = hints::log2_proven(BITS.into());
         let proven = log2_biguint(&plan.columns[NOISE].extracted);
         assert!(proven <= room && room < proven + 0.01 && room < f64::from(BITS) + 11.5, "{proven} of {room} bits");
-        // Of another; of another session's; with another key's share; altered; a share of other noise or another secret.
+        // By another; for another key's share; a share of other noise or another secret.
         let refused = |b, d, proof: &[u8], by| proofs.verify([b, d], proof, &transcript(by)).unwrap_err();
         assert_eq!(refused(&case.b, &d, &proof, 2), ProofError::Challenge);
-        let other = self::case();
+        let other = self::case(1);
         assert_eq!(refused(&other.b, &d, &proof, 1), ProofError::Challenge);
         let shares = [case.share(&case.secret, &noise(BITS - 1)), case.share(&other.secret, &noise(BITS))];
         for d in &shares {
@@ -277,7 +279,7 @@ mod tests {
 
     #[test]
     fn noise_that_leaves_no_room_is_not_proven() {
-        let case = case();
+        let case = case(0);
         let proofs = case.proofs();
         // Not much beyond what is proven of it, and far.
         for bits in [BITS + 9, BITS + 30] {
@@ -294,7 +296,7 @@ mod tests {
 
     #[test]
     fn few_primes_determine_no_secret() {
-        let case = case();
+        let case = case(0);
         let t = case.context.params().t().value();
         let c1 = case.c1.restrict(case.context.backend(), &[0].into_iter().collect()).unwrap();
         let refused = DecryptionProofs::new(case.context.rlwe(), &case.seed, &c1, (20, t)).err().unwrap();
