@@ -131,9 +131,9 @@ fn no_deed_to_a_frame_of_a_decryption_shows_a_wrong_value_or_names_an_honest_par
     decrypting(Plan::all_of(3), 1);
 }
 
-/// Both others are told the same: without proofs a wrong share is believed.
+/// Both others are told the same, but for the hash of it. (`proven_tests` have a party that lies in that too.)
 #[test]
-fn no_wrong_value_is_believed_where_shares_of_a_decryption_are_proven() {
+fn the_same_where_shares_of_a_decryption_are_proven_and_both_others_are_told_the_same() {
     decrypting(Plan::all_of(3).with_proofs(), 2);
 }
 

@@ -57,17 +57,8 @@ impl<T: Transport> Quorum<'_, T> {
         let rlwe = S::rlwe(context);
         self.session.enter("decrypting");
         let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, None), |_| Ok(()))?;
-        let mut message = Vec::new();
-        let mut shares = Vec::with_capacity(openings.len());
-        for opening in &openings {
-            let shown = self.shown(rlwe, opening, &[])?;
-            write_poly(rlwe, &*shown, &mut message)?;
-            shares.push(shown);
-        }
         let proofs = self.proofs(rlwe, &openings)?;
-        for ((proofs, opening), share) in proofs.iter().zip(&openings).zip(shares) {
-            message.extend(self.prove(rlwe, proofs, opening, share)?);
-        }
+        let message = self.message(rlwe, &openings, &proofs)?;
         let phases = self.opened_by(rlwe, &openings, &message, &proofs)?;
         let opened = |(opening, phase): (&Opening<_, _>, _)| {
             Ok(Opened { values: S::opened(context, opening, phase)?, error_bound: opening.error_bound })
@@ -162,7 +153,7 @@ impl<T: Transport> Quorum<'_, T> {
     }
 
     /// The same, with a proof of each share behind all of them, if there are such.
-    fn opened_by<C>(
+    pub(super) fn opened_by<C>(
         &mut self,
         context: &Context<Cpu>,
         openings: &[Opening<C, Cpu>],
@@ -190,6 +181,26 @@ impl<T: Transport> Quorum<'_, T> {
         }
         self.session.agree()?;
         Ok(phases)
+    }
+
+    /// This party's shares of openings, and the proofs of them, if there are such.
+    pub(super) fn message<C>(
+        &self,
+        context: &Context<Cpu>,
+        openings: &[Opening<C, Cpu>],
+        proofs: &[DecryptionProofs<'_, Cpu>],
+    ) -> Result<Vec<u8>> {
+        let mut message = Vec::new();
+        let mut shares = Vec::with_capacity(openings.len());
+        for opening in openings {
+            let shown = self.shown(context, opening, &[])?;
+            write_poly(context, &*shown, &mut message)?;
+            shares.push(shown);
+        }
+        for ((proofs, opening), share) in proofs.iter().zip(openings).zip(shares) {
+            message.extend(self.prove(context, proofs, opening, share)?);
+        }
+        Ok(message)
     }
 
     /// Of the noise of an opening.
