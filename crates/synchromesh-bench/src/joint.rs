@@ -34,6 +34,8 @@ pub struct Request {
     pub rotations: u32,
     /// Ciphertexts that are decrypted together.
     pub ciphertexts: u32,
+    /// Whether shares of keys are proven.
+    pub proofs: bool,
 }
 
 /// What `bench joint` reports.
@@ -74,6 +76,7 @@ pub fn measure(request: &Request) -> Result<Report, Error> {
             reason: format!("{threshold} of {parties} parties: 2 to 16 of them are measured"),
         });
     }
+    let plan = Plan { proofs: request.proofs, ..Plan::any_of(threshold, parties) };
     match request.scheme {
         SchemeName::Bgv => {
             let params = bgv::Params::new(bgv::ParamsLiteral {
@@ -87,11 +90,13 @@ pub fn measure(request: &Request) -> Result<Report, Error> {
                 security: Security::Bits128,
                 primes: None,
             })?
-            .with_parties(parties);
+            .with_joint(&plan);
             let plans = params.plans().clone();
-            run::<Bgv>(request, params, &plans)
+            run::<Bgv>(request, params, &plans, &plan)
         }
         SchemeName::Ckks => {
+            // Its noise stays in the message.
+            let plan = plan.with_security(30).with_decryptions(1 << 10);
             let params = ckks::Params::new(ckks::ParamsLiteral {
                 log_n: 15,
                 log_scale: 80,
@@ -105,29 +110,22 @@ pub fn measure(request: &Request) -> Result<Report, Error> {
                 security: Security::Bits128,
                 primes: None,
             })?
-            .with_parties(parties);
+            .with_joint(&plan);
             let plans = params.plans().clone();
-            run::<Ckks>(request, params, &plans)
+            run::<Ckks>(request, params, &plans, &plan)
         }
         other => Err(Error::Request { reason: format!("no set of {} is measured: bgv or ckks", other.name()) }),
     }
 }
 
-fn run<S: Scheme>(request: &Request, params: S::Params, plans: &LevelPlans) -> Result<Report, Error> {
+fn run<S: Scheme>(request: &Request, params: S::Params, plans: &LevelPlans, plan: &Plan) -> Result<Report, Error> {
     let cpu = Cpu::open(Arc::clone(S::ring(&params)))?.with_threads(Threads::ONE);
     let evaluator = S::open(params, cpu)?;
     let context = S::context(&evaluator);
     let rlwe = S::rlwe(context);
-    let plan = match S::NAME {
-        // Its noise stays in the message.
-        SchemeName::Ckks => {
-            Plan::any_of(request.threshold, request.parties).with_security(30).with_decryptions(1 << 10)
-        }
-        _ => Plan::any_of(request.threshold, request.parties),
-    };
     let wanted = Wanted::whole::<S>(context, plans, &Rotations::by(1..=i64::from(request.rotations)))?;
     let everybody: Vec<usize> = (0..request.parties).collect();
-    let made = together(&everybody, |session, _| Ok(generate(session, rlwe, &plan, &wanted)?))?;
+    let made = together(&everybody, |session, _| Ok(generate(session, rlwe, plan, &wanted)?))?;
     let directory = tempfile::tempdir().map_err(|error| wrong(&format!("no folder for journals: {error}")))?;
     let journal = |member: usize| directory.path().join(format!("{member}.journal"));
     let (keys, shares): (Vec<JointKeys>, Vec<KeyShare>) = made.results.into_iter().unzip();

@@ -54,6 +54,7 @@ const WITHOUT: [&str; 25] = [
     "generation_plan",
     "party_key",
     "key_share",
+    "proven_key_share",
     "decryption_journal",
     "mac_record",
     // No files of the library.

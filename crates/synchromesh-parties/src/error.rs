@@ -271,6 +271,16 @@ impl Error {
         }
     }
 
+    /// Whether it is about what another party sent, which no honest one sends.
+    #[must_use]
+    pub const fn blames_sender(&self) -> bool {
+        match self {
+            Self::Proof(error) => error.blames_prover(),
+            Self::NotAPolynomial { .. } => true,
+            _ => false,
+        }
+    }
+
     /// What to do about it.
     #[must_use]
     pub fn remedy(&self) -> String {
@@ -291,7 +301,7 @@ impl Error {
             Self::Proof(error) => error.remedy(),
             Self::NotAPolynomial { .. } => "let all parties run the same version on the same parameters".into(),
             Self::JointKey { .. } => {
-                "take parameters with_parties of as many as hold the key, without a second or a sparse secret key, and \
+                "take parameters with_joint of the plan of the key, without a second or a sparse secret key, and \
                  let all of them say the same"
                     .into()
             }

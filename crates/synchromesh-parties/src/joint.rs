@@ -2,11 +2,12 @@
 //!
 //! s = s_1 + .. + s_n, each s_i ternary and drawn by one party. [`generate`] makes the public key, the relinearisation key and
 //! keys for rotations of it, which are ordinary keys: whoever encrypts or computes cannot tell. Certificates hold for them
-//! under parameters `with_parties(n)` ([`synchromesh::rlwe::noise::SharedKey`]). [`Quorum`] is those who have met to decrypt.
+//! under parameters `with_joint` ([`synchromesh::rlwe::noise::SharedKey`], or [`synchromesh::rlwe::noise::KeyBound`]). [`Quorum`] is those who have met to decrypt.
 //!
 //! Parties follow the protocol here, and try to learn more than they should: up to n - 1 of them together, or t - 1. A
 //! frame that no honest party sends is blamed, and so is one who tells different things to different parties; a share of a key
-//! or of a decryption that is wrong is not noticed, and makes results wrong.
+//! or of a decryption that is wrong is not noticed, and makes results wrong. **With proofs**, a value of the plan for n of n, both
+//! are proven: up to n - 1 parties may do anything then, but for what is passed on or shared modulo t.
 //!
 //! **n of n** or **t of n** is a value of the [`Plan`]. For t of n each party shares its s_i by Shamir's scheme over R_Q, in
 //! polynomials with uniform coefficients, at the points 1 .. n: their differences are units, being smaller than any prime. Those who
@@ -19,6 +20,7 @@ mod generate;
 mod noise;
 mod plan;
 mod points;
+mod proven;
 mod quorum;
 mod refresh;
 mod rows;
@@ -35,6 +37,8 @@ pub use share::KeyShare;
 mod adversary_tests;
 #[cfg(test)]
 mod fault_tests;
+#[cfg(test)]
+mod proven_tests;
 #[cfg(test)]
 mod test_kit;
 #[cfg(test)]

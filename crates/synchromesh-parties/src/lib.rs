@@ -8,6 +8,7 @@ pub mod journal;
 pub mod party;
 pub mod polynomials;
 pub mod proofs;
+pub mod proven;
 pub mod seeds;
 pub mod session;
 #[cfg(any(test, feature = "adversary"))]

@@ -1,7 +1,7 @@
 //! Polynomials that parties send each other: limb by limb, each residue in as few whole bytes as its prime takes.
 
 use synchromesh::rlwe::Context;
-use synchromesh::rlwe::ring::{Cpu, Domain, IndexSet, Poly};
+use synchromesh::rlwe::ring::{Cpu, Domain, IndexSet, Ntt, Poly};
 
 use crate::error::{Error, Result};
 
@@ -78,4 +78,18 @@ pub fn read_poly<D: Domain>(context: &Context<Cpu>, primes: &IndexSet, mut bytes
         }
     }
     Ok(Poly::from_words(context.backend(), primes, &words)?)
+}
+
+/// The sums of all parties' polynomials, of which each has as many; none of nobody.
+///
+/// # Errors
+/// When the device fails.
+pub(crate) fn sum(context: &Context<Cpu>, shares: &[Vec<Poly<Cpu, Ntt>>]) -> Result<Vec<Poly<Cpu, Ntt>>> {
+    let Some((first, rest)) = shares.split_first() else { return Ok(Vec::new()) };
+    let one = |(at, row): (usize, &Poly<Cpu, Ntt>)| {
+        let mut sum = row.duplicate(context.backend())?;
+        rest.iter().filter_map(|share| share.get(at)).try_for_each(|row| sum.add_assign(context.backend(), row))?;
+        Ok(sum)
+    };
+    first.iter().enumerate().map(one).collect()
 }

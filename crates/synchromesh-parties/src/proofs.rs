@@ -2,14 +2,15 @@
 //!
 //! One mechanism, [`linear`], proves batches of such statements for any public matrix A. [`encryption`] is the instance
 //! for plaintext knowledge of BGV encryptions (TopGear, ePrint 2019/035, with the diagonal variant for constants),
-//! [`keys`] those for the shares of a distributed key generation. What is proven, with which bounds and under which
+//! [`keys`] those for the shares of a distributed key generation, [`decryption`] those for the shares of a decryption. What is proven, with which bounds and under which
 //! assumptions, is in `docs/triples-proofs.md`.
 
 #[cfg(any(test, feature = "adversary"))]
 mod careless;
+pub mod decryption;
 pub mod encryption;
 pub mod error;
-mod integers;
+pub(crate) mod integers;
 pub mod keys;
 pub mod linear;
 pub mod relation;
@@ -37,6 +38,16 @@ pub enum Masking {
     /// 64/65 of its variance. For secrets and errors of ring-LWE only, assuming it hard with such hints (Kim, Lee, Seo and
     /// Song, CRYPTO 2023, who reduce it to ring-LWE for Gaussian secrets).
     Hints,
+}
+
+impl Masking {
+    /// In a hash.
+    const fn number(self) -> u8 {
+        match self {
+            Self::Rejection => 0,
+            Self::Hints => 1,
+        }
+    }
 }
 
 /// Soundness, challenges and masks of a proof.
@@ -78,6 +89,12 @@ impl Parameters {
     #[must_use]
     pub const fn keys() -> Self {
         Self { soundness: LEAST_SOUNDNESS, challenges: Challenges::Bits, masking: Masking::Hints }
+    }
+
+    /// For shares of decryptions: 128 responses, which say nothing of keys however many there are.
+    #[must_use]
+    pub const fn decryption() -> Self {
+        Self { masking: Masking::Rejection, ..Self::keys() }
     }
 
     /// The same with any soundness of 1 to 256 bits, to which others are brought: proves nothing, for tests.

@@ -3,6 +3,7 @@
 
 mod certificate;
 mod estimates;
+pub mod hints;
 mod key_bound;
 mod limit;
 mod shared_key;

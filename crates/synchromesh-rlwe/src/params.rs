@@ -371,6 +371,13 @@ impl Params {
         self
     }
 
+    /// The same parameters for keys that so many parties have made together, each with proofs of its shares.
+    #[must_use]
+    pub fn with_proven_parties(self, parties: usize) -> Self {
+        let bound = KeyBound::proven(&self, parties);
+        self.with_key_bound(bound)
+    }
+
     /// The bound of keys of which only norms are known.
     #[must_use]
     pub const fn key_bound(&self) -> Option<KeyBound> {

@@ -359,8 +359,8 @@ impl Error {
     /// Whether this is wrong with what another party sent, as no honest party sends it.
     pub(crate) fn blames_sender(&self) -> bool {
         match self {
-            Self::Parties(synchromesh_parties::Error::Proof(error)) => error.blames_prover(),
-            Self::Parties(synchromesh_parties::Error::NotAPolynomial { .. }) | Self::NotAnElement { .. } => true,
+            Self::Parties(error) => error.blames_sender(),
+            Self::NotAnElement { .. } => true,
             _ => false,
         }
     }

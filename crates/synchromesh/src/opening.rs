@@ -8,7 +8,7 @@
 
 use num_bigint::BigUint;
 use synchromesh_rlwe::codec::absorb_words;
-use synchromesh_rlwe::noise::{Certificate, Noise};
+use synchromesh_rlwe::noise::{Certificate, Noise, hints};
 use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 use synchromesh_rlwe::{self as rlwe, SwitchDomain};
 
@@ -30,6 +30,8 @@ pub struct Hiding {
     pub precision: f64,
     /// Whether each party encrypts what it shows, under somebody's key.
     pub encrypted: bool,
+    /// Whether each proves what it shows, and nothing else is known of its noise: it may be as large as proofs let through.
+    pub proven: bool,
 }
 
 impl Hiding {
@@ -38,7 +40,7 @@ impl Hiding {
     /// # Errors
     /// [`Error::Release`] for what is no request.
     pub(crate) fn bits(&self) -> Result<f64> {
-        let Self { parties, security, decryptions, precision, .. } = *self;
+        let Self { parties, security, decryptions, precision, proven, .. } = *self;
         if security < LEAST_SECURITY || decryptions == 0 || parties == 0 || !precision.is_finite() {
             let reason = format!(
                 "{parties} parties, {decryptions} decryptions, {precision} bits and s = {security} are no request: it takes \
@@ -46,18 +48,31 @@ impl Hiding {
             );
             return Err(Error::Release { reason });
         }
-        Ok((12.0 * decryptions as f64).log2() / 2.0 + f64::from(security) / 2.0)
+        let hinted = if proven { hints::log2_hinted() } else { 0.0 };
+        Ok((12.0 * decryptions as f64).log2() / 2.0 + f64::from(security) / 2.0 + hinted)
     }
 
     /// log2 of the width of everybody's noise together, each of 2^`bits`.
-    pub(crate) fn together(&self, bits: f64) -> f64 {
+    pub(crate) fn together(&self, bits: f64, log_n: u32) -> f64 {
+        if self.proven {
+            // Of a Gaussian so wide a value at a root is larger, and a coefficient too, than what these add up to.
+            return self.at_most(bits) + f64::from(log_n) / 2.0;
+        }
         // Rounded up for what is uniform in the noise of each.
         bits + (self.parties as f64).log2() / 2.0 + 1e-3
     }
 
+    /// log2 of a bound on the coefficients of everybody's noise, of which each is proven to be a Gaussian of width 2^`bits`.
+    fn at_most(&self, bits: f64) -> f64 {
+        hints::log2_proven(bits) + (self.parties as f64).log2()
+    }
+
     /// The error that everybody's noise, and encryption where there is one, adds.
     pub(crate) fn noise(&self, params: &rlwe::Params, bits: f64) -> Noise {
-        let flood = Noise::from(Certificate::gaussian(self.together(bits)));
+        let flood = match self.proven {
+            true => params.norm().of_coefficients(Noise::at_most(self.at_most(bits)), params.n()),
+            false => Noise::from(Certificate::gaussian(self.together(bits, params.ring().log_n()))),
+        };
         if !self.encrypted {
             return flood;
         }

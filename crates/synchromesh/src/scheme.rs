@@ -27,7 +27,7 @@ use crate::ckks::bootstrap::BootstrapLiteral;
 use crate::ckks::{Lineage, Published, Release};
 use crate::error::{Error, Result};
 pub use crate::opening::{Hiding, Opening};
-use crate::plan::{Plan, SchemeName};
+use crate::plan::{Joint, Plan, SchemeName};
 use crate::rotations::{Rotations, Routes};
 
 /// Who encrypts.
@@ -110,8 +110,8 @@ pub trait Scheme: Sized + 'static {
     /// [`Error::Argument`] for a plan of another scheme, or parameters that fail their checks.
     fn params(plan: &Plan) -> Result<Self::Params>;
 
-    /// The same parameters for keys that so many parties make and hold together: certificates then hold for those.
-    fn with_parties(params: &Self::Params, parties: usize) -> Self::Params;
+    /// The same parameters for a key that parties hold together, made as it says: certificates then hold for it.
+    fn with_joint(params: &Self::Params, joint: &Joint) -> Self::Params;
 
     /// The ring that a device is opened for.
     fn ring(params: &Self::Params) -> &Arc<Ring>;

@@ -14,6 +14,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use synchromesh::plan::Joint;
 use synchromesh_rlwe::file::{self, Access};
 use synchromesh_triples::parties::party::{Column, Floor, Party, Traffic};
 use synchromesh_triples::parties::tls::Stop;
@@ -21,7 +22,8 @@ use synchromesh_triples::parties::tls::Stop;
 /// Keys that nobody holds alone: made by all parties, used by anybody, decrypted with by those who have met.
 ///
 /// Each party runs each command on its own machine, at about the same time; they meet over TLS. Parties are
-/// expected to follow the protocol: a share of a decryption that is wrong makes the result wrong.
+/// expected to follow the protocol: a share of a decryption that is wrong makes the result wrong. Shares of keys are proven
+/// where the plan says so (`plan --proofs`).
 #[derive(Subcommand, Debug)]
 pub(super) enum Parties {
     /// Make a party's certificate and print the fingerprint that the others need.
@@ -135,7 +137,12 @@ impl From<Traffic> for Sent {
 }
 
 /// What is assumed of the parties.
-const MODEL: &str = "semi-honest: parties follow the protocol";
+const fn model(joint: &Joint) -> &'static str {
+    match joint.proofs {
+        true => "shares of keys are proven; parties follow the protocol of decryptions",
+        false => "semi-honest: parties follow the protocol",
+    }
+}
 
 impl Keygen {
     fn run(&self) -> Result<Report, Error> {
@@ -155,7 +162,7 @@ impl Keygen {
             security_bits: plan.security_bits,
             statistical_security: joint.security,
             decryptions: joint.decryptions,
-            security_model: MODEL,
+            security_model: model(&joint),
             rotations: plan.rotations,
             traffic: made.traffic.into(),
             files: made.files.into_iter().map(file).collect(),

@@ -126,6 +126,10 @@ pub(super) struct Planning {
     /// As many of them as decrypt [default: all].
     #[arg(long, value_name = "T", requires = "parties", value_parser = clap::value_parser!(u32).range(2..=64))]
     threshold: Option<u32>,
+    /// Each of them proves its shares of the keys, and is blamed for a wrong one: nobody has to be trusted with the making of
+    /// them. Noise then is for the worst that proofs let through, and all decrypt.
+    #[arg(long, requires = "parties")]
+    proofs: bool,
     /// Bits by which what parties show of their shares is hidden [default: 128; in ckks, where each bit takes half a bit of
     /// the scale, 40].
     #[arg(long, value_name = "S", requires = "parties", value_parser = clap::value_parser!(u32).range(30..=256))]
@@ -278,6 +282,7 @@ impl Planning {
             threshold: self.threshold.unwrap_or(parties) as usize,
             security: self.statistical_security.unwrap_or(security),
             decryptions: 1 << self.decryptions.unwrap_or(decryptions),
+            proofs: self.proofs,
         })
     }
 }

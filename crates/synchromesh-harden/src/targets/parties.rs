@@ -44,7 +44,12 @@ pub(super) const TARGETS: &[Target] = &[
     Target {
         seal: Seal::Container,
         checksummed: true,
-        ..text::text("key_share", || Ok(shares().1.clone()), key_share, SMALL)
+        ..text::text("key_share", || Ok(SHARES.get().1.clone()), |bytes| key_share(&SHARES, bytes), SMALL)
+    },
+    Target {
+        seal: Seal::Container,
+        checksummed: true,
+        ..text::text("proven_key_share", || Ok(PROVEN.get().1.clone()), |bytes| key_share(&PROVEN, bytes), SMALL)
     },
     file!("decryption_journal", PARTY, "party-1.journal", Journal, false),
     file!("mac_record", PARTY, "party-1.mac", Journal, false),
@@ -192,41 +197,53 @@ fn dealt() -> &'static (Setup, Vec<PartyKey>) {
     })
 }
 
-/// The context of a joint key of two at N = 2^10, and their shares, made once.
-fn shares() -> &'static (Arc<bgv::Context>, Vec<Vec<u8>>) {
-    static SHARES: OnceLock<(Arc<bgv::Context>, Vec<Vec<u8>>)> = OnceLock::new();
-    SHARES.get_or_init(|| {
-        let literal = bgv::ParamsLiteral {
-            log_n: 10,
-            t: "65537".to_owned(),
-            q_bits: vec![40],
-            p_bits: vec![40],
-            level_limbs: vec![],
-            schedule: Default::default(),
-            omega: 1,
-            security: Security::Insecure,
-            primes: None,
-        };
-        let params = bgv::Params::new(literal).expect("parameters").with_parties(2);
-        let context = bgv::Context::new(params).expect("a context");
-        let make = |transport: InProcess| {
-            let (rlwe, none) = (context.rlwe(), Wanted::parts(context.rlwe().params(), []).expect("no keys"));
-            let mut session = Session::new(transport, "corpus").expect("a session");
-            let (_, share) = generate(&mut session, rlwe, &joint::Plan::all_of(2), &none).expect("a key");
-            share.to_bytes(rlwe).expect("bytes").to_vec()
-        };
-        let bytes = std::thread::scope(|scope| {
-            let parties = InProcess::mesh(2, Duration::from_secs(60)).into_iter();
-            let threads: Vec<_> = parties.map(|transport| scope.spawn(|| make(transport))).collect();
-            threads.into_iter().map(|thread| thread.join().expect("a party")).collect()
-        });
-        (context, bytes)
-    })
+/// Parameters of a joint key, and the shares of its holders.
+type Made = (Arc<bgv::Context>, Vec<Vec<u8>>);
+
+/// The shares of a joint key of a plan.
+struct Shares {
+    plan: joint::Plan,
+    made: OnceLock<Made>,
+}
+
+static SHARES: Shares = Shares { plan: joint::Plan::all_of(2), made: OnceLock::new() };
+static PROVEN: Shares = Shares { plan: joint::Plan::all_of(2).with_proofs(), made: OnceLock::new() };
+
+impl Shares {
+    fn get(&self) -> &Made {
+        self.made.get_or_init(|| {
+            let literal = bgv::ParamsLiteral {
+                log_n: 10,
+                t: "65537".to_owned(),
+                q_bits: vec![40],
+                p_bits: vec![40],
+                level_limbs: vec![],
+                schedule: Default::default(),
+                omega: 1,
+                security: Security::Insecure,
+                primes: None,
+            };
+            let params = bgv::Params::new(literal).expect("parameters").with_joint(&self.plan);
+            let context = bgv::Context::new(params).expect("a context");
+            let make = |transport: InProcess| {
+                let (rlwe, none) = (context.rlwe(), Wanted::parts(context.rlwe().params(), []).expect("no keys"));
+                let mut session = Session::new(transport, "corpus").expect("a session");
+                let (_, share) = generate(&mut session, rlwe, &self.plan, &none).expect("a key");
+                share.to_bytes(rlwe).expect("bytes").to_vec()
+            };
+            let bytes = std::thread::scope(|scope| {
+                let parties = InProcess::mesh(2, Duration::from_secs(60)).into_iter();
+                let threads: Vec<_> = parties.map(|transport| scope.spawn(|| make(transport))).collect();
+                threads.into_iter().map(|thread| thread.join().expect("a party")).collect()
+            });
+            (context, bytes)
+        })
+    }
 }
 
 /// A share of a joint key.
-fn key_share(bytes: &[u8]) -> Outcome {
-    let rlwe = shares().0.rlwe();
+fn key_share(of: &Shares, bytes: &[u8]) -> Outcome {
+    let rlwe = of.get().0.rlwe();
     let read = KeyShare::from_bytes(rlwe, bytes);
     if let Ok(share) = &read {
         assert!(share.to_bytes(rlwe).is_ok_and(|again| again[..] == *bytes), "two encodings of one share");

@@ -6,13 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use synchromesh::bgv::Bgv;
-use synchromesh::exact::Rotations;
-use synchromesh::scheme::Values;
+use synchromesh::exact::{Ciphertext, Context, Params, Rotations};
+use synchromesh::rlwe::ring::Cpu;
+use synchromesh::rlwe::{PublicKey, Randomness, SecretKey};
+use synchromesh::scheme::{Scheme, Values};
 
+use super::proven_tests::smallest;
 use super::test_kit::*;
 use super::*;
+use crate::journal::Decryptions;
 use crate::session::{HEADER, Session};
-use crate::tampering::Tamper;
+use crate::tampering::{Tamper, Tampering};
 use crate::{Blame, Error, Result};
 
 /// What becomes of a frame, given the one sent before to the same party; none is silence ever after.
@@ -56,18 +60,19 @@ const DEEDS: [(&str, Deed); 13] = [
     ("silence", |_, _| None),
 ];
 
-/// The deed done to one frame.
-fn tamper(number: usize, deed: Deed) -> Option<Tamper> {
+/// The deed done to so many frames from this one on: one, or those to both others in one round.
+fn tamper(number: usize, frames: usize, deed: Deed) -> Option<Tamper> {
     let mut last: HashMap<usize, Vec<u8>> = HashMap::new();
     Some(Box::new(move |n, peer, frame| {
         let before = last.insert(peer, frame.clone()).unwrap_or_default();
-        if n == number { deed(frame, &before) } else { Some(frame) }
+        if (number..number + frames).contains(&n) { deed(frame, &before) } else { Some(frame) }
     }))
 }
 
-/// Every deed to every frame of the last party. `right` judges what honest parties believe, all of them
-/// together. Returns how many attempts there were, and how many ended for both.
+/// Every deed to every frame of the last party, or to every `together` frames. `right` judges what honest parties believe,
+/// all of them together. Returns how many attempts there were, and how many ended for both.
 fn every_frame<R: std::fmt::Debug>(
+    together: usize,
     mut attempt: impl FnMut(Option<Tamper>) -> Vec<Result<R>>,
     right: impl Fn(&[&R]) -> bool,
 ) -> (usize, usize) {
@@ -79,9 +84,9 @@ fn every_frame<R: std::fmt::Debug>(
     });
     assert!(attempt(Some(count)).iter().all(Result::is_ok));
     let (mut attempts, mut ended) = (0, 0);
-    for number in 0..frames.load(Ordering::SeqCst) {
+    for number in (0..frames.load(Ordering::SeqCst)).step_by(together) {
         for (name, deed) in DEEDS {
-            let results = attempt(tamper(number, deed));
+            let results = attempt(tamper(number, together, deed));
             let honest = &results[..2];
             for result in honest {
                 let blame = match result {
@@ -105,8 +110,9 @@ fn every_frame<R: std::fmt::Debug>(
 }
 
 /// A decryption by three of which one cheats.
-fn decrypting(plan: Plan) {
-    let mut kit = Kit::<Bgv>::new(Bgv::small(3), plan.with_decryptions(4096), &Rotations::none());
+fn decrypting(plan: Plan, together: usize) {
+    let params = Bgv::with_joint(&Bgv::small(3), &plan);
+    let mut kit = Kit::<Bgv>::new(params, plan.with_decryptions(4096), &Rotations::none());
     let values = Bgv::sample(kit.context(), 1);
     let integers = |values: &Values| values.integers("a test").unwrap();
     let attempt = |tamper| {
@@ -116,25 +122,72 @@ fn decrypting(plan: Plan) {
     };
     // Each deed is done to one party's frame alone, so that the other sees that it was told something else.
     let expected = integers(&values);
-    let (attempts, ended) = every_frame(attempt, |believed| believed.iter().all(|found| **found == expected));
-    assert!(attempts >= 200 && ended > attempts / 2, "{ended} of {attempts}");
+    let (attempts, ended) = every_frame(together, attempt, |believed| believed.iter().all(|found| **found == expected));
+    assert!(attempts >= 200 / together && ended > attempts / 2, "{ended} of {attempts}");
 }
 
 #[test]
 fn no_deed_to_a_frame_of_a_decryption_shows_a_wrong_value_or_names_an_honest_party() {
-    decrypting(Plan::all_of(3));
+    decrypting(Plan::all_of(3), 1);
+}
+
+/// Both others are told the same, but for the hash of it. (`proven_tests` have a party that lies in that too.)
+#[test]
+fn the_same_where_shares_of_a_decryption_are_proven_and_both_others_are_told_the_same() {
+    decrypting(Plan::all_of(3).with_proofs(), 2);
 }
 
 #[test]
 fn the_same_among_members_of_a_threshold_key() {
-    decrypting(Plan::any_of(2, 3));
+    decrypting(Plan::any_of(2, 3), 1);
+}
+
+/// One of three cheats while they make another ciphertext of one: `makes` says whether it is one of the same values. Each deed is
+/// done to one party's frame alone.
+fn making_of(
+    makes: impl Fn(&mut Quorum<'_, Tampering>, &mut Decryptions, &Kit<Bgv>, &Ciphertext<Bgv>, &Values) -> Result<bool>
+    + Sync,
+) {
+    let mut kit = Kit::<Bgv>::new(Bgv::small(3), Plan::all_of(3).with_decryptions(4096), &Rotations::none());
+    let values = Bgv::sample(kit.context(), 1);
+    let attempt = |tamper| {
+        let x = kit.encrypt(&values);
+        run(3, (PATIENCE, tamper), |i, transport| {
+            let mut session = Session::new(transport, "another ciphertext")?;
+            let mut quorum = Quorum::meet(&mut session, kit.rlwe(), &kit.parties[i].share)?;
+            makes(&mut quorum, &mut kit.journal(i), &kit, &x, &values)
+        })
+    };
+    let (attempts, ended) = every_frame(1, attempt, |believed| believed.iter().all(|right| **right));
+    println!("{ended} of {attempts} ended for both");
+    assert!(attempts >= 200 && ended > attempts / 2, "{ended} of {attempts}");
+}
+
+#[test]
+fn no_deed_to_a_frame_puts_a_wrong_value_into_what_is_passed_on_or_names_an_honest_party() {
+    making_of(|quorum, journal, kit, x, values| {
+        let mut randomness = Randomness::insecure_from_number(5);
+        let receiver = SecretKey::<Cpu>::generate(kit.rlwe(), &mut randomness)?;
+        let public = PublicKey::generate(kit.rlwe(), &receiver, &mut randomness)?;
+        let passed = quorum.pass_on::<Bgv>(kit.context(), journal, &[x], &public, 0.0)?;
+        Ok(Bgv::agree(&Bgv::decrypt(kit.context(), &receiver, &passed[0])?, values, 0.0))
+    });
+}
+
+#[test]
+fn the_same_of_what_is_shared_and_encrypted_again() {
+    making_of(|quorum, journal, kit, x, values| {
+        let fresh = quorum.refresh::<Bgv>(kit.context(), journal, &kit.parties[0].keys.public, &[x])?;
+        // Another message would be no multiple of t away.
+        let [measured, certified] = Bgv::errors(kit.context(), &fresh[0], &kit.secret(), values);
+        Ok(measured <= certified)
+    });
 }
 
 /// Keys among three of which one cheats. What the others believe is one key: its public halves are the same. (A value that one
 /// party alone was dealt is not checked: semi-honest parties deal right ones.)
-fn making(plan: Plan) {
-    let params = Bgv::small(3);
-    let context = synchromesh::bgv::Context::new(params.clone()).unwrap();
+fn making(plan: Plan, params: Params<Bgv>, together: usize) {
+    let context = Context::new(params.clone()).unwrap();
     let wanted = Wanted::whole::<Bgv>(&context, params.plans(), &Rotations::none()).unwrap();
     let attempt = |tamper| {
         run(3, (PATIENCE, tamper), |_, transport| {
@@ -145,16 +198,30 @@ fn making(plan: Plan) {
             Ok((blake3::hash(&[public, evaluation].concat()), share.key()))
         })
     };
-    let (attempts, ended) = every_frame(attempt, |believed| believed.windows(2).all(|pair| pair[0] == pair[1]));
-    assert!(attempts >= 400 && ended > attempts / 2, "{ended} of {attempts}");
+    let (attempts, ended) =
+        every_frame(together, attempt, |believed| believed.windows(2).all(|pair| pair[0] == pair[1]));
+    println!("{ended} of {attempts} ended for both");
+    assert!(attempts >= 400 / together && ended > attempts / 2, "{ended} of {attempts}");
 }
 
 #[test]
 fn no_deed_to_a_frame_of_key_generation_leaves_two_keys_or_names_an_honest_party() {
-    making(Plan::all_of(3));
+    making(Plan::all_of(3), Bgv::small(3), 1);
 }
 
 #[test]
 fn the_same_where_shares_of_the_key_are_dealt() {
-    making(Plan::any_of(2, 3));
+    making(Plan::any_of(2, 3), Bgv::small(3), 1);
+}
+
+#[test]
+fn the_same_where_shares_are_proven() {
+    let plan = Plan::all_of(3).with_proofs();
+    making(plan, smallest(&plan), 1);
+}
+
+#[test]
+fn the_same_where_shares_are_proven_and_both_others_are_told_the_same() {
+    let plan = Plan::all_of(3).with_proofs();
+    making(plan, smallest(&plan), 2);
 }

@@ -1,23 +1,42 @@
-//! A share of a joint key as a container: the plan (28 bytes), the member's number (8), the key of the noise (32), and the share
-//! in slots on all primes of keys, prime by prime.
+//! A share of a joint key as a container: the plan (29 bytes), the member's number (8), the key of the noise (32), and the share
+//! in slots on all primes of keys, prime by prime; where shares are proven the seed of the public key (32), and in the same way
+//! each member's share of that.
 
-use synchromesh::rlwe::ring::{Cpu, IndexSet, Poly};
+use synchromesh::rlwe::ring::sampler::Seed;
+use synchromesh::rlwe::ring::{Cpu, IndexSet, Ntt, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::wire::{
-    Expected, Header, KeyId, ObjectType, ParamsDigest, Reader, WireError, Writer, limb_bytes,
+    Expected, HEADER_BYTES, Header, KeyId, ObjectType, ParamsDigest, Reader, WireError, Writer, limb_bytes,
 };
 use synchromesh::rlwe::{Context, Params};
 use zeroize::Zeroizing;
 
 use super::noise::{self, NoiseKey};
-use super::plan;
-use super::share::KeyShare;
+use super::plan::{self, Plan};
+use super::share::{KeyShare, Publics};
 use crate::error::{Error, Result};
+use crate::proven::Rows;
 
-/// Bytes of the payload.
-fn payload_bytes(params: &Params, primes: &IndexSet) -> usize {
+/// Bytes of a seed.
+const SEED_BYTES: usize = 32;
+
+/// Bytes of the payload of a share, beside which as many members' shares of the public key are.
+fn payload_bytes(params: &Params, primes: &IndexSet, members: Option<usize>) -> usize {
     let limb = |prime| limb_bytes(params.n(), params.ring().modulus(prime).value()).unwrap_or(usize::MAX);
-    primes.iter().map(limb).fold(plan::PLAN_BYTES + 8 + noise::KEY_BYTES, usize::saturating_add)
+    let each = primes.iter().map(limb).fold(0, usize::saturating_add);
+    let seed = if members.is_some() { SEED_BYTES } else { 0 };
+    each.saturating_mul(1 + members.unwrap_or(0)).saturating_add(plan::PLAN_BYTES + 8 + noise::KEY_BYTES + seed)
+}
+
+/// The words of a polynomial on these primes, below each.
+fn read_words(
+    reader: &mut Reader<'_>,
+    params: &Params,
+    primes: &IndexSet,
+    words: &mut [u64],
+) -> std::result::Result<(), WireError> {
+    let limbs = primes.iter().zip(words.chunks_exact_mut(params.n()));
+    limbs.into_iter().try_for_each(|(prime, limb)| reader.limb_into(params.ring().modulus(prime).value(), limb))
 }
 
 impl KeyShare {
@@ -32,13 +51,22 @@ impl KeyShare {
         let poly = self.secret.poly();
         let header = Header::new(ObjectType::KeyShare, ParamsDigest(*params.digest()), self.key);
         // The exact size, so that the buffer never moves and no copy is left behind.
-        let mut writer = Writer::new(header, payload_bytes(params, poly.primes()));
+        let members = self.publics.as_ref().map(|publics| publics.shares.len());
+        let mut writer = Writer::new(header, payload_bytes(params, poly.primes(), members));
         writer.raw(&plan::to_bytes(&self.plan));
         writer.u64(self.member as u64);
         writer.raw(self.noise.as_bytes());
-        let words = Zeroizing::new(poly.to_words(context.backend())?);
-        for (prime, limb) in poly.primes().iter().zip(words.chunks_exact(params.n())) {
-            writer.limb(params.ring().modulus(prime).value(), limb).map_err(synchromesh::rlwe::Error::from)?;
+        let write = |writer: &mut Writer, poly: &Poly<Cpu, Ntt>| -> Result<()> {
+            let words = Zeroizing::new(poly.to_words(context.backend())?);
+            for (prime, limb) in poly.primes().iter().zip(words.chunks_exact(params.n())) {
+                writer.limb(params.ring().modulus(prime).value(), limb).map_err(synchromesh::rlwe::Error::from)?;
+            }
+            Ok(())
+        };
+        write(&mut writer, poly)?;
+        if let Some(publics) = &self.publics {
+            writer.raw(publics.seed.as_bytes());
+            publics.shares.iter().try_for_each(|share| write(&mut writer, share))?;
         }
         Ok(Zeroizing::new(writer.finish(None)))
     }
@@ -55,37 +83,45 @@ impl KeyShare {
             object: ObjectType::KeyShare,
             params: Some(ParamsDigest(*params.digest())),
             key: None,
-            max_payload: payload_bytes(params, &primes) as u64,
+            max_payload: payload_bytes(params, &primes, Some(Plan::MOST_PARTIES)) as u64,
             envelope: None,
         };
-        let read = || -> std::result::Result<_, WireError> {
-            let mut reader = Reader::open(bytes, &expected)?;
-            let (key, seeded) = (reader.header().key, reader.header().seeded);
-            if key == KeyId::NONE || seeded {
-                return Err(WireError::NonCanonical { what: "a share names its key and has no seed", offset: 12 });
-            }
-            let (need, have) = (payload_bytes(params, &primes) as u64, reader.remaining() as u64);
-            if have < need {
-                return Err(WireError::Truncated { need, have });
-            }
-            let plan = plan::from_bytes(&reader.array()?);
-            let member = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
-            let noise = NoiseKey::from_bytes(Zeroizing::new(reader.array()?));
-            let mut words = Zeroizing::new(vec![0; n * primes.len()]);
-            for (prime, limb) in primes.iter().zip(words.chunks_exact_mut(n)) {
-                reader.limb_into(params.ring().modulus(prime).value(), limb)?;
-            }
-            reader.finish()?;
-            Ok((key, plan, member, noise, words))
-        };
-        let (key, plan, member, noise, words) = read().map_err(synchromesh::rlwe::Error::from)?;
+        let wire = |error: WireError| Error::from(synchromesh::rlwe::Error::from(error));
+        let mut reader = Reader::open(bytes, &expected).map_err(wire)?;
+        let (key, seeded) = (reader.header().key, reader.header().seeded);
+        if key == KeyId::NONE || seeded {
+            return Err(wire(WireError::NonCanonical { what: "a share names its key and has no seed", offset: 12 }));
+        }
+        let neither = WireError::NonCanonical { what: "shares are proven or not", offset: HEADER_BYTES as u64 + 28 };
+        let plan = plan::from_bytes(&reader.array().map_err(wire)?).ok_or_else(|| wire(neither))?;
         plan::check(&plan, params)?;
+        let members = plan.proofs.then_some(plan.parties);
+        let need = (payload_bytes(params, &primes, members) - plan::PLAN_BYTES) as u64;
+        let have = reader.remaining() as u64;
+        if have < need {
+            return Err(wire(WireError::Truncated { need, have }));
+        }
+        let member = usize::try_from(reader.u64().map_err(wire)?).unwrap_or(usize::MAX);
         if member >= plan.parties {
             let rule = format!("member {member} is none of them");
             return Err(Error::JointKey { parties: plan.parties, rule });
         }
+        let noise = NoiseKey::from_bytes(Zeroizing::new(reader.array().map_err(wire)?));
+        let mut words = Zeroizing::new(vec![0; n * primes.len()]);
+        read_words(&mut reader, params, &primes, &mut words).map_err(wire)?;
         let secret = SecretPoly::new(Poly::from_words(context.backend(), &primes, &words)?);
-        Ok(Self { plan, member, key, params_digest: *params.digest(), secret, noise })
+        let mut publics = None;
+        if let Some(members) = members {
+            let seed = Seed::from_bytes(reader.array::<SEED_BYTES>().map_err(wire)?);
+            let mut shares = Rows::with_capacity(members);
+            for _ in 0..members {
+                read_words(&mut reader, params, &primes, &mut words).map_err(wire)?;
+                shares.push(Poly::from_words(context.backend(), &primes, &words)?);
+            }
+            publics = Some(Publics { seed, shares });
+        }
+        reader.finish().map_err(wire)?;
+        Ok(Self { plan, member, key, params_digest: *params.digest(), secret, noise, publics })
     }
 }
 
@@ -94,6 +130,7 @@ mod tests {
     use synchromesh::bgv::Bgv;
     use synchromesh::rlwe::wire::{HEADER_BYTES, TRAILER_BYTES};
     use synchromesh::rotations::Rotations;
+    use synchromesh::scheme::Scheme;
 
     use super::super::test_kit::{Judged, Kit};
     use super::super::{KeyShare, Plan};
@@ -109,20 +146,23 @@ mod tests {
 
     #[test]
     fn shares_survive_their_files_and_decrypt() {
-        let mut kit = Kit::<Bgv>::new(Bgv::small(3), Plan::any_of(2, 3).with_decryptions(8), &Rotations::none());
+        survive(Plan::any_of(2, 3).with_decryptions(8), &[2, 0]);
+        survive(Plan::all_of(3).with_decryptions(8).with_proofs(), &[2, 0, 1]);
+    }
+
+    fn survive(plan: Plan, members: &[usize]) {
+        let params = Bgv::with_joint(&Bgv::small(3), &plan);
+        let mut kit = Kit::<Bgv>::new(params, plan, &Rotations::none());
         let values = Bgv::sample(kit.context(), 4);
         let x = kit.encrypt(&values);
         for i in 0..3 {
             let bytes = kit.parties[i].share.to_bytes(kit.rlwe()).unwrap();
             let read = KeyShare::from_bytes(kit.rlwe(), &bytes).unwrap();
             assert_eq!(read.to_bytes(kit.rlwe()).unwrap(), bytes, "one encoding");
-            assert_eq!(
-                (read.member(), read.key(), *read.plan()),
-                (i, kit.parties[i].share.key(), Plan::any_of(2, 3).with_decryptions(8))
-            );
+            assert_eq!((read.member(), read.key(), *read.plan()), (i, kit.parties[i].share.key(), plan));
             kit.parties[i].share = read;
         }
-        assert!(Bgv::agree(&kit.open(&[2, 0], &[&x], 0.0)[0], &values, 0.0));
+        assert!(Bgv::agree(&kit.open(members, &[&x], 0.0)[0], &values, 0.0));
     }
 
     #[test]
@@ -140,12 +180,15 @@ mod tests {
             refused(&damaged);
         }
         // Another number of parties, a threshold of 3 of 2, and member 4 of 2, all sealed as they are.
-        for at in [0, 8, 28] {
+        for at in [0, 8, 29] {
             assert_eq!(refused(&sealed(bytes.clone(), HEADER_BYTES + at, 4)), "joint_key", "byte {at}");
         }
         // A limb above its prime.
         let mut large = bytes.clone();
-        large[HEADER_BYTES + 68..HEADER_BYTES + 76].fill(0xff);
-        assert_eq!(refused(&sealed(large, HEADER_BYTES + 68, 0)), "non_canonical");
+        large[HEADER_BYTES + 69..HEADER_BYTES + 77].fill(0xff);
+        assert_eq!(refused(&sealed(large, HEADER_BYTES + 69, 0)), "non_canonical");
+        // Proofs that there were none of, and neither proofs nor none.
+        assert_eq!(refused(&sealed(bytes.clone(), HEADER_BYTES + 28, 1)), "joint_key");
+        assert_eq!(refused(&sealed(bytes, HEADER_BYTES + 28, 2)), "non_canonical");
     }
 }

@@ -3,9 +3,10 @@
 //! Each shows d_i = c_1 p_i + t f_i, where the p_i add up to s, and f_i is its noise ([`synchromesh::opening`]); c_0 and the
 //! sum of all d_i are the phase with everybody's noise. To pass a ciphertext on, each encrypts d_i under the
 //! receiver's public key, and c_0 and the sum of all encryptions are a ciphertext under that key (ePrint 2020/304's public
-//! key switch). Before anything is shown, all agree on the ciphertexts, and the journal has them.
+//! key switch). Where shares are proven a proof of each d_i goes with it, but for what is passed on. Before anything is shown, all agree on the ciphertexts, and the journal has them.
 
 use synchromesh::opening::{Hiding, Opening};
+use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::ring::{Coeff, Cpu, Ntt, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{self, Context, PublicKey, Randomness};
@@ -18,6 +19,7 @@ use super::quorum::Quorum;
 use crate::error::Result;
 use crate::journal::Decryptions;
 use crate::polynomials::{poly_bytes, read_poly, write_poly};
+use crate::proofs::decryption::DecryptionProofs;
 use crate::session::Kind;
 use crate::transport::Transport;
 
@@ -55,12 +57,9 @@ impl<T: Transport> Quorum<'_, T> {
         let rlwe = S::rlwe(context);
         self.session.enter("decrypting");
         let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, None), |_| Ok(()))?;
-        let mut message = Vec::new();
-        for opening in &openings {
-            let shown = self.shown(rlwe, opening, &[])?;
-            write_poly(rlwe, &*shown, &mut message)?;
-        }
-        let phases = self.opened(rlwe, &openings, &message)?;
+        let proofs = self.proofs(rlwe, &openings)?;
+        let message = self.message(rlwe, &openings, &proofs)?;
+        let phases = self.opened_by(rlwe, &openings, &message, &proofs)?;
         let opened = |(opening, phase): (&Opening<_, _>, _)| {
             Ok(Opened { values: S::opened(context, opening, phase)?, error_bound: opening.error_bound })
         };
@@ -119,7 +118,8 @@ impl<T: Transport> Quorum<'_, T> {
         let rlwe = S::rlwe(context);
         self.share.check(rlwe.params())?;
         let hiding = self.share.plan().hiding(self.members.len(), precision);
-        let hiding = Hiding { encrypted: receiver.is_some(), ..hiding };
+        let proven = hiding.proven && receiver.is_none();
+        let hiding = Hiding { encrypted: receiver.is_some(), proven, ..hiding };
         let mut openings = Vec::with_capacity(ciphertexts.len());
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, what is opened");
         for ciphertext in ciphertexts {
@@ -149,21 +149,67 @@ impl<T: Transport> Quorum<'_, T> {
         openings: &[Opening<C, Cpu>],
         message: &[u8],
     ) -> Result<Vec<Poly<Cpu, Coeff>>> {
+        self.opened_by(context, openings, message, &[])
+    }
+
+    /// The same, with a proof of each share behind all of them, if there are such.
+    pub(super) fn opened_by<C>(
+        &mut self,
+        context: &Context<Cpu>,
+        openings: &[Opening<C, Cpu>],
+        message: &[u8],
+        proofs: &[DecryptionProofs<'_, Cpu>],
+    ) -> Result<Vec<Poly<Cpu, Coeff>>> {
         let messages = self.session.broadcast(Kind::Decryption, message, message.len())?;
         let backend = context.backend();
         let constant = |opening: &Opening<C, Cpu>| Ok(opening.parts[0].duplicate(backend)?.into_coeff(backend)?);
         let mut phases = openings.iter().map(constant).collect::<Result<Vec<_>>>()?;
         for (party, message) in messages.iter().enumerate() {
             let mut rest = &message[..];
+            let mut shares = Vec::with_capacity(phases.len());
             for phase in &mut phases {
                 let (bytes, after) = rest.split_at(poly_bytes(context, phase.primes()).min(rest.len()));
                 let share = blamed(self.session, party, read_poly(context, phase.primes(), bytes))?;
                 phase.add_assign(backend, &share)?;
                 rest = after;
+                shares.push(share);
+            }
+            if party != self.session.party() {
+                let verified = self.verified(party, proofs, openings, shares, rest);
+                blamed(self.session, party, verified)?;
             }
         }
         self.session.agree()?;
         Ok(phases)
+    }
+
+    /// This party's shares of openings, and the proofs of them, if there are such.
+    pub(super) fn message<C>(
+        &self,
+        context: &Context<Cpu>,
+        openings: &[Opening<C, Cpu>],
+        proofs: &[DecryptionProofs<'_, Cpu>],
+    ) -> Result<Vec<u8>> {
+        let mut message = Vec::new();
+        let mut shares = Vec::with_capacity(openings.len());
+        for opening in openings {
+            let shown = self.shown(context, opening, &[])?;
+            write_poly(context, &*shown, &mut message)?;
+            shares.push(shown);
+        }
+        for ((proofs, opening), share) in proofs.iter().zip(openings).zip(shares) {
+            message.extend(self.prove(context, proofs, opening, share)?);
+        }
+        Ok(message)
+    }
+
+    /// Of the noise of an opening.
+    pub(super) fn seed<C>(&self, opening: &Opening<C, Cpu>, to: &[u8]) -> Seed {
+        let mut subject = opening.subject.to_vec();
+        subject.extend_from_slice(&opening.sigma_bits.to_le_bytes());
+        self.members.iter().for_each(|&member| subject.extend_from_slice(&(member as u64).to_le_bytes()));
+        subject.extend_from_slice(to);
+        self.share.noise.seed(&subject)
     }
 
     /// c_1 p_i + t f_i.
@@ -177,11 +223,7 @@ impl<T: Transport> Quorum<'_, T> {
         let c1 = &opening.parts[1];
         let part = SecretPoly::new(self.part.poly().restrict(backend, c1.primes())?);
         let mut share = Zeroizing::new(c1.mul(backend, part.poly())?.into_coeff(backend)?);
-        let mut subject = opening.subject.to_vec();
-        subject.extend_from_slice(&opening.sigma_bits.to_le_bytes());
-        self.members.iter().for_each(|&member| subject.extend_from_slice(&(member as u64).to_le_bytes()));
-        subject.extend_from_slice(to);
-        let seed = self.share.noise.seed(&subject);
+        let seed = self.seed(opening, to);
         let noise = noise(backend, ring, c1.primes(), (&seed, opening.sigma_bits), &opening.multiple)?;
         share.add_assign(backend, &noise)?;
         Ok(share)

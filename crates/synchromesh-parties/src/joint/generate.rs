@@ -7,8 +7,7 @@
 //! three ring elements a row. One round (ePrint 2021/1085) would take a wider key or more noise at every product.
 //! Everybody commits to its shares before it sees any, so that none is chosen after the others'.
 
-use synchromesh::rlwe::ring::Cpu;
-use synchromesh::rlwe::ring::IndexSet;
+use synchromesh::rlwe::ring::{Cpu, IndexSet, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{
     Context, EvaluationKeys, KeyPart, PublicKey, Randomness, SecretKey, Source, SwitchKey, UniformHalves,
@@ -18,10 +17,11 @@ use zeroize::Zeroizing;
 use super::noise::NoiseKey;
 use super::plan::{self, Plan, Wanted};
 use super::points;
-use super::rows::{Maker, Rows, sum};
-use super::share::KeyShare;
+use super::rows::Maker;
+use super::share::{KeyShare, Publics};
 use crate::error::{Blame, Error, Result};
-use crate::polynomials::{poly_bytes, read_poly, write_poly};
+use crate::polynomials::{poly_bytes, read_poly, sum, write_poly};
+use crate::proven::{self, Conduct, Honest, ProvenKeys, Rows, Step};
 use crate::seeds::Seeds;
 use crate::session::Session;
 use crate::transport::Transport;
@@ -51,6 +51,17 @@ pub fn generate<T: Transport>(
     plan: &Plan,
     wanted: &Wanted,
 ) -> Result<(JointKeys, KeyShare)> {
+    generate_as(session, context, plan, wanted, &Honest)
+}
+
+/// The same by a party that may do something else, where shares are proven.
+pub(super) fn generate_as<T: Transport>(
+    session: &mut Session<T>,
+    context: &Context<Cpu>,
+    plan: &Plan,
+    wanted: &Wanted,
+    conduct: &dyn Conduct,
+) -> Result<(JointKeys, KeyShare)> {
     let params = context.params();
     plan::check(plan, params)?;
     if session.parties() != plan.parties {
@@ -66,13 +77,19 @@ pub fn generate<T: Transport>(
     let mut randomness = Randomness::from_os();
     // Drawn and looked at as any secret key of this library.
     let drawn = SecretKey::generate(context, &mut randomness)?;
-    let mut maker = Maker { context, secret: drawn.slots(), randomness };
-    let (public, evaluation) = rounds(session, &mut maker, &seeds, wanted.list())?;
-    session.enter("sharing the key");
-    let secret = match plan.is_additive() {
-        true => SecretPoly::new(drawn.slots().poly().duplicate(context.backend())?),
-        false => shared(session, context, drawn.slots(), plan)?,
+    let ((public, evaluation), own, publics) = if plan.proofs {
+        let small = conduct.secret(drawn.small().clone());
+        let maker = proven::Maker { context, keys: wanted.list(), seeds: &seeds, conduct };
+        let ProvenKeys { public, evaluation, shares } = maker.make(session, &small, &mut entered)?;
+        let backend = context.backend();
+        let own = Poly::from_signed(backend, &params.keyed(), small.as_slice())?.into_ntt(backend)?;
+        ((public, evaluation), SecretPoly::new(own), Some(Publics { seed: seeds.public.clone(), shares }))
+    } else {
+        let own = SecretPoly::new(drawn.slots().poly().duplicate(context.backend())?);
+        (rounds(session, &mut Maker { context, secret: &own, randomness }, &seeds, wanted.list())?, own, None)
     };
+    session.enter("sharing the key");
+    let secret = if plan.is_additive() { own } else { shared(session, context, &own, plan)? };
     let share = KeyShare {
         plan: *plan,
         member: session.party(),
@@ -80,12 +97,20 @@ pub fn generate<T: Transport>(
         params_digest: *params.digest(),
         secret,
         noise: NoiseKey::generate()?,
+        publics,
     };
     session.agree()?;
     Ok((JointKeys { public, evaluation }, share))
 }
 
-/// Both rounds.
+/// Says what happens at a step.
+fn entered<T: Transport>(session: &mut Session<T>, step: Step) {
+    if step == Step::Relinearisation {
+        session.enter("making the relinearisation key");
+    }
+}
+
+/// Both rounds, without proofs.
 fn rounds<T: Transport>(
     session: &mut Session<T>,
     maker: &mut Maker<'_>,
@@ -142,7 +167,7 @@ fn exchange<T: Transport>(
         }
     }
     shares.push(rows);
-    sum(context, shares)
+    sum(context, &shares)
 }
 
 /// The rows of a message.
@@ -162,7 +187,10 @@ fn read(context: &Context<Cpu>, mut message: &[u8], layout: &[(&IndexSet, usize)
 /// What was read of a party's message; a message that is none ends the session with the blame.
 pub(super) fn blamed<T: Transport, R>(session: &mut Session<T>, party: usize, read: Result<R>) -> Result<R> {
     match read {
-        Err(error @ Error::NotAPolynomial { .. }) => Err(session.abort(Blame::Party(party), &format!("sent {error}"))),
+        Err(error) if error.blames_sender() => {
+            let what = if matches!(error, Error::Proof(_)) { "what it did not prove: " } else { "" };
+            Err(session.abort(Blame::Party(party), &format!("sent {what}{error}")))
+        }
         other => other,
     }
 }

@@ -6,15 +6,14 @@
 
 use num_bigint::BigUint;
 use synchromesh::rlwe::entropy;
-use synchromesh::rlwe::flood::{MAX_BITS, gaussian, seed_of};
-use synchromesh::rlwe::ring::sampler::{Purpose, Seed, Stream};
+use synchromesh::rlwe::flood::seed_of;
+use synchromesh::rlwe::noise::hints::LOG2_WITHIN;
+use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::ring::{Coeff, Cpu, IndexSet, Poly, Ring};
 use zeroize::Zeroizing;
 
 use crate::error::Result;
-
-/// Bits of a digit of a sample.
-const DIGIT: u32 = 60;
+use crate::proofs::integers::{Integers, width_of};
 
 /// The secret from which a party's noise comes. Wiped when dropped, never printed.
 pub(super) struct NoiseKey(Zeroizing<[u8; KEY_BYTES]>);
@@ -48,9 +47,6 @@ impl NoiseKey {
 }
 
 /// A polynomial of independent samples of width 2^`bits`, times `multiple`.
-///
-/// Beyond [`MAX_BITS`] a sample of that width is multiplied by the power of two that is missing and a uniform number below
-/// it added, as [`gaussian`] does beyond what it samples exactly.
 pub(super) fn noise(
     backend: &Cpu,
     ring: &Ring,
@@ -58,30 +54,10 @@ pub(super) fn noise(
     (seed, bits): (&Seed, u32),
     multiple: &BigUint,
 ) -> Result<Zeroizing<Poly<Cpu, Coeff>>> {
-    let n = ring.n();
-    let rest = bits.saturating_sub(MAX_BITS);
-    let samples = gaussian(&seed.derive("gaussian", 0), bits - rest, n);
-    let mut sum = Zeroizing::new(Poly::zero(backend, primes)?);
-    let mut add = |words: &[i64], log2: u32| {
-        let term = Zeroizing::new(Poly::from_signed(backend, primes, words)?);
-        sum.mul_scalar_acc(backend, &term, &ring.residues(primes, &(multiple << log2)))
-    };
-    let low = (1i128 << DIGIT) - 1;
-    for digit in 0..3 {
-        let shifted = samples.iter().map(|&x| x >> (DIGIT * digit));
-        // The last one keeps the sign.
-        let words = shifted.map(|x| if digit < 2 { x & low } else { x } as i64);
-        add(&Zeroizing::new(words.collect::<Vec<i64>>()), rest + DIGIT * digit)?;
-    }
-    for digit in 0..rest.div_ceil(DIGIT) {
-        let bits = (rest - DIGIT * digit).min(DIGIT);
-        let mut words = Zeroizing::new(vec![0u64; n]);
-        Stream::new(&seed.derive("uniform", digit.into()), Purpose::Flooding, 0, 0).fill_words(0, &mut words);
-        let words: Zeroizing<Vec<i64>> =
-            Zeroizing::new(words.iter().map(|&word| (word >> (64 - bits)) as i64).collect());
-        add(&words, DIGIT * digit)?;
-    }
-    Ok(sum)
+    let width = width_of((bits + LOG2_WITHIN).into());
+    let mut noise = Zeroizing::new(Integers::gaussian(seed, bits, ring.n(), width).to_poly(backend, primes)?);
+    noise.mul_scalar_assign(backend, &ring.residues(primes, multiple))?;
+    Ok(noise)
 }
 
 #[cfg(test)]

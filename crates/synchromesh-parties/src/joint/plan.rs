@@ -1,7 +1,6 @@
 //! What parties agree on before they make keys: who decrypts, what the noise has to hide, and which keys there will be.
 
 pub use synchromesh::plan::Joint as Plan;
-use synchromesh::rlwe::params::KeyOrigin;
 use synchromesh::rlwe::{KeyPart, LevelPlans, Params, Source};
 use synchromesh::rotations::Rotations;
 use synchromesh::scheme::Scheme;
@@ -16,14 +15,16 @@ pub(super) fn check(plan: &Plan, params: &Params) -> Result<()> {
     if params.second().is_some() || params.sparse().is_some() {
         return refused("a second or a sparse secret key comes from the first by a hash, which nobody has".into());
     }
-    match params.key_origin() {
-        KeyOrigin::Shared(shared) if shared.parties() == parties => Ok(()),
-        other => refused(format!("the parameters are for other keys: {other:?}")),
+    // What certificates take the keys to be is what the plan makes of them.
+    let (found, expected) = (params.key_origin(), plan.params(params.clone()).key_origin());
+    if found != expected {
+        return refused(format!("the parameters are for other keys: {found:?}, and it takes {expected:?}"));
     }
+    Ok(())
 }
 
 /// Bytes of [`to_bytes`].
-pub(super) const PLAN_BYTES: usize = 28;
+pub(super) const PLAN_BYTES: usize = 29;
 
 /// The plan in a hash, or in a file.
 pub(super) fn to_bytes(plan: &Plan) -> [u8; PLAN_BYTES] {
@@ -31,16 +32,23 @@ pub(super) fn to_bytes(plan: &Plan) -> [u8; PLAN_BYTES] {
     bytes[..8].copy_from_slice(&(plan.parties as u64).to_le_bytes());
     bytes[8..16].copy_from_slice(&(plan.threshold as u64).to_le_bytes());
     bytes[16..24].copy_from_slice(&plan.decryptions.to_le_bytes());
-    bytes[24..].copy_from_slice(&plan.security.to_le_bytes());
+    bytes[24..28].copy_from_slice(&plan.security.to_le_bytes());
+    bytes[28] = u8::from(plan.proofs);
     bytes
 }
 
-/// The plan that [`to_bytes`] wrote so; any numbers, which [`check`] has to see.
-pub(super) fn from_bytes(bytes: &[u8; PLAN_BYTES]) -> Plan {
+/// The plan that [`to_bytes`] wrote so; any numbers, which [`check`] has to see. None where it says neither that shares are
+/// proven nor that they are not.
+pub(super) fn from_bytes(bytes: &[u8; PLAN_BYTES]) -> Option<Plan> {
     let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
     let count = |at: usize| usize::try_from(word(at)).unwrap_or(usize::MAX);
     let security = bytes[24..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
-    Plan { parties: count(0), threshold: count(8), security, decryptions: word(16) }
+    let proofs = match bytes[28] {
+        0 => false,
+        1 => true,
+        _ => return None,
+    };
+    Some(Plan { parties: count(0), threshold: count(8), security, decryptions: word(16), proofs })
 }
 
 /// Which evaluation keys are made.

@@ -13,9 +13,7 @@ use synchromesh::rlwe::{Context, KeyPart, PublicKey, Randomness, SecretKey};
 
 use crate::error::Result;
 use crate::proofs::encryption::uniform;
-
-/// Ring elements that are sent, or their sums.
-pub(super) type Rows = Vec<Poly<Cpu, Ntt>>;
+use crate::proven::Rows;
 
 /// A party's share of the secret, and where its errors come from.
 pub(super) struct Maker<'a> {
@@ -99,14 +97,4 @@ impl Maker<'_> {
         }
         Ok(rows)
     }
-}
-
-/// The sums of all parties' rows.
-pub(super) fn sum(context: &Context<Cpu>, shares: Vec<Rows>) -> Result<Rows> {
-    let mut shares = shares.into_iter();
-    let mut total = shares.next().unwrap_or_default();
-    for share in shares {
-        total.iter_mut().zip(&share).try_for_each(|(sum, row)| sum.add_assign(context.backend(), row))?;
-    }
-    Ok(total)
 }

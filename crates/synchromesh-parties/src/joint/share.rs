@@ -4,6 +4,7 @@ use std::path::Path;
 
 use synchromesh::rlwe::file::Existing;
 use synchromesh::rlwe::ring::Cpu;
+use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{KeyId, Params};
 
@@ -11,6 +12,7 @@ use super::noise::NoiseKey;
 use super::plan::{self, Plan};
 use crate::error::{Error, Result};
 use crate::journal::Decryptions;
+use crate::proven::Rows;
 
 /// One party's share of a joint key. Wiped when dropped, never printed.
 pub struct KeyShare {
@@ -21,6 +23,16 @@ pub struct KeyShare {
     /// In slots, on all primes of keys: s_i, or for t of n the value of the polynomial at the member's point.
     pub(super) secret: SecretPoly<Cpu>,
     pub(super) noise: NoiseKey,
+    /// Where shares are proven.
+    pub(super) publics: Option<Publics>,
+}
+
+/// What every member's s_i is known by: its share b_i = -a s_i + t e_i of the public key.
+pub(super) struct Publics {
+    /// From which a is.
+    pub(super) seed: Seed,
+    /// b_i, on all primes of keys.
+    pub(super) shares: Rows,
 }
 
 impl std::fmt::Debug for KeyShare {

@@ -19,9 +19,11 @@ use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{Context, Randomness, Security, SwitchDomain};
 use synchromesh::scheme::{Encryptor, Scheme, Values};
 
+use super::generate::generate_as;
 use super::*;
 use crate::Result;
 use crate::journal::Decryptions;
+use crate::proven::Cheat;
 use crate::session::Session;
 use crate::tampering::{Tamper, Tampering};
 
@@ -270,6 +272,7 @@ impl Judged for Ckks {
             decryptions: 1,
             precision: -1000.0,
             encrypted: true,
+            proven: false,
         };
         let opening = Self::opening(context, x, &hiding).unwrap();
         let found = Self::opened(context, &opening, &phase).unwrap();
@@ -323,15 +326,26 @@ impl<S: Judged> Kit<S> {
         plan: Plan,
         wanted: impl Fn(&S::Context<Cpu>, &S::Params) -> Result<Wanted>,
     ) -> Self {
+        Self::with_cheat(params, plan, wanted, Cheat::None)
+    }
+
+    /// The same, where the last party does something that proofs of shares let through.
+    pub(super) fn with_cheat(
+        params: S::Params,
+        plan: Plan,
+        wanted: impl Fn(&S::Context<Cpu>, &S::Params) -> Result<Wanted>,
+        cheat: Cheat,
+    ) -> Self {
         let cpu = Cpu::open(Arc::clone(S::ring(&params))).unwrap();
         let list = |e: &S::Evaluator<Cpu>, params| wanted(S::context(e), params).unwrap();
-        let plain = S::open(S::with_parties(&params, plan.parties), cpu).unwrap();
+        let plain = S::open(S::with_joint(&params, &plan), cpu).unwrap();
         let wanted = list(&plain, &params);
         let root = tempfile::tempdir().unwrap();
         let make = |i: usize, transport| {
             let mut session = Session::new(transport, "keys").unwrap();
             let rlwe = S::rlwe(S::context(&plain));
-            let (keys, share) = generate(&mut session, rlwe, &plan, &wanted).unwrap();
+            let conduct = if i + 1 == plan.parties { cheat } else { Cheat::None };
+            let (keys, share) = generate_as(&mut session, rlwe, &plan, &wanted, &conduct).unwrap();
             let journal = root.path().join(format!("{i}.journal"));
             share.begin_journal(&journal).unwrap();
             Party { keys, share, journal }

@@ -62,43 +62,49 @@ fn all_parties_together_decrypt_what_was_computed_ckks() {
     computes_and_decrypts::<Ckks>();
 }
 
-/// Every operation that keys go into, its error measured under the sum of all shares.
+/// Every operation that keys go into, its error measured under the sum of all shares: the bits by which its certificate
+/// exceeds the largest.
+pub(super) fn gaps<S: Judged>(kit: &mut Kit<S>, seeds: u64, of: &str) -> [(&'static str, f64); 6] {
+    let secret = kit.secret();
+    let mut gaps = Vec::new();
+    for seed in 0..seeds {
+        let [x, y] = [2 * seed, 2 * seed + 1].map(|seed| S::sample(kit.context(), seed));
+        let [a, b] = [&x, &y].map(|values| kit.encrypt(values));
+        let e = &kit.evaluator;
+        let square = S::product(kit.context(), &x, &x);
+        let product = S::product(kit.context(), &x, &y);
+        let both = S::product(kit.context(), &square, &product);
+        let [of_square, of_product] = [e.square(&a).unwrap(), e.mul(&a, &b).unwrap()];
+        let turned = e.rotate(&a, 3).unwrap();
+        let again = e.rotate(&turned, 1).unwrap();
+        let deep = e.mul(&of_square, &of_product).unwrap();
+        let low = e.at_level(&e.rotate(&of_product, 1).unwrap(), 0).unwrap();
+        let cases = [
+            ("fresh", &a, x.clone()),
+            ("rotation", &turned, S::rotated(&x, 3)),
+            ("rotations", &again, S::rotated(&x, 4)),
+            ("square", &of_square, square),
+            ("product", &of_product, product.clone()),
+            ("depth 2", &deep, both),
+            ("level 0", &low, S::rotated(&product, 1)),
+        ];
+        for (name, ciphertext, values) in cases {
+            let [measured, certified] = S::errors(kit.context(), ciphertext, &secret, &values);
+            assert!(measured <= certified, "{name}, {of}: {measured:.1} of {certified:.1} bits");
+            gaps.push((name, certified - measured));
+        }
+    }
+    let nearest = |name: &str| gaps.iter().filter(|(n, _)| *n == name).map(|x| x.1).fold(f64::INFINITY, f64::min);
+    let all = ["fresh", "rotation", "square", "product", "depth 2", "level 0"].map(|name| (name, nearest(name)));
+    println!("{} {of}: {all:.1?}", S::NAME.name());
+    all
+}
+
 fn errors_stay_below_certificates<S: Judged>() {
     for (parties, tight) in [(1, true), (3, true), (3, false), (5, true)] {
         let params = if tight { S::tight(parties) } else { S::small(parties) };
         let mut kit = Kit::<S>::new(params, plan::<S>(Plan::all_of(parties)), &Rotations::by([1, 3]).and_swap());
-        let secret = kit.secret();
-        let mut gaps = Vec::new();
-        for seed in 0..4u64 {
-            let [x, y] = [2 * seed, 2 * seed + 1].map(|seed| S::sample(kit.context(), seed));
-            let [a, b] = [&x, &y].map(|values| kit.encrypt(values));
-            let e = &kit.evaluator;
-            let square = S::product(kit.context(), &x, &x);
-            let product = S::product(kit.context(), &x, &y);
-            let both = S::product(kit.context(), &square, &product);
-            let [of_square, of_product] = [e.square(&a).unwrap(), e.mul(&a, &b).unwrap()];
-            let turned = e.rotate(&a, 3).unwrap();
-            let again = e.rotate(&turned, 1).unwrap();
-            let deep = e.mul(&of_square, &of_product).unwrap();
-            let low = e.at_level(&e.rotate(&of_product, 1).unwrap(), 0).unwrap();
-            let cases = [
-                ("fresh", &a, x.clone()),
-                ("rotation", &turned, S::rotated(&x, 3)),
-                ("rotations", &again, S::rotated(&x, 4)),
-                ("square", &of_square, square),
-                ("product", &of_product, product.clone()),
-                ("depth 2", &deep, both),
-                ("level 0", &low, S::rotated(&product, 1)),
-            ];
-            for (name, ciphertext, values) in cases {
-                let [measured, certified] = S::errors(kit.context(), ciphertext, &secret, &values);
-                assert!(measured <= certified, "{name}, {parties} parties: {measured:.1} of {certified:.1} bits");
-                gaps.push((name, certified - measured));
-            }
-        }
-        let nearest = |name: &str| gaps.iter().filter(|(n, _)| *n == name).map(|x| x.1).fold(f64::INFINITY, f64::min);
-        let all = ["fresh", "rotation", "square", "product", "depth 2", "level 0"].map(|name| (name, nearest(name)));
-        println!("{} {parties} parties, tight: {tight}: {all:.1?}", S::NAME.name());
+        let all = gaps(&mut kit, 4, &format!("{parties} parties, tight: {tight}"));
         // A certificate of anything would hold too.
         assert!(all.iter().all(|(_, gap)| *gap < 16.0), "{parties} parties: {all:?}");
     }
@@ -235,6 +241,7 @@ fn shares_are_hidden<S: Judged>() {
                 decryptions: share.plan().decryptions,
                 precision: 10.0,
                 encrypted: false,
+                proven: false,
             };
             let opening = S::opening(kit.context(), &a, &hiding).unwrap();
             let mut shown = quorum.shown(context, &opening, to).unwrap();

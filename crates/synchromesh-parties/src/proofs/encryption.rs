@@ -300,7 +300,7 @@ fn relation<B: Backend>(
     let (params, backend) = (context.params(), context.backend());
     let t = params.error_multiple();
     let (secret, error) = (params.secret(), params.error());
-    let column = |name, bound: BigUint, deviation, constant| Column { name, bound, deviation, constant };
+    let column = |name, bound: BigUint, deviation, constant| Column { name, bound, deviation, constant, masking: None };
     let small = |name, bound: u64, variance: f64| column(name, bound.into(), variance.sqrt(), false);
     let columns = vec![
         small("u", secret.bound(), secret.variance()),

@@ -15,7 +15,7 @@ use super::Parameters;
 use super::encryption::{KeyBound, uniform};
 use super::error::{ProofError, Result};
 use super::integers::Integers;
-use super::linear::{Linear, Plan, column_plan};
+use super::linear::{Linear, Plan};
 use super::relation::{Column, Factor, Relation, Term};
 use super::transcript::Transcript;
 
@@ -68,15 +68,6 @@ pub struct ShareBound {
 }
 
 impl ShareBound {
-    /// What every accepted proof by [`Parameters::keys`] says of a share under these parameters.
-    #[must_use]
-    pub fn proven(params: &synchromesh::rlwe::Params) -> Self {
-        let parameters = Parameters::keys();
-        let rows = parameters.challenges().rows(parameters.soundness());
-        let extracted = |column: &Column| column_plan(parameters, column, [params.n(), 1, rows, 1]).extracted;
-        Self { secret: extracted(&secret_column(params, "s")), error: extracted(&error_column(params)) }
-    }
-
     /// The joint key of shares within these bounds, N coefficients each.
     #[must_use]
     pub fn joint(shares: &[Self], n: usize) -> KeyBound {
@@ -241,14 +232,20 @@ impl<'a, B: Backend> ShareProofs<'a, B> {
     }
 }
 
-fn secret_column(params: &synchromesh::rlwe::Params, name: &'static str) -> Column {
+pub(super) fn secret_column(params: &synchromesh::rlwe::Params, name: &'static str) -> Column {
     let secret = params.secret();
-    Column { name, bound: secret.bound().into(), deviation: secret.variance().sqrt(), constant: false }
+    Column { name, bound: secret.bound().into(), deviation: secret.variance().sqrt(), constant: false, masking: None }
 }
 
-fn error_column(params: &synchromesh::rlwe::Params) -> Column {
+pub(super) fn error_column(params: &synchromesh::rlwe::Params) -> Column {
     let error = params.error();
-    Column { name: "e", bound: error.bound().into(), deviation: error.variance().sqrt(), constant: false }
+    Column {
+        name: "e",
+        bound: error.bound().into(),
+        deviation: error.variance().sqrt(),
+        constant: false,
+        masking: None,
+    }
 }
 
 impl<B: Backend> Builder<'_, B> {

@@ -5,9 +5,10 @@
 //! checks that they hash to the challenges.
 
 use num_bigint::BigUint;
+use synchromesh::rlwe::Context;
+use synchromesh::rlwe::noise::hints;
 use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::ring::{Backend, Coeff, Ntt, Poly, secrecy};
-use synchromesh::rlwe::{Context, flood};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::error::{ProofError, Result};
@@ -21,12 +22,6 @@ pub const CHALLENGE_BYTES: usize = 32;
 
 /// Attempts of which each fails with probability at most 1/2.
 const MOST_ATTEMPTS: u64 = 256;
-
-/// Gaussian responses are at most so many standard deviations; one in 2^75 coefficients is beyond.
-const TAIL: u32 = 10;
-
-/// Gaussian masks are at least so many times as wide as what they hide.
-const HIDING: f64 = 8.0;
 
 /// The sizes of one column's responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +37,8 @@ pub struct ColumnPlan {
     pub bits: u64,
     /// Coefficients: N, or 1 for a constant.
     pub count: usize,
+    /// How responses hide it.
+    pub masking: Masking,
 }
 
 impl ColumnPlan {
@@ -51,7 +48,7 @@ impl ColumnPlan {
         (self.count * self.bits as usize).div_ceil(8)
     }
 
-    const fn width(&self) -> usize {
+    pub(super) const fn width(&self) -> usize {
         width_of(self.bits)
     }
 }
@@ -234,13 +231,13 @@ impl<'a, B: Backend> Linear<'a, B> {
         let columns = plan.columns.len();
         let mask = |(j, column): (usize, &ColumnPlan)| {
             let number = v * columns + j;
-            match self.parameters.masking {
+            match column.masking {
                 Masking::Rejection => {
                     Integers::uniform(seed, number as u32, column.count, column.log2_mask, column.width())
                 }
                 Masking::Hints => {
                     let seed = seed.derive("mask", number as u64);
-                    Integers::from_wide(&flood::gaussian(&seed, column.log2_mask as u32, column.count), column.width())
+                    Integers::gaussian(&seed, column.log2_mask as u32, column.count, column.width())
                 }
             }
         };
@@ -315,11 +312,8 @@ impl<'a, B: Backend> Linear<'a, B> {
     ) -> Result<Transcript> {
         let mut statement = transcript.clone();
         statement.absorb("relation", self.relation.digest());
-        let masking = match self.parameters.masking {
-            Masking::Rejection => 0,
-            Masking::Hints => 1,
-        };
-        let sizes = [self.parameters.challenges.size(), plan.multiple, masking];
+        let masking = self.parameters.masking.number();
+        let sizes = [self.parameters.challenges.size(), plan.multiple, masking.into()];
         statement.absorb_words("parameters", &sizes.map(u64::from));
         statement.absorb_words("sizes", &[plan.rows as u64, plan.statements as u64]);
         for (index, target) in targets.iter().enumerate() {
@@ -375,14 +369,11 @@ impl<'a, B: Backend> Linear<'a, B> {
 }
 
 /// The sizes of a column among `columns`, for N = `n`, V = `rows` and U = `statements`.
-pub(super) fn column_plan(
-    parameters: Parameters,
-    column: &Column,
-    [n, columns, rows, statements]: [usize; 4],
-) -> ColumnPlan {
+fn column_plan(parameters: Parameters, column: &Column, [n, columns, rows, statements]: [usize; 4]) -> ColumnPlan {
     let count = if column.constant { 1 } else { n };
     let hidden = &column.bound * statements;
-    let (log2_mask, response) = match parameters.masking {
+    let masking = column.masking.unwrap_or(parameters.masking);
+    let (log2_mask, response) = match masking {
         // A coefficient is thrown away with probability (hidden + 1/2) / 2^k; all of them with 1/2 at most.
         Masking::Rejection => {
             let least = (&hidden + 1u32) * (2 * columns * count * rows);
@@ -390,14 +381,13 @@ pub(super) fn column_plan(
             (log2, (BigUint::from(1u32) << log2) - 1u32 - hidden)
         }
         Masking::Hints => {
-            let least = HIDING * ((rows * statements) as f64).sqrt() * column.deviation;
-            let log2 = least.log2().ceil().max(0.0) as u64;
-            (log2, (BigUint::from(TAIL) << log2) + hidden)
+            let log2 = hints::log2_mask(rows * statements, column.deviation);
+            (log2, (BigUint::from(hints::TAIL) << log2) + hidden)
         }
     };
     let extracted = &response * 2u32 * parameters.challenges.growth();
     let bits = response.bits() + 1;
-    ColumnPlan { log2_mask, response, extracted, bits, count }
+    ColumnPlan { log2_mask, response, extracted, bits, count, masking }
 }
 
 /// The proof with this challenge and these responses.

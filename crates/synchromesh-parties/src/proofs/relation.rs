@@ -5,6 +5,7 @@ use synchromesh::rlwe::Context;
 use synchromesh::rlwe::ring::{Backend, IndexSet, Ntt, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
 
+use super::Masking;
 use super::error::Result;
 use super::integers::Integers;
 use super::transcript::Transcript;
@@ -20,6 +21,8 @@ pub struct Column {
     pub deviation: f64,
     /// Whether it has a constant coefficient only.
     pub constant: bool,
+    /// How its responses hide it, where that is not what the proof's parameters say.
+    pub masking: Option<Masking>,
 }
 
 /// What multiplies a polynomial of the witness.
@@ -70,6 +73,7 @@ impl<B: Backend> Relation<B> {
             transcript.absorb("bound", &column.bound.to_bytes_le());
             transcript.absorb("deviation", &column.deviation.to_le_bytes());
             transcript.absorb("constant", &[u8::from(column.constant)]);
+            transcript.absorb("masking", &[column.masking.map_or(2, Masking::number)]);
         }
         for (i, row) in rows.iter().enumerate() {
             for term in row {

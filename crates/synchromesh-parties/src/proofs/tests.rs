@@ -18,7 +18,7 @@ use super::{Challenges, Masking, Parameters, ProofError, Transcript};
 const LOG_N: u32 = 10;
 const N: usize = 1 << LOG_N;
 
-fn context(t: &str, q_bits: &[u32]) -> (Arc<Context>, PublicKey, Randomness) {
+pub(super) fn context(t: &str, q_bits: &[u32]) -> (Arc<Context>, PublicKey, Randomness) {
     let literal = ParamsLiteral {
         log_n: LOG_N,
         t: t.to_owned(),

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use num_bigint::{BigInt, BigUint};
+use num_traits::ToPrimitive;
 use synchromesh::bgv::{Context, Evaluator, Params, ParamsLiteral};
+use synchromesh::rlwe::noise::KeyBound;
 use synchromesh::rlwe::ring::rns::compose_vartime;
 use synchromesh::rlwe::ring::sampler::{Purpose, Seed, SmallPoly, ternary};
 use synchromesh::rlwe::ring::{Cpu, IndexSet, Ntt, Poly};
@@ -219,4 +221,8 @@ fn slack_is_at_most_2_to_the_12_and_the_hints_leave_64_of_65_parts_of_the_varian
     let bytes = 32 + 128 * N * plan.columns.iter().map(|column| column.bits as usize).sum::<usize>() / 8;
     assert_eq!(plan.bytes(), bytes);
     assert_eq!(plan.columns[0].extracted, BigUint::from(2u32 * (10 * 128 + 1)));
+    // Certificates of keys that parties make take every share to be as large as that.
+    let norm = |j: usize| (plan.columns[j].extracted.to_f64().unwrap() * 3.0 * (N as f64).sqrt()).log2();
+    let claimed = KeyBound::proven(context.params().rlwe(), 3);
+    assert!((claimed.secret - norm(0)).abs() < 1e-9 && (claimed.error - norm(1)).abs() < 1e-9);
 }

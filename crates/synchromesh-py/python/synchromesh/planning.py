@@ -49,13 +49,14 @@ class Joint:
 
     ``security`` are the bits by which what parties show of their shares is hidden: 128 unless given, and in CKKS, where each
     takes half a bit of the scale, 40. ``decryptions`` is how many ciphertexts they may decrypt under one key: 2**20 unless
-    given, in CKKS 2**10.
+    given, in CKKS 2**10. With ``proofs`` each proves its shares of the keys and is blamed for a wrong one; all decrypt then.
     """
 
     parties: int
     threshold: int | None = None
     security: int | None = None
     decryptions: int | None = None
+    proofs: bool = False
 
 
 def _held_by(joint: Any, scheme: str) -> dict[str, int]:
@@ -69,6 +70,7 @@ def _held_by(joint: Any, scheme: str) -> dict[str, int]:
         "threshold": parties if joint.threshold is None else _numbers.whole(joint.threshold, "threshold", 2, parties),
         "security": security if joint.security is None else _numbers.whole(joint.security, "security", 30, 256),
         "decryptions": decryptions if joint.decryptions is None else _numbers.whole(joint.decryptions, "decryptions", 1, 1 << 40),
+        "proofs": bool(joint.proofs),
     }
 
 

@@ -28,6 +28,11 @@ impl KeyBound {
         log2_add(product + 3f64.log2(), self.error)
     }
 
+    /// log2 of a bound on |s|_1.
+    pub(crate) fn log2_sum(&self, log_n: u32) -> f64 {
+        self.secret + f64::from(log_n) / 2.0
+    }
+
     /// e u + e_0 + e_1 s for a ternary u and errors of standard deviation `sigma`, all fresh.
     pub(crate) fn public(&self, n: usize, sigma: f64) -> Noise {
         let size = log2_add(self.error, (2.0 * sigma).log2() + log2_add(self.secret, 0.0));

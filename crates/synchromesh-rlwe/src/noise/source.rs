@@ -43,7 +43,8 @@ pub enum Norm {
 
 impl Norm {
     /// An error whose r is bounded by its coefficients.
-    pub(crate) fn of_coefficients(self, noise: Noise, n: usize) -> Noise {
+    #[must_use]
+    pub fn of_coefficients(self, noise: Noise, n: usize) -> Noise {
         let certificate = match self {
             Self::Coefficients => noise.certificate,
             Self::Canonical => noise.certificate.with_larger_remainder(f64::from(n.trailing_zeros())),

@@ -4,7 +4,10 @@
 use synchromesh_ring::rns::Overflow;
 
 use super::Params;
-use crate::noise::{DigitSize, KeyBound, Noise, SharedKey, gadget, public, rounding};
+use crate::noise::{
+    DigitSize, KeyBound, LOG2_FAILURE_INSIDE, Noise, SharedKey, gadget, hints, public, rounding, tail,
+    uniform_components,
+};
 
 /// What certificates take keys to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -61,9 +64,42 @@ impl Params {
         }
     }
 
-    /// log2 of how much larger than one that was drawn the secret key may be.
+    /// tau_0 + tau_1 s with both uniform in +-`size`, bounded by its coefficients.
     #[must_use]
-    pub fn log2_secret_size(&self) -> f64 {
+    pub fn uniform_noise(&self, size: f64) -> Noise {
+        match self.key_origin() {
+            KeyOrigin::Drawn | KeyOrigin::Shared(_) => {
+                uniform_components(self.n(), size).times(self.log2_secret_size())
+            }
+            KeyOrigin::Bounded(bound) => bound.rounding(self.n(), 2).times((2.0 * size).log2()),
+        }
+    }
+
+    /// log2 of a bound on the coefficients of c s, for any c within +-1 that does not depend on s.
+    #[must_use]
+    pub fn log2_secret_reach(&self) -> f64 {
+        let log_n = self.ring().log_n();
+        match self.key_origin() {
+            KeyOrigin::Drawn | KeyOrigin::Shared(_) => {
+                let spread = tail(log_n, LOG2_FAILURE_INSIDE) * (2.0 * self.n() as f64 / 3.0).sqrt();
+                spread.log2() + self.log2_secret_size()
+            }
+            KeyOrigin::Bounded(bound) => bound.log2_sum(log_n),
+        }
+    }
+
+    /// log2 of a bound on |s|_1, and so on the coefficients of c s for any c within +-1.
+    #[must_use]
+    pub fn log2_secret_sum(&self) -> f64 {
+        let log_n = self.ring().log_n();
+        match self.key_origin() {
+            KeyOrigin::Drawn | KeyOrigin::Shared(_) => f64::from(log_n) + self.log2_secret_size(),
+            KeyOrigin::Bounded(bound) => bound.log2_sum(log_n),
+        }
+    }
+
+    /// log2 of how many times as large as one that was drawn the secret key may be.
+    fn log2_secret_size(&self) -> f64 {
         match self.key_origin() {
             KeyOrigin::Shared(shared) => shared.log2_size(),
             KeyOrigin::Drawn | KeyOrigin::Bounded(_) => 0.0,
@@ -82,5 +118,17 @@ impl KeyBound {
     pub fn honest(params: &Params, parties: usize) -> Self {
         let norm = |bound: u64| (bound as f64 * parties as f64).log2() + f64::from(params.ring().log_n()) / 2.0;
         Self { error: norm(params.error().bound()), secret: norm(params.secret().bound()) }
+    }
+
+    /// A key that is the sum of the shares of `parties`, each with a proof of 128 bits that it is short: in the worst case that
+    /// proofs let through.
+    #[must_use]
+    pub fn proven(params: &Params, parties: usize) -> Self {
+        let (error, secret) = (params.error(), params.secret());
+        let norm = |proven: f64| (proven * parties as f64).log2() + f64::from(params.ring().log_n()) / 2.0;
+        Self {
+            error: norm(hints::proven(error.bound() as f64, error.variance().sqrt())),
+            secret: norm(hints::proven(secret.bound() as f64, secret.variance().sqrt())),
+        }
     }
 }

@@ -7,10 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use synchromesh_parties::Blame;
+use synchromesh_parties::proven::Cheat as KeyCheat;
 use synchromesh_parties::tampering::{Tamper, Tampering};
 use synchromesh_parties::transport::{InProcess, Transport};
 
-use super::keys_tests::{self, plan, run as make_keys};
+use super::keys_tests::{plan, run as make_keys};
 use super::numbers_tests::{hold as hold_tuples, run as make_tuples, wrongs};
 use super::tests::{Cheat, dealt, journal_of, run_with_journals, unused};
 use super::*;
@@ -208,7 +209,7 @@ fn every_deed_at_every_frame_of_making_keys_ends_in_an_abort() {
         let mut outcome = Outcome::default();
         for number in 0..FRAMES {
             let (done, seen) = std::sync::mpsc::channel();
-            let results = make_keys(&plan, Some(deed.tamper(number, done)), keys_tests::Cheat::None);
+            let results = make_keys(&plan, Some(deed.tamper(number, done)), KeyCheat::None);
             assert!(seen.try_recv().is_ok(), "{deed:?}: a run has {number} frames only");
             outcome.add(&format!("{deed:?} at {number}"), &results, deed.is_harmless(number));
         }

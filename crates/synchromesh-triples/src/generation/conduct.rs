@@ -1,11 +1,7 @@
 //! What a party makes of what the protocol has it compute and send: nothing else, if it is honest. Cheaters of tests do.
 
 use synchromesh::plain_modulus::U256;
-use synchromesh::rlwe::Randomness;
-use synchromesh::rlwe::ring::sampler::SmallPoly;
-use synchromesh::rlwe::ring::{Cpu, Ntt, Poly};
-use synchromesh_parties::proofs::keys::{ShareProofs, ShareWitness};
-use synchromesh_parties::proofs::{ProofError, Transcript};
+use synchromesh::rlwe::ring::Cpu;
 
 use super::check::Candidate;
 use super::circuit::Products;
@@ -17,50 +13,8 @@ use crate::matrix::Matrix;
 use crate::session::Session;
 use crate::share::Shared;
 
-/// A share of keys, and what it is made from.
-pub(crate) type Made = (Vec<Poly<Cpu, Ntt>>, ShareWitness);
-
 /// What is returned, or left where it is, is what goes on; the conduct of [`Honest`] is what each method does by itself.
 pub(crate) trait Conduct<T> {
-    /// The secret of keys that parties make.
-    fn secret(&self, honest: SmallPoly) -> SmallPoly {
-        honest
-    }
-
-    /// The share of the first round.
-    fn first_share(
-        &self,
-        _proofs: &ShareProofs<'_, Cpu>,
-        made: Made,
-        _randomness: &mut Randomness,
-    ) -> std::result::Result<Made, ProofError> {
-        Ok(made)
-    }
-
-    /// The share of the second round, which begins with so many polynomials of the first.
-    fn second_share(
-        &self,
-        proofs: &ShareProofs<'_, Cpu>,
-        (witness, columns): (&ShareWitness, usize),
-        randomness: &mut Randomness,
-    ) -> std::result::Result<Made, ProofError> {
-        proofs.share_again(witness, columns, randomness)
-    }
-
-    /// The proof of a share.
-    fn proof(
-        &self,
-        proofs: &ShareProofs<'_, Cpu>,
-        (share, witness): (&[Poly<Cpu, Ntt>], &ShareWitness),
-        transcript: &Transcript,
-        randomness: &mut Randomness,
-    ) -> std::result::Result<Vec<u8>, ProofError> {
-        proofs.prove(share, witness, transcript, randomness)
-    }
-
-    /// The share of a round and, from byte `split` on, its proof.
-    fn proven_share(&self, _round: &str, _split: usize, _message: &mut [u8]) {}
-
     /// The coefficients in which the share of the MAC key is encrypted.
     fn alpha(&self, _coefficients: &mut [U256]) {}
 

@@ -4,101 +4,17 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use synchromesh::rlwe::Randomness;
-use synchromesh::rlwe::ring::sampler::{Purpose, SecretDistribution, Seed, SmallPoly};
-use synchromesh::rlwe::ring::{Cpu, Ntt, Poly};
 use synchromesh_parties::Blame;
-use synchromesh_parties::proofs::keys::{ShareProofs, ShareWitness};
-use synchromesh_parties::proofs::{ProofError, Transcript};
+use synchromesh_parties::proven::{Cheat, SECOND};
 use synchromesh_parties::tampering::{Tamper, Tampering};
 use synchromesh_parties::transport::{InProcess, Transport};
 
-use super::conduct::{Conduct, Made};
 use super::keys::KeyMaker;
 use super::tests::request;
 use super::*;
 use crate::error::Error;
 use crate::share::check_opened;
 use crate::{MacKeyShare, MatrixTriple, Result};
-
-/// What a party does other than it should.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cheat {
-    None,
-    /// One bit of its share of this round is flipped before it commits to it.
-    WrongShare(&'static str),
-    /// One bit of its proof of this round.
-    WrongProof(&'static str),
-    /// A residue of its share is not below its prime.
-    NoResidue,
-    /// Its share of the second round is made from another secret, with a proof of that.
-    OtherSecret,
-    /// Every coefficient of its secret (0) or of its error of the public key (1) is this, and it does its best to prove
-    /// that.
-    Long(usize, i64),
-}
-
-const FIRST: &str = "keys, first round";
-const SECOND: &str = "keys, second round";
-
-impl<T> Conduct<T> for Cheat {
-    fn secret(&self, honest: SmallPoly) -> SmallPoly {
-        match self {
-            Self::Long(0, value) => SmallPoly::from_vec(vec![*value; honest.len()]),
-            _ => honest,
-        }
-    }
-
-    fn first_share(
-        &self,
-        proofs: &ShareProofs<'_, Cpu>,
-        (share, witness): Made,
-        randomness: &mut Randomness,
-    ) -> std::result::Result<Made, ProofError> {
-        match self {
-            Self::Long(1, value) => proofs.share_again(&witness.with(1, *value), 2, randomness),
-            _ => Ok((share, witness)),
-        }
-    }
-
-    fn proof(
-        &self,
-        proofs: &ShareProofs<'_, Cpu>,
-        (share, witness): (&[Poly<Cpu, Ntt>], &ShareWitness),
-        transcript: &Transcript,
-        randomness: &mut Randomness,
-    ) -> std::result::Result<Vec<u8>, ProofError> {
-        match self {
-            Self::Long(..) => proofs.prove_anything(share, witness, transcript),
-            _ => proofs.prove(share, witness, transcript, randomness),
-        }
-    }
-
-    fn second_share(
-        &self,
-        proofs: &ShareProofs<'_, Cpu>,
-        (witness, columns): (&ShareWitness, usize),
-        randomness: &mut Randomness,
-    ) -> std::result::Result<Made, ProofError> {
-        if *self != Self::OtherSecret {
-            return proofs.share_again(witness, columns, randomness);
-        }
-        let n = proofs.degree();
-        proofs.share(
-            &SecretDistribution::Ternary.sample(&Seed::from_bytes([9; 32]), Purpose::SecretKey, 0, n),
-            randomness,
-        )
-    }
-
-    fn proven_share(&self, purpose: &str, split: usize, message: &mut [u8]) {
-        match self {
-            Self::WrongShare(round) if *round == purpose => message[split / 2] ^= 1,
-            Self::WrongProof(round) if *round == purpose => message[split + 100] ^= 1,
-            Self::NoResidue if purpose == FIRST => message[..8].fill(0xff),
-            _ => {}
-        }
-    }
-}
 
 pub(super) fn plan(parties: usize, shape: &str) -> GenerationPlan {
     let request = Request { keys: Keys::Generated, window: 1, ..request(parties, shape) };
@@ -164,8 +80,7 @@ fn found_out(cheats: &[Cheat]) {
             panic!("{cheat:?}: {error}")
         };
         assert!(deed.contains("did not prove"), "{deed}");
-        let second = cheat == Cheat::OtherSecret || format!("{cheat:?}").contains(SECOND);
-        assert_eq!(phase, if second { "relinearisation_key" } else { "key_shares" });
+        assert_eq!(phase, if cheat.is_late() { "relinearisation_key" } else { "key_shares" });
     }
 }
 
@@ -175,12 +90,9 @@ fn shares_that_are_not_proven_are_blamed_on_their_maker() {
 }
 
 #[test]
-#[ignore = "seven more runs of key making; cargo xtask verify triples runs them"]
+#[ignore = "ten more runs of key making; cargo xtask verify triples runs them"]
 fn more_shares_that_are_not_proven_are_blamed_on_their_maker() {
-    // Responses that can be written though they are too large, responses that cannot, and the same of an error.
-    let long = [Cheat::Long(0, -2000), Cheat::Long(0, 1 << 40), Cheat::Long(1, 7000), Cheat::Long(1, -(1 << 40))];
-    let wrong = [Cheat::WrongShare(FIRST), Cheat::WrongProof(FIRST), Cheat::WrongProof(SECOND)];
-    found_out(&[&long[..], &wrong[..]].concat());
+    found_out(&Cheat::FOUND);
     holds(&plan(3, "2x3x2"), Cheat::Long(1, 2500));
 }
 

@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
+use synchromesh_parties::session::Session;
 use synchromesh_parties::transport::Transport;
-
-use crate::session::Session;
 
 /// What one phase took.
 #[derive(Clone, Debug, PartialEq)]

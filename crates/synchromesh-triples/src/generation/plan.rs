@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use synchromesh::bgv::{Context, Evaluator, Params, ParamsLiteral};
 use synchromesh::circuits::{Arithmetic, MatrixChoices, MatrixPacking, MatrixPlan, Slicing, SlotShape};
 use synchromesh::rlwe::file::{self, Access, Existing};
+use synchromesh::rlwe::noise::KeyBound;
 use synchromesh::rlwe::ring::Backend;
 use synchromesh::rlwe::{KeyPart, Security, Source};
-use synchromesh_parties::proofs::keys::ShareBound;
 use synchromesh_parties::session::{MOST_PARTIES, numbered};
 
 use self::agreed::{Agreed, Packed};
@@ -506,9 +506,8 @@ fn parameters(keys: Keys, parties: usize, literal: ParamsLiteral) -> Result<Para
     Ok(match keys {
         Keys::Dealt => params,
         Keys::Generated => {
-            let share = ShareBound::proven(params.rlwe());
             // More are refused before anything is done with the plan.
-            params.with_key_bound(ShareBound::joint(&vec![share; parties.min(MOST_PARTIES)], params.n()))
+            params.with_key_bound(KeyBound::proven(params.rlwe(), parties.min(MOST_PARTIES)))
         }
     })
 }

@@ -4,7 +4,7 @@
 //! [`synchromesh_rlwe::noise`]. What a product does is derived below (ePrint 2021/204, section 3.2, without its
 //! heuristics).
 
-use synchromesh_rlwe::noise::{LOG2_FAILURE_INSIDE, Noise, rounding_average, tail, uniform_components};
+use synchromesh_rlwe::noise::{Noise, rounding_average};
 use synchromesh_rlwe::ring::rns::Overflow;
 
 use super::Params;
@@ -35,15 +35,13 @@ pub(super) fn largest(overflow: Overflow, primes: usize) -> f64 {
 /// The quotient is off by tau in +-1/2, uniform, when overflows are counted to nearest; otherwise by a further u, an
 /// integer in \[0, 1\] or \[0, leaving), of which nothing is assumed but that it does not depend on s.
 pub(super) fn scaling(params: &Params, components: usize, leaving: usize, overflow: Overflow) -> Noise {
-    let n = params.n() as f64;
     let off = match overflow {
         Overflow::Round | Overflow::HpsRound | Overflow::Behz => 0.0,
         Overflow::Floor | Overflow::HpsFloor => 1.0,
         Overflow::Fast => leaving as f64,
     };
-    let size = params.rlwe().log2_secret_size().exp2();
-    let square = if components < 3 { 0.0 } else { (n * size).powi(2) };
-    let wild = off * (1.0 + tail(params.log_n(), LOG2_FAILURE_INSIDE) * (2.0 * n / 3.0).sqrt() * size + square);
+    let square = if components < 3 { 0.0 } else { (2.0 * params.rlwe().log2_secret_sum()).exp2() };
+    let wild = off * (1.0 + params.rlwe().log2_secret_reach().exp2() + square);
     let rounding = params.rlwe().rounding_noise(components);
     if off == 0.0 {
         return rounding;
@@ -85,22 +83,22 @@ impl Operand {
 /// K_i is t / Q times a sum of components times powers of s. Counted to nearest they are uniform and the sum is of the
 /// kind of a rounding error, t times as large. Otherwise they are at most x Q: with a ternary s that is independent of
 /// them, sum_j c_j s_j exceeds y x Q sqrt(2N/3) with probability at most 2 exp(-y^2/2). Under a key that parties share all of
-/// it is as many times as large as the secret.
+/// it is as many times as large as the secret; of one with proven shares only norms are known.
 ///
 /// The two terms with K_1 and K_2 are summed like independent ones where the operands have no encryption in common and
 /// their errors are independent of their components ([`Noise::sum_crosswise`]).
 pub(super) fn cross_terms(params: &Params, log2_q: f64, [first, second]: [Operand; 2], size: f64, same: bool) -> Noise {
-    let (n, log_n) = (params.n(), params.log_n());
+    let log_n = params.log_n();
     let log2_t = log2_biguint(params.t().value());
     let phase = |e: &Noise| {
         let unit = if size < COUNTED {
-            uniform_components(n, size.exp2())
+            params.rlwe().uniform_noise(size.exp2())
         } else {
-            let spread = 1.0 + tail(log_n, LOG2_FAILURE_INSIDE) * (2.0 * n as f64 / 3.0).sqrt();
-            let average = rounding_average(n, 2).times(uneven(size.exp2()));
+            let spread = 1.0 + params.rlwe().log2_secret_reach().exp2();
+            let average = rounding_average(params.n(), 2).times(uneven(size.exp2()));
             Noise::bounded(size.exp2() * spread + 1.0).with_average(average)
         };
-        unit.times(log2_t + params.rlwe().log2_secret_size()).with_origins(*e.certificate.origins())
+        unit.times(log2_t).with_origins(*e.certificate.origins())
     };
     let [x, y] = [first.error(), second.error()];
     let both = x.product(y, log_n, same).times(log2_t - log2_q);

@@ -84,7 +84,7 @@ impl<B: Backend> Context<B> {
     pub(crate) fn opening(&self, ct: &Ciphertext<B>, hiding: &Hiding) -> Result<Opening<Ciphertext<B>, B>> {
         let (params, backend) = (self.params(), self.rlwe().backend());
         let (bits, error_bound) = self.hidden(ct, hiding)?;
-        let together = hiding.together(bits);
+        let together = hiding.together(bits, params.log_n());
         let all = params.rlwe().level(ct.level())?.clone();
         let primes = if hiding.encrypted { all } else { self.primes_for(ct, together)? };
         let [c0, c1] = [0, 1].map(|i| ct.inner().parts()[i].restrict(backend, &primes));
@@ -111,7 +111,7 @@ impl<B: Backend> Context<B> {
         noise::check(params, ct.level(), ct.factor().log2_message, ct.inner().noise())?;
         let error = noise::canonical(params, ct.inner().noise());
         let bits = (error + hiding.bits()?).ceil().max(f64::from(flood::MIN_BITS));
-        let together = hiding.together(bits);
+        let together = hiding.together(bits, params.log_n());
         self.left(ct, together, hiding.precision)?;
         noise::check_flooded(params, ct.level(), ct.factor(), together)?;
         Ok((bits, self.off(ct, together)))

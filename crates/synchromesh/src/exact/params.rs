@@ -205,6 +205,12 @@ impl<S: Scheme> Params<S> {
         self.with_rlwe(self.rlwe().clone().with_parties(parties))
     }
 
+    /// The same parameters for a key that parties hold together, made as it says.
+    #[must_use]
+    pub fn with_joint(&self, joint: &crate::plan::Joint) -> Self {
+        self.with_rlwe(joint.params(self.rlwe().clone()))
+    }
+
     /// The same with other parameters of ring learning with errors that have the same digest.
     pub(crate) fn with_rlwe(&self, rlwe: synchromesh_rlwe::Params) -> Self {
         let Inner { literal, t, plans, second, .. } = &*self.0;

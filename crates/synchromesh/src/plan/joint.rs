@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 use crate::exact;
 use crate::opening::{Hiding, LEAST_SECURITY};
 
+/// log2 of the degree that a first guess is for.
+const TYPICAL_LOG_N: u32 = 14;
+
 /// Who decrypts, how often, and how well what they show is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +24,10 @@ pub struct Joint {
     pub security: u32,
     /// Decryptions under the key, at most.
     pub decryptions: u64,
+    /// Whether each party proves its share of every key, and of what is decrypted for all: nobody has to be trusted then to
+    /// follow these protocols. Certificates, and the room that a decryption takes, are for the worst that proofs let through.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub proofs: bool,
 }
 
 impl Joint {
@@ -33,7 +40,7 @@ impl Joint {
     /// All of so many parties decrypt, with 128 bits and up to 2^20 decryptions.
     #[must_use]
     pub const fn all_of(parties: usize) -> Self {
-        Self { parties, threshold: parties, security: 128, decryptions: 1 << 20 }
+        Self { parties, threshold: parties, security: 128, decryptions: 1 << 20, proofs: false }
     }
 
     /// Any `threshold` of so many parties decrypt, with 128 bits and up to 2^20 decryptions.
@@ -54,6 +61,21 @@ impl Joint {
         Self { decryptions, ..self }
     }
 
+    /// The same with a proof of each share of the keys.
+    #[must_use]
+    pub const fn with_proofs(self) -> Self {
+        Self { proofs: true, ..self }
+    }
+
+    /// The same parameters for such a key: certificates then hold for it.
+    #[must_use]
+    pub fn params(&self, params: synchromesh_rlwe::Params) -> synchromesh_rlwe::Params {
+        match self.proofs {
+            true => params.with_proven_parties(self.parties),
+            false => params.with_parties(self.parties),
+        }
+    }
+
     /// Whether each party holds a share by itself, and not a point of a polynomial.
     #[must_use]
     pub const fn is_additive(&self) -> bool {
@@ -65,13 +87,19 @@ impl Joint {
     /// # Errors
     /// [`Error::Request`] with the rule.
     pub fn check(&self) -> Result<()> {
-        let Self { parties, threshold, security, decryptions } = *self;
+        let Self { parties, threshold, security, decryptions, proofs } = *self;
         let refused = |rule: String| Err(Error::request(rule));
         if parties == 0 || parties > Self::MOST_PARTIES {
             return refused(format!("{parties} parties: there must be 1 to {}", Self::MOST_PARTIES));
         }
         if threshold > parties || (threshold < 2 && parties > 1) || threshold == 0 {
             return refused(format!("{threshold} of {parties} parties cannot decrypt; it takes 2 to {parties}"));
+        }
+        if proofs && threshold < parties {
+            return refused(format!(
+                "proofs, and {threshold} of {parties} parties decrypt: what each deals to the others is not proven; let all \
+                 {parties} decrypt, or trust them to follow the protocol, without proofs"
+            ));
         }
         if !(LEAST_SECURITY..=Self::MOST_SECURITY).contains(&security) || decryptions == 0 {
             return refused(format!(
@@ -86,8 +114,8 @@ impl Joint {
     /// What noise has to hide where so many of the parties decrypt, with this precision of CKKS.
     #[must_use]
     pub const fn hiding(&self, present: usize, precision: f64) -> Hiding {
-        let Self { security, decryptions, .. } = *self;
-        Hiding { parties: present, security, decryptions, precision, encrypted: false }
+        let Self { security, decryptions, proofs: proven, .. } = *self;
+        Hiding { parties: present, security, decryptions, precision, encrypted: false, proven }
     }
 
     /// What the widest noise has to hide: that of all parties, encrypted for a receiver, and twice as wide for shares.
@@ -132,7 +160,9 @@ impl Description {
 
     /// Bits by which what a decryption shows is wider than the error, rounded up; 0 where one party holds the key.
     pub(super) fn hiding_bits(&self) -> u32 {
-        let hidden = self.joint.map(|joint| joint.widest().bits().map_or(0.0, |bits| joint.widest().together(bits)));
+        let hidden = self
+            .joint
+            .map(|joint| joint.widest().bits().map_or(0.0, |bits| joint.widest().together(bits, TYPICAL_LOG_N)));
         // The error's 2-norm counts in the exact schemes.
         hidden.map_or(0, |bits| bits.ceil() as u32 + if self.scheme == SchemeName::Ckks { 0 } else { 8 })
     }

@@ -19,8 +19,8 @@ pub(super) fn key_bytes(rotation_level: Option<usize>, rlwe: &Params, plans: &Le
     let trimmed = part(rotation_level, rlwe, plans)?;
     // What parties make together for products comes from no seed.
     let given = match rlwe.key_origin() {
-        KeyOrigin::Shared(_) => given_half_bytes(rlwe, &whole),
-        KeyOrigin::Drawn | KeyOrigin::Bounded(_) => 0,
+        KeyOrigin::Shared(_) | KeyOrigin::Bounded(_) => given_half_bytes(rlwe, &whole),
+        KeyOrigin::Drawn => 0,
     };
     let first =
         given + one(Source::Square, &whole) + rotations * one(Source::Galois(3), trimmed.as_ref().unwrap_or(&whole));

@@ -15,7 +15,7 @@ use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral};
 use crate::ckks::{Ciphertext, Ckks, Complex64, Context, Evaluator, Lineage, Params, Plaintext, Published, Release};
 use crate::error::Result;
 use crate::opening::{Hiding, Opening};
-use crate::plan::{Plan, SchemeName};
+use crate::plan::{Joint, Plan, SchemeName};
 use crate::rotations::{Rotations, Routes};
 
 /// Public numbers, with their largest modulus as the bound.
@@ -46,8 +46,8 @@ impl Scheme for Ckks {
         plan.ckks()
     }
 
-    fn with_parties(params: &Params, parties: usize) -> Params {
-        params.with_parties(parties)
+    fn with_joint(params: &Params, joint: &Joint) -> Params {
+        params.with_joint(joint)
     }
 
     fn ring(params: &Params) -> &Arc<Ring> {

@@ -16,7 +16,7 @@ use crate::ckks::{Published, Release};
 use crate::error::{Error, Result};
 use crate::exact::{self, Ciphertext, Context, Evaluator, Plaintext};
 use crate::opening::{self, Hiding, Opening};
-use crate::plan::{Plan, SchemeName};
+use crate::plan::{Joint, Plan, SchemeName};
 use crate::rotations::{Rotations, Routes};
 
 /// Integers modulo t of at most this many bits are decoded to words.
@@ -49,8 +49,8 @@ impl<S: exact::Scheme> Scheme for S {
         plan.exact()
     }
 
-    fn with_parties(params: &Self::Params, parties: usize) -> Self::Params {
-        params.with_parties(parties)
+    fn with_joint(params: &Self::Params, joint: &Joint) -> Self::Params {
+        params.with_joint(joint)
     }
 
     fn ring(params: &Self::Params) -> &Arc<Ring> {

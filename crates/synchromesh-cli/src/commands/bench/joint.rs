@@ -25,6 +25,9 @@ pub(in crate::commands) struct JointBench {
     /// Ciphertexts that are decrypted together.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     ciphertexts: u32,
+    /// Each party proves its shares of the keys.
+    #[arg(long)]
+    proofs: bool,
     #[command(flatten)]
     place: Place,
 }
@@ -33,8 +36,8 @@ impl JointBench {
     pub(in crate::commands) fn run(&self) -> Result<Report, Error> {
         self.place.check()?;
         let (parties, threshold) = (self.parties as usize, self.threshold.unwrap_or(self.parties) as usize);
-        let (rotations, ciphertexts) = (self.rotations, self.ciphertexts);
-        let request = joint::Request { scheme: self.scheme.into(), parties, threshold, rotations, ciphertexts };
+        let Self { rotations, ciphertexts, proofs, .. } = *self;
+        let request = joint::Request { scheme: self.scheme.into(), parties, threshold, rotations, ciphertexts, proofs };
         Report::new(&joint::measure(&request)?)
     }
 }

@@ -1,0 +1,187 @@
+//! Joint keys with proofs: results and certificates, with shares as long as proofs let through; wrong shares are blamed.
+
+use std::time::Duration;
+
+use synchromesh::bfv::Bfv;
+use synchromesh::bgv::Bgv;
+use synchromesh::circuits::Arithmetic;
+use synchromesh::ckks::{self, Ckks};
+use synchromesh::exact::{self, Rotations};
+use synchromesh::scheme::Scheme;
+
+use super::generate::generate_as;
+use super::test_kit::*;
+use super::tests::gaps;
+use super::*;
+use crate::polynomials::poly_bytes;
+use crate::proven::Cheat;
+use crate::session::Session;
+use crate::{Blame, Error, Result};
+
+/// Short, since somebody may be silent.
+const PATIENT: Duration = Duration::from_secs(20);
+
+fn plan<S: Scheme>(parties: usize) -> Plan {
+    let approximate = S::NAME == synchromesh::plan::SchemeName::Ckks;
+    let plan = Plan::all_of(parties).with_decryptions(64).with_proofs();
+    if approximate { plan.with_security(30) } else { plan }
+}
+
+/// The judge's keys for a plan, whose last party does this.
+fn kit<S: Judged>(params: impl Fn(usize) -> S::Params, parties: usize, cheat: Cheat) -> Kit<S> {
+    let (plan, rotations) = (plan::<S>(parties), Rotations::by([1, 3]).and_swap());
+    let wanted =
+        |context: &S::Context<_>, params: &S::Params| Wanted::whole::<S>(context, S::plans(params), &rotations);
+    Kit::with_cheat(S::with_joint(&params(parties), &plan), plan, wanted, cheat)
+}
+
+/// What is done with keys is off by no more than certificates say: honest ones, and those with a share of the secret, or of the
+/// error, that is far from what it should be and passes its proof.
+fn with_any_share<S: Judged>(params: impl Fn(usize) -> S::Params) {
+    for (parties, cheat) in [(2, Cheat::None), (3, Cheat::Long(0, 500)), (2, Cheat::Long(1, 2500))] {
+        let all = gaps(&mut kit::<S>(&params, parties, cheat), 2, &format!("{parties} parties, {cheat:?}"));
+        // A certificate of anything would hold too.
+        assert!(all.iter().all(|(_, gap)| *gap < 60.0), "{all:?}");
+    }
+}
+
+#[test]
+fn certificates_hold_for_any_share_that_is_proven_bfv() {
+    with_any_share::<Bfv>(Bfv::small);
+}
+
+#[test]
+fn certificates_hold_for_any_share_that_is_proven_bgv() {
+    with_any_share::<Bgv>(Bgv::small);
+}
+
+#[test]
+fn certificates_hold_for_any_share_that_is_proven_ckks() {
+    // Scales at which errors of keys are larger than those of doubles.
+    with_any_share::<Ckks>(|_| ckks_params(50, &[60, 50, 50], &[]));
+}
+
+fn ckks_params(log_scale: u32, q_bits: &[u32], level_limbs: &[usize]) -> ckks::Params {
+    let (q_bits, level_limbs) = (q_bits.to_vec(), level_limbs.to_vec());
+    let literal = Ckks::small(1).literal().clone();
+    ckks::Params::new(ckks::ParamsLiteral { log_scale, q_bits, level_limbs, primes: None, ..literal }).unwrap()
+}
+
+/// Decryptions by all, each share of which is proven.
+fn decrypts<S: Judged>(params: impl Fn(usize) -> S::Params) {
+    for parties in [2, 3] {
+        let mut kit = kit::<S>(&params, parties, Cheat::None);
+        let x = S::sample(kit.context(), 9);
+        let turned = kit.encrypt(&x);
+        let turned = kit.evaluator.rotate(&turned, 3).unwrap();
+        let members: Vec<usize> = (0..parties).collect();
+        let found = kit.open(&members, &[&turned], 4.0);
+        assert!(S::agree(&found[0], &S::rotated(&x, 3), 4.0), "{parties} parties");
+    }
+}
+
+#[test]
+fn all_who_proved_their_shares_decrypt() {
+    decrypts::<Bfv>(Bfv::small);
+    decrypts::<Bgv>(Bgv::small);
+    // Scales with room for what may be in the place of noise.
+    decrypts::<Ckks>(|_| ckks_params(110, &[60, 60, 55, 55], &[2, 4]));
+}
+
+/// The smallest keys there are: one prime and a special one.
+pub(super) fn smallest(plan: &Plan) -> exact::Params<Bgv> {
+    let params = exact::Params::new(exact_literal("65537", &[50], &[51], 1)).unwrap();
+    Bgv::with_joint(&params, plan)
+}
+
+/// Keys among `parties` of which the last does this.
+fn make(parties: usize, cheat: Cheat) -> Vec<Result<()>> {
+    let plan = plan::<Bgv>(parties);
+    let params = smallest(&plan);
+    let context = synchromesh::bgv::Context::new(params.clone()).unwrap();
+    let wanted = Wanted::whole::<Bgv>(&context, params.plans(), &Rotations::none()).unwrap();
+    run(parties, (PATIENT, None), |i, transport| {
+        let mut session = Session::new(transport, "keys")?;
+        let conduct = if i + 1 == parties { cheat } else { Cheat::None };
+        generate_as(&mut session, context.rlwe(), &plan, &wanted, &conduct).map(drop)
+    })
+}
+
+#[test]
+fn a_share_whose_proof_fails_is_blamed_on_its_sender_by_everybody() {
+    for cheat in Cheat::FOUND {
+        let results = make(3, cheat);
+        for result in &results[..2] {
+            let Err(Error::Abort { blame, deed, phase }) = result else { panic!("{cheat:?}: {result:?}") };
+            // Who hears of it first from the other may not have looked yet.
+            let blamed = *blame == Blame::Party(2) && deed.contains("did not prove");
+            assert!(blamed || *blame == Blame::Somebody, "{cheat:?}: {result:?}");
+            assert_eq!(phase.contains("relinearisation"), cheat.is_late(), "{cheat:?}: {phase}");
+        }
+        assert!(results[..2].iter().any(|result| matches!(result, Err(Error::Abort { blame: Blame::Party(2), .. }))));
+    }
+    assert!(make(3, Cheat::None).iter().all(Result::is_ok));
+}
+
+/// A decryption among three of which the last changes what it shows, and tells both others the same.
+fn shows(kit: &mut Kit<Bgv>, deed: impl Fn(&mut [u8], usize) + Sync) -> Vec<Result<bool>> {
+    let values = Bgv::sample(kit.context(), 1);
+    let x = kit.encrypt(&values);
+    run(3, (PATIENT, None), |i, transport| {
+        let (context, rlwe, mut journal) = (kit.context(), kit.rlwe(), kit.journal(i));
+        let mut session = Session::new(transport, "decryption")?;
+        let mut quorum = Quorum::meet(&mut session, rlwe, &kit.parties[i].share)?;
+        if i < 2 {
+            let opened = quorum.decrypt::<Bgv>(context, &mut journal, &[&x], 0.0)?;
+            return Ok(Bgv::agree(&opened[0].values, &values, 0.0));
+        }
+        let openings = quorum.agreed::<Bgv>(context, &mut journal, &[&x], (0.0, None), |_| Ok(()))?;
+        let proofs = quorum.proofs(rlwe, &openings)?;
+        let mut message = quorum.message(rlwe, &openings, &proofs)?;
+        deed(&mut message, poly_bytes(rlwe, openings[0].parts[1].primes()));
+        quorum.opened_by(rlwe, &openings, &message, &proofs).map(|_| true)
+    })
+}
+
+#[test]
+fn a_wrong_share_of_a_decryption_is_blamed_on_its_sender_where_shares_are_proven() {
+    let kit = |plan: Plan| {
+        let params = Bgv::with_joint(&Bgv::small(3), &plan);
+        Kit::<Bgv>::new(params, plan.with_decryptions(64), &Rotations::none())
+    };
+    let mut proven = kit(Plan::all_of(3).with_proofs());
+    // In the share, in its last residues, in the challenge of the proof, in its responses, behind them.
+    let deeds: [fn(usize, usize) -> usize; 5] = [
+        |_, _| 0,
+        |split, _| split - 7,
+        |split, _| split + 3,
+        |split, all| split + (all - split) / 2,
+        |_, all| all - 1,
+    ];
+    for (number, place) in deeds.into_iter().enumerate() {
+        let results = shows(&mut proven, |message, split| message[place(split, message.len())] ^= 1);
+        let blamed = |result: &Result<bool>| matches!(result, Err(Error::Abort { blame: Blame::Party(2), .. }));
+        let told = |result: &Result<bool>| matches!(result, Err(Error::Abort { blame: Blame::Somebody, .. }));
+        assert!(results[..2].iter().all(|result| blamed(result) || told(result)), "deed {number}: {results:?}");
+        assert!(results[..2].iter().any(blamed), "deed {number}: {results:?}");
+    }
+    assert!(shows(&mut proven, |_, _| ()).into_iter().all(|right| right.unwrap()));
+    // Without proofs it is believed.
+    let believed = shows(&mut kit(Plan::all_of(3)), |message, _| message[0] ^= 1);
+    assert!(believed[..2].iter().all(|right| *right == Ok(false)), "{believed:?}");
+}
+
+#[test]
+fn plans_with_proofs_take_parameters_for_such_keys_and_all_parties() {
+    let params = Bgv::small(3);
+    let [plain, proven] = [Plan::all_of(3), Plan::all_of(3).with_proofs()];
+    let rlwe = |plan: &Plan| Bgv::with_joint(&params, plan).rlwe().clone();
+    for (plan, of, fits) in
+        [(&plain, &plain, true), (&proven, &proven, true), (&plain, &proven, false), (&proven, &plain, false)]
+    {
+        assert_eq!(plan::check(plan, &rlwe(of)).is_ok(), fits, "{plan:?} under parameters of {of:?}");
+    }
+    assert!(plan::check(&proven, &rlwe(&Plan::all_of(2).with_proofs())).is_err());
+    let refused = plan::check(&Plan::any_of(2, 3).with_proofs(), &rlwe(&proven)).unwrap_err();
+    assert!(refused.kind() == "joint_key" && refused.to_string().contains("let all 3 decrypt"), "{refused}");
+}
