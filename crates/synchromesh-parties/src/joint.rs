@@ -21,6 +21,7 @@ mod plan;
 mod points;
 mod quorum;
 mod refresh;
+mod reshare;
 mod rows;
 mod share;
 
@@ -29,12 +30,17 @@ pub use generate::{JointKeys, generate};
 pub use plan::{Plan, Wanted};
 pub use quorum::Quorum;
 pub use refresh::MessageShare;
+pub use reshare::{Holding, Taken, reshare};
 pub use share::KeyShare;
 
 #[cfg(test)]
 mod adversary_tests;
 #[cfg(test)]
 mod fault_tests;
+#[cfg(test)]
+mod refresh_tests;
+#[cfg(test)]
+mod reshare_tests;
 #[cfg(test)]
 mod test_kit;
 #[cfg(test)]

@@ -9,6 +9,7 @@
 
 mod keys;
 mod opening;
+mod rewriting;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ use synchromesh::rlwe::file::FileError;
 use synchromesh::rlwe::wire::EnvelopeKey;
 
 pub use self::keys::Generated;
-pub use self::opening::{Column, Decrypted, PassedOn, TENSOR};
+pub use self::opening::{Column, Decrypted};
+pub use self::rewriting::{Rewritten, TENSOR};
 use crate::error::{Error, Result};
 use crate::hosts;
 use crate::session::Session;

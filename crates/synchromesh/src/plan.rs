@@ -405,7 +405,7 @@ impl Plan {
         match &self.params {
             SchemeParams::Bfv(literal) | SchemeParams::Bgv(literal) if self.params.scheme() == S::SCHEME => {
                 let params = crate::exact::Params::new(literal.clone())?.with_failure_limit(self.failure_limit());
-                let params = self.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties));
+                let params = self.joint.map_or(params.clone(), |joint| params.with_parties(joint.makers()));
                 let plans = self.level_plans(params.rlwe(), params.plans())?;
                 plans.map_or_else(|| Ok(params.clone()), |plans| params.with_plans(plans))
             }
@@ -421,7 +421,7 @@ impl Plan {
         match &self.params {
             SchemeParams::Ckks(literal) => {
                 let params = ckks::Params::new(literal.clone())?.with_failure_limit(self.failure_limit());
-                let params = self.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties));
+                let params = self.joint.map_or(params.clone(), |joint| params.with_parties(joint.makers()));
                 let plans = self.level_plans(params.rlwe(), params.plans())?;
                 plans.map_or_else(|| Ok(params.clone()), |plans| params.with_plans(plans))
             }
@@ -432,7 +432,7 @@ impl Plan {
     /// The parameters for keys as this plan has them, with how keys are switched unless told otherwise.
     fn plans(&self) -> Result<(Params, LevelPlans)> {
         let (params, plans) = self.params.plans()?;
-        Ok((self.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties)), plans))
+        Ok((self.joint.map_or(params.clone(), |joint| params.with_parties(joint.makers())), plans))
     }
 
     fn other_scheme(&self, wanted: SchemeName) -> Error {

@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use synchromesh_rlwe::file::{self, Access};
-use synchromesh_triples::parties::party::{Column, Floor, Party, Traffic};
+use synchromesh_triples::parties::party::{Column, Floor, Party, Rewritten, Traffic};
 use synchromesh_triples::parties::tls::Stop;
 
 /// Keys that nobody holds alone: made by all parties, used by anybody, decrypted with by those who have met.
@@ -36,6 +36,7 @@ pub(super) enum Parties {
     /// As `eval`: with the evaluation keys in a party's directory, or in a copy of it without the share.
     Eval(Eval),
     Decrypt(Decrypt),
+    Refresh(Refresh),
 }
 
 /// Who this is, and whom it meets.
@@ -205,6 +206,8 @@ struct Shown {
     scheme: &'static str,
     rows: usize,
     ciphertexts: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<usize>,
     members: Vec<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_bound: Option<f64>,
@@ -224,19 +227,7 @@ impl Decrypt {
         if let Some(receiver) = &self.to {
             let to = (&**receiver, &[out][..], existing);
             let passed = party.pass_on(&self.keys, &[input], to, self.precision, &self.least.floor())?;
-            return Report::new(&Shown {
-                out: out.display().to_string(),
-                bytes: passed.files.iter().map(|file| file.1).sum(),
-                scheme: passed.plan.scheme.name(),
-                rows: passed.rows,
-                ciphertexts: passed.ciphertexts,
-                members: passed.members,
-                error_bound: None,
-                authenticated: Some(passed.authenticated),
-                decryptions: passed.decryptions.0,
-                most_decryptions: passed.decryptions.1,
-                traffic: passed.traffic.into(),
-            });
+            return Report::new(&Shown::rewritten(out, passed));
         }
         let shown = party.decrypt(&self.keys, &[input], self.precision, &self.least.floor())?;
         let Some(column) = shown.columns.into_iter().next() else { return Err(TableError::Empty.into()) };
@@ -251,6 +242,7 @@ impl Decrypt {
             scheme: shown.plan.scheme.name(),
             rows,
             ciphertexts,
+            level: None,
             members: shown.members,
             error_bound: (error_bound > 0.0).then_some(error_bound),
             authenticated: None,
@@ -258,6 +250,63 @@ impl Decrypt {
             most_decryptions: shown.decryptions.1,
             traffic: shown.traffic.into(),
         })
+    }
+}
+
+/// Makes a column fresh, at the highest level of its plan, with the other parties who are there: all, or as many as the key
+/// takes, named with --with.
+///
+/// All of them run this command with the same file, nobody sees what it holds, and all get the same column, for whoever computes.
+/// The input must be authenticated under DIR/envelope.key. It counts as a decryption, and cannot be decrypted any more:
+/// what comes out can. In ckks its level needs room for what hides it, and its error stays.
+#[derive(Args, Debug)]
+pub(super) struct Refresh {
+    /// This party's directory.
+    #[arg(long, value_name = "DIR")]
+    keys: PathBuf,
+    /// The encrypted column.
+    #[arg(long, value_name = "FILE")]
+    r#in: PathBuf,
+    /// The fresh column.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Numbers of the parties who are there, this one among them, say 0,2 [default: all].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    with: Option<Vec<usize>>,
+    #[command(flatten)]
+    overwrite: Overwrite,
+    #[command(flatten)]
+    meeting: Meeting,
+    #[command(flatten)]
+    least: Least,
+}
+
+impl Refresh {
+    fn run(&self) -> Result<Report, Error> {
+        let existing = self.overwrite.permit([self.out.as_path()])?;
+        let party = self.meeting.party(self.with.clone())?;
+        let (input, out): (&Path, &Path) = (&self.r#in, &self.out);
+        let fresh = party.refresh(&self.keys, &[input], (&[out], existing), &self.least.floor())?;
+        Report::new(&Shown::rewritten(out, fresh))
+    }
+}
+
+impl Shown {
+    fn rewritten(out: &Path, written: Rewritten) -> Self {
+        Self {
+            out: out.display().to_string(),
+            bytes: written.files.iter().map(|file| file.1).sum(),
+            scheme: written.plan.scheme.name(),
+            rows: written.rows,
+            ciphertexts: written.ciphertexts,
+            level: Some(written.level),
+            members: written.members,
+            error_bound: None,
+            authenticated: Some(written.authenticated),
+            decryptions: written.decryptions.0,
+            most_decryptions: written.decryptions.1,
+            traffic: written.traffic.into(),
+        }
     }
 }
 
@@ -278,6 +327,7 @@ impl Parties {
             Self::Encrypt(encrypt) => encrypt.run(json),
             Self::Eval(eval) => eval.run(json),
             Self::Decrypt(decrypt) => decrypt.run(),
+            Self::Refresh(refresh) => refresh.run(),
         }
     }
 }

@@ -114,6 +114,15 @@ fn patient(mut arguments: Vec<String>, seconds: &str) -> Vec<String> {
     arguments
 }
 
+/// The command that makes a file fresh among these.
+fn refresh(i: usize, members: &[usize], file: &str) -> Vec<String> {
+    let mut arguments = decrypt(i, members, file, &[]);
+    arguments[1] = "refresh".to_owned();
+    let out = arguments.iter().position(|word| word == "--out").unwrap() + 1;
+    arguments[out] = format!("fresh-{i}-{file}");
+    arguments
+}
+
 /// What each of these errors is.
 fn kinds(reports: &[Value]) -> Vec<&str> {
     reports.iter().map(|report| report["error"]["kind"].as_str().unwrap_or("none")).collect()
@@ -157,6 +166,54 @@ fn computes(plan: &[&str], members: &[usize], scale: f64, tolerance: f64) {
     let found = shell.numbers("w.csv");
     let expected = X.iter().zip(&Y).map(|(x, y)| (x - y) as f64 * scale);
     assert!(found.iter().zip(expected).all(|(x, y)| (x - y).abs() <= tolerance), "{found:?}");
+}
+
+/// x^2 y^2 under a plan for one product: what has no level left is made fresh between them, and the same by all.
+fn goes_on(plan: &[&str], members: &[usize], scale: f64, tolerance: f64) {
+    let parties = Parties::with_keys(3, plan);
+    parties.encrypt(scale);
+    let shell = &parties.shell;
+    let eval = |expression: &str, inputs: &[&str], out: &str| {
+        let head = ["eval", expression, "--insecure", "--keys", "party-0"];
+        shell.succeed(&[&head, inputs, &["--out", out]].concat())
+    };
+    eval("x*y", &["x=x.ct", "y=y.ct"], "z.ct");
+    let reports = parties.all(members, |i| refresh(i, members, "z.ct"));
+    let first = format!("fresh-{}-z.ct", members[0]);
+    for (&i, report) in members.iter().zip(&reports) {
+        assert_eq!((&report["authenticated"], &report["rows"]), (&true.into(), &5.into()), "{report}");
+        assert!(report["level"].as_u64().unwrap() > 0 && report["decryptions"] == 1, "{report}");
+        assert_eq!(shell.read(&format!("fresh-{i}-z.ct")), shell.read(&first), "one file for all");
+    }
+    // It has been shown, hidden: nobody shows it again.
+    let again = parties.decrypt(members, "z.ct", &[]);
+    assert!(kinds(&again).contains(&"decrypted_before"), "{again:?}");
+    eval("z*z", &[&format!("z={first}")], "w.ct");
+    let reports = parties.decrypt(members, "w.ct", &[]);
+    let expected: Vec<f64> = X.iter().zip(&Y).map(|(&x, &y)| ((x * y).pow(2)) as f64 * scale.powi(4)).collect();
+    for (&i, report) in members.iter().zip(&reports) {
+        let (found, bound) = (shell.numbers(&format!("w.ct-{i}.csv")), report["error_bound"].as_f64().unwrap_or(0.0));
+        assert!(bound <= tolerance, "{report}");
+        assert!(found.iter().zip(&expected).all(|(x, y)| (x - y).abs() <= bound), "{found:?} {expected:?}");
+    }
+}
+
+/// The plaintext modulus holds x^2 y^2.
+const WIDE: [&str; 2] = ["--t", "469762049"];
+
+#[test]
+fn a_column_is_made_fresh_by_those_who_are_there_bgv() {
+    goes_on(&[&["--scheme", "bgv"], &WIDE[..], &TWO_OF_THREE[..]].concat(), &[0, 2], 1.0, 0.0);
+}
+
+#[test]
+fn a_column_is_made_fresh_by_those_who_are_there_bfv() {
+    goes_on(&[&["--scheme", "bfv"], &WIDE[..], &ALL[..]].concat(), &[0, 1, 2], 1.0, 0.0);
+}
+
+#[test]
+fn a_column_is_made_fresh_by_those_who_are_there_ckks() {
+    goes_on(&[&["--scheme", "ckks", "--precision", "12"], &TWO_OF_THREE[..]].concat(), &[1, 2], UNIT, 2f64.powi(-10));
 }
 
 const TWO_OF_THREE: [&str; 6] = ["--depth", "1", "--threshold", "2", "--decryptions", "4"];

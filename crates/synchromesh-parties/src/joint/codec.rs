@@ -14,6 +14,9 @@ use super::plan;
 use super::share::KeyShare;
 use crate::error::{Error, Result};
 
+/// Where the plan, whose threshold is no larger, has the number of the sharing.
+const SHARING: std::ops::Range<usize> = 12..16;
+
 /// Bytes of the payload.
 fn payload_bytes(params: &Params, primes: &IndexSet) -> usize {
     let limb = |prime| limb_bytes(params.n(), params.ring().modulus(prime).value()).unwrap_or(usize::MAX);
@@ -33,7 +36,9 @@ impl KeyShare {
         let header = Header::new(ObjectType::KeyShare, ParamsDigest(*params.digest()), self.key);
         // The exact size, so that the buffer never moves and no copy is left behind.
         let mut writer = Writer::new(header, payload_bytes(params, poly.primes()));
-        writer.raw(&plan::to_bytes(&self.plan));
+        let mut plan = plan::to_bytes(&self.plan);
+        plan[SHARING].copy_from_slice(&self.sharing.to_le_bytes());
+        writer.raw(&plan);
         writer.u64(self.member as u64);
         writer.raw(self.noise.as_bytes());
         let words = Zeroizing::new(poly.to_words(context.backend())?);
@@ -68,7 +73,10 @@ impl KeyShare {
             if have < need {
                 return Err(WireError::Truncated { need, have });
             }
-            let plan = plan::from_bytes(&reader.array()?);
+            let mut plan: [u8; plan::PLAN_BYTES] = reader.array()?;
+            let sharing = plan[SHARING].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+            plan[SHARING].fill(0);
+            let plan = plan::from_bytes(&plan);
             let member = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
             let noise = NoiseKey::from_bytes(Zeroizing::new(reader.array()?));
             let mut words = Zeroizing::new(vec![0; n * primes.len()]);
@@ -76,16 +84,16 @@ impl KeyShare {
                 reader.limb_into(params.ring().modulus(prime).value(), limb)?;
             }
             reader.finish()?;
-            Ok((key, plan, member, noise, words))
+            Ok((key, sharing, plan, member, noise, words))
         };
-        let (key, plan, member, noise, words) = read().map_err(synchromesh::rlwe::Error::from)?;
+        let (key, sharing, plan, member, noise, words) = read().map_err(synchromesh::rlwe::Error::from)?;
         plan::check(&plan, params)?;
         if member >= plan.parties {
             let rule = format!("member {member} is none of them");
             return Err(Error::JointKey { parties: plan.parties, rule });
         }
         let secret = SecretPoly::new(Poly::from_words(context.backend(), &primes, &words)?);
-        Ok(Self { plan, member, key, params_digest: *params.digest(), secret, noise })
+        Ok(Self { plan, member, key, sharing, params_digest: *params.digest(), secret, noise })
     }
 }
 

@@ -6,6 +6,8 @@
 //! key switch). Before anything is shown, all agree on the ciphertexts, and the journal has them.
 
 use synchromesh::opening::{Hiding, Opening};
+use synchromesh::rlwe::flood::Wide;
+use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::ring::{Coeff, Cpu, Ntt, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{self, Context, PublicKey, Randomness};
@@ -13,7 +15,6 @@ use synchromesh::scheme::{Scheme, Values};
 use zeroize::Zeroizing;
 
 use super::generate::blamed;
-use super::noise::noise;
 use super::quorum::Quorum;
 use crate::error::Result;
 use crate::journal::Decryptions;
@@ -54,7 +55,7 @@ impl<T: Transport> Quorum<'_, T> {
     ) -> Result<Vec<Opened>> {
         let rlwe = S::rlwe(context);
         self.session.enter("decrypting");
-        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, None), |_| Ok(()))?;
+        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, None), S::opening)?;
         let mut message = Vec::new();
         for opening in &openings {
             let shown = self.shown(rlwe, opening, &[])?;
@@ -81,7 +82,7 @@ impl<T: Transport> Quorum<'_, T> {
     ) -> Result<Vec<S::Ciphertext<Cpu>>> {
         let rlwe = S::rlwe(context);
         self.session.enter("passing on");
-        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, Some(receiver)), |_| Ok(()))?;
+        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, Some(receiver)), S::opening)?;
         let mut randomness = Randomness::from_os();
         let (mut message, mut sums) = (Vec::new(), Vec::<[Poly<Cpu, Ntt>; 2]>::with_capacity(openings.len()));
         for opening in &openings {
@@ -107,14 +108,18 @@ impl<T: Transport> Quorum<'_, T> {
         openings.iter().zip(sums).map(passed).collect()
     }
 
-    /// What is to be opened, as `finish` leaves it, once all have said the same and the journal has it.
+    /// What is to be opened, each as `open` makes it, once all have said the same and the journal has it.
     pub(super) fn agreed<S: Scheme>(
         &mut self,
         context: &S::Context<Cpu>,
         journal: &mut Decryptions,
         ciphertexts: &[&S::Ciphertext<Cpu>],
         (precision, receiver): (f64, Option<&PublicKey>),
-        finish: impl Fn(&mut Opening<S::Ciphertext<Cpu>, Cpu>) -> Result<()>,
+        open: impl Fn(
+            &S::Context<Cpu>,
+            &S::Ciphertext<Cpu>,
+            &Hiding,
+        ) -> synchromesh::error::Result<Opening<S::Ciphertext<Cpu>, Cpu>>,
     ) -> Result<Openings<S>> {
         let rlwe = S::rlwe(context);
         self.share.check(rlwe.params())?;
@@ -124,9 +129,9 @@ impl<T: Transport> Quorum<'_, T> {
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, what is opened");
         for ciphertext in ciphertexts {
             self.share.key().require(S::key(ciphertext))?;
-            let mut opening = S::opening(context, ciphertext, &hiding)?;
-            finish(&mut opening)?;
+            let opening = open(context, ciphertext, &hiding)?;
             hasher.update(&opening.subject).update(&opening.sigma_bits.to_le_bytes());
+            hasher.update(&opening.own_bits.unwrap_or(0).to_le_bytes());
             hasher.update(&(opening.parts[0].primes().len() as u64).to_le_bytes());
             openings.push(opening);
         }
@@ -173,17 +178,32 @@ impl<T: Transport> Quorum<'_, T> {
         opening: &Opening<C, Cpu>,
         to: &[u8],
     ) -> Result<Zeroizing<Poly<Cpu, Coeff>>> {
-        let (backend, ring) = (context.backend(), context.params().ring());
-        let c1 = &opening.parts[1];
+        let (backend, params) = (context.backend(), context.params());
+        let noise = Wide::gaussian(&self.seed(opening, to), opening.sigma_bits, params.n());
+        let noise = noise.to_poly(backend, params.ring(), opening.parts[1].primes(), &opening.multiple)?;
+        self.hidden(context, opening, &noise)
+    }
+
+    /// c_1 p_i with what hides it.
+    pub(super) fn hidden<C>(
+        &self,
+        context: &Context<Cpu>,
+        opening: &Opening<C, Cpu>,
+        hides: &Poly<Cpu, Coeff>,
+    ) -> Result<Zeroizing<Poly<Cpu, Coeff>>> {
+        let (backend, c1) = (context.backend(), &opening.parts[1]);
         let part = SecretPoly::new(self.part.poly().restrict(backend, c1.primes())?);
         let mut share = Zeroizing::new(c1.mul(backend, part.poly())?.into_coeff(backend)?);
+        share.add_assign(backend, hides)?;
+        Ok(share)
+    }
+
+    /// The seed of what hides this party's share of an opening from those here, or for somebody.
+    pub(super) fn seed<C>(&self, opening: &Opening<C, Cpu>, to: &[u8]) -> Seed {
         let mut subject = opening.subject.to_vec();
         subject.extend_from_slice(&opening.sigma_bits.to_le_bytes());
         self.members.iter().for_each(|&member| subject.extend_from_slice(&(member as u64).to_le_bytes()));
         subject.extend_from_slice(to);
-        let seed = self.share.noise.seed(&subject);
-        let noise = noise(backend, ring, c1.primes(), (&seed, opening.sigma_bits), &opening.multiple)?;
-        share.add_assign(backend, &noise)?;
-        Ok(share)
+        self.share.noise.seed(&subject)
     }
 }

@@ -77,6 +77,7 @@ pub fn generate<T: Transport>(
         plan: *plan,
         member: session.party(),
         key: seeds.id,
+        sharing: 0,
         params_digest: *params.digest(),
         secret,
         noise: NoiseKey::generate()?,

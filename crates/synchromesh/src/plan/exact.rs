@@ -131,7 +131,7 @@ impl<'a, S: Scheme> Exact<'a, S> {
     /// The parameters of a literal, for keys and at the failure probability as the description has them.
     fn checked(&self, literal: ParamsLiteral) -> Result<Params<S>> {
         let params = Params::new(literal)?.with_failure_limit(self.description.failure);
-        Ok(self.description.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties)))
+        Ok(self.description.joint.map_or(params.clone(), |joint| params.with_parties(joint.makers())))
     }
 
     /// Whether the circuit survives a chain of this shape, security aside.

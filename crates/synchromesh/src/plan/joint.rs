@@ -21,6 +21,9 @@ pub struct Joint {
     pub security: u32,
     /// Decryptions under the key, at most.
     pub decryptions: u64,
+    /// How many parties made the key, where others hold it now: certificates depend on them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub makers: Option<usize>,
 }
 
 impl Joint {
@@ -33,7 +36,7 @@ impl Joint {
     /// All of so many parties decrypt, with 128 bits and up to 2^20 decryptions.
     #[must_use]
     pub const fn all_of(parties: usize) -> Self {
-        Self { parties, threshold: parties, security: 128, decryptions: 1 << 20 }
+        Self { parties, threshold: parties, security: 128, decryptions: 1 << 20, makers: None }
     }
 
     /// Any `threshold` of so many parties decrypt, with 128 bits and up to 2^20 decryptions.
@@ -54,6 +57,21 @@ impl Joint {
         Self { decryptions, ..self }
     }
 
+    /// The same key once others hold it: any `threshold` of so many, which may be all.
+    #[must_use]
+    pub const fn held_by(self, threshold: usize, parties: usize) -> Self {
+        Self { parties, threshold, makers: Some(self.makers()), ..self }
+    }
+
+    /// How many parties made the key.
+    #[must_use]
+    pub const fn makers(&self) -> usize {
+        match self.makers {
+            Some(makers) => makers,
+            None => self.parties,
+        }
+    }
+
     /// Whether each party holds a share by itself, and not a point of a polynomial.
     #[must_use]
     pub const fn is_additive(&self) -> bool {
@@ -65,10 +83,12 @@ impl Joint {
     /// # Errors
     /// [`Error::Request`] with the rule.
     pub fn check(&self) -> Result<()> {
-        let Self { parties, threshold, security, decryptions } = *self;
+        let Self { parties, threshold, security, decryptions, .. } = *self;
         let refused = |rule: String| Err(Error::request(rule));
-        if parties == 0 || parties > Self::MOST_PARTIES {
-            return refused(format!("{parties} parties: there must be 1 to {}", Self::MOST_PARTIES));
+        for count in [parties, self.makers()] {
+            if count == 0 || count > Self::MOST_PARTIES {
+                return refused(format!("{count} parties: there must be 1 to {}", Self::MOST_PARTIES));
+            }
         }
         if threshold > parties || (threshold < 2 && parties > 1) || threshold == 0 {
             return refused(format!("{threshold} of {parties} parties cannot decrypt; it takes 2 to {parties}"));

@@ -48,7 +48,7 @@ impl<'a> Real<'a> {
     /// The parameters of a literal, for keys and at the failure probability as the description has them.
     fn checked(&self, literal: ParamsLiteral) -> Result<Params> {
         let params = Params::new(literal)?.with_failure_limit(self.description.failure);
-        Ok(self.description.joint.map_or(params.clone(), |joint| params.with_parties(joint.parties)))
+        Ok(self.description.joint.map_or(params.clone(), |joint| params.with_parties(joint.makers())))
     }
 
     /// The chain of a scale and a level 0 that is `above` bits wider.
