@@ -14,6 +14,7 @@
 //! a decryption as well, which hides e then. At the top level a part is multiplied by the quotient of both scales, as a fraction of
 //! 120 binary digits behind the point, and rounded: the result has the scale of a fresh ciphertext.
 
+mod approximate;
 mod exact;
 
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use synchromesh_rlwe::file::{self, Access};
-use synchromesh_triples::parties::party::{Column, Floor, Party, Rewritten, Traffic};
+use synchromesh_triples::parties::party::{Column, Floor, NewHolders, Party, Rewritten, Traffic};
 use synchromesh_triples::parties::tls::Stop;
 
 /// Keys that nobody holds alone: made by all parties, used by anybody, decrypted with by those who have met.
@@ -37,6 +37,7 @@ pub(super) enum Parties {
     Eval(Eval),
     Decrypt(Decrypt),
     Refresh(Refresh),
+    Reshare(Reshare),
 }
 
 /// Who this is, and whom it meets.
@@ -310,6 +311,82 @@ impl Shown {
     }
 }
 
+/// Hands a joint key on to other holders, so many of whom decrypt from then on: some come, some go, some stay.
+///
+/// As many of the old holders as decrypt, named with --with, and all new ones run this command. Public, evaluation and envelope keys
+/// stay as they are, and so does all that was encrypted. An old holder's --keys is its directory, that of one who comes a copy
+/// of it without share and journal. New holders get a directory with a share, and a journal that has what those who gave had
+/// decrypted. Old shares can do what they could before: that a holder leaves means that it deletes its own, and it is believed
+/// that enough of them do.
+#[derive(Args, Debug)]
+pub(super) struct Reshare {
+    /// This party's directory, or a copy of another's without its share.
+    #[arg(long, value_name = "DIR")]
+    keys: PathBuf,
+    /// The new directory, of one who is in the new list.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// The list of new holders, in the order of their new numbers.
+    #[arg(long, value_name = "FILE")]
+    new_hosts: PathBuf,
+    /// As many of the new holders as decrypt [default: all].
+    #[arg(long, value_name = "T")]
+    threshold: Option<usize>,
+    /// Numbers of the old holders who are there, say 0,2 [default: all].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    with: Option<Vec<usize>>,
+    #[command(flatten)]
+    meeting: Meeting,
+    #[command(flatten)]
+    least: Least,
+}
+
+#[derive(Serialize)]
+struct HandedOn {
+    scheme: &'static str,
+    key_id: String,
+    parties: usize,
+    threshold: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    party: Option<usize>,
+    givers: Vec<usize>,
+    decryptions: u64,
+    most_decryptions: u64,
+    security_model: &'static str,
+    #[serde(flatten)]
+    traffic: Sent,
+    files: Vec<KeyFile>,
+    delete: Vec<String>,
+}
+
+impl Reshare {
+    fn run(&self) -> Result<Report, Error> {
+        let party = self.meeting.party(self.with.clone())?;
+        let hosts = self.new_hosts.clone();
+        let threshold = match self.threshold {
+            Some(threshold) => threshold,
+            None => synchromesh_triples::parties::hosts::read(&hosts)?.len(),
+        };
+        let done = party.hand_on(&self.keys, &NewHolders { hosts, threshold }, &self.least.floor(), &self.out)?;
+        let joint = done.plan.joint.ok_or(synchromesh_triples::parties::Error::NotJoint)?;
+        let file = |(path, bytes): (PathBuf, u64)| KeyFile { path: path.display().to_string(), bytes };
+        Report::new(&HandedOn {
+            scheme: done.plan.scheme.name(),
+            key_id: done.key.to_string(),
+            parties: joint.parties,
+            threshold: joint.threshold,
+            party: done.member,
+            givers: done.givers,
+            decryptions: done.decryptions,
+            most_decryptions: joint.decryptions,
+            security_model: MODEL,
+            traffic: done.traffic.into(),
+            files: done.files.into_iter().map(file).collect(),
+            delete: done.spent.into_iter().map(|path| path.display().to_string()).collect(),
+        })
+    }
+}
+
 /// A column's name and its numbers.
 fn named(column: Column) -> (String, Vec<Number>) {
     let mut values: Vec<Number> = column.values.iter().flat_map(numbers).collect();
@@ -328,6 +405,7 @@ impl Parties {
             Self::Eval(eval) => eval.run(json),
             Self::Decrypt(decrypt) => decrypt.run(),
             Self::Refresh(refresh) => refresh.run(),
+            Self::Reshare(reshare) => reshare.run(),
         }
     }
 }

@@ -251,6 +251,81 @@ fn three_of_three_compute_and_decrypt_ckks() {
     computes(&[&["--scheme", "ckks", "--precision", "12"], &ALL[..]].concat(), &[0, 1, 2], UNIT, 2f64.powi(-11));
 }
 
+/// The command by which a party, by its number among all five, hands the key on.
+fn reshare(i: usize, keys: &str, out: &str, with: &str) -> Vec<String> {
+    words(&format!(
+        "parties reshare --insecure --timeout 30 --keys {keys} --out {out} --hosts hosts --new-hosts new-hosts --identity {i}.identity --with {with} --threshold 3"
+    ))
+}
+
+/// Of three, two of whom decrypt, one is away, one leaves and one stays; three come. What was encrypted before, three of the four
+/// decrypt, and nobody what was decrypted before.
+#[test]
+fn a_key_is_handed_on_to_others_who_decrypt_what_was_encrypted_before() {
+    let parties = Parties::with_keys(3, &[&["--scheme", "bgv"], &TWO_OF_THREE[..]].concat());
+    parties.encrypt(1.0);
+    let shell = &parties.shell;
+    let shown = parties.decrypt(&[0, 1], "y.ct", &[]);
+    assert!(shown.iter().all(|report| report["rows"] == 5), "{shown:?}");
+    let fingerprint = |i: usize| {
+        let report = shell.succeed(&["parties", "identity", "--out", &format!("{i}.identity")]);
+        report["fingerprint"].as_str().unwrap().to_owned()
+    };
+    let come: Vec<String> = (3..6).map(fingerprint).collect();
+    let hosts = String::from_utf8(shell.read("hosts")).unwrap();
+    let stays = hosts.lines().nth(2).unwrap();
+    shell.write("new-hosts", format!("{}{stays}\n", list(&come)).as_bytes());
+    std::fs::create_dir(shell.path("copy")).unwrap();
+    for name in ["public.key", "eval.keys", "envelope.key"] {
+        shell.write(&format!("copy/{name}"), &shell.read(&format!("party-2/{name}")));
+    }
+    let keys = |i: usize| if i < 3 { format!("party-{i}") } else { "copy".to_owned() };
+    // Too few give, and a stranger: nobody is called.
+    let alone = reshare(0, "party-0", "nowhere", "0");
+    let report = shell.fail(&alone.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(error(&report, "too_few_parties").contains("2 of the 3"));
+    let stranger = reshare(1, "party-1", "nowhere", "0,2");
+    error(&shell.fail(&stranger.iter().map(String::as_str).collect::<Vec<_>>()), "unlisted_party");
+    let reports = parties.all(&[0, 2, 3, 4, 5], |i| reshare(i, &keys(i), &format!("new-{i}"), "0,2"));
+    assert!(reports.iter().all(|report| report["givers"] == serde_json::json!([0, 2])), "{reports:?}");
+    let places: Vec<&Value> = reports.iter().map(|report| &report["party"]).collect();
+    assert_eq!(places, [&Value::Null, &3.into(), &0.into(), &1.into(), &2.into()]);
+    assert_eq!(reports[0]["delete"].as_array().unwrap().len(), 2);
+    assert!(!shell.path("new-0").exists());
+    for name in ["public.key", "eval.keys", "envelope.key"] {
+        assert_eq!(shell.read(&format!("new-4/{name}")), shell.read(&format!("party-0/{name}")), "{name}");
+    }
+    for name in ["share.key", "share.journal"] {
+        std::fs::remove_file(shell.path(&format!("party-0/{name}"))).unwrap();
+    }
+    // As numbers of the new list: 3, 4 and 5 have 0, 1 and 2.
+    let decrypt_new = |members: &[usize], file: &str| {
+        let with: Vec<String> = members.iter().map(usize::to_string).collect();
+        let identities = [3, 4, 5, 2];
+        parties.all(members, |member| {
+            let i = identities[member];
+            words(&format!(
+                "parties decrypt --insecure --timeout 20 --keys new-{i} --hosts new-hosts --identity {i}.identity --with {} --in {file} --out {file}-{i}.csv",
+                with.join(",")
+            ))
+        })
+    };
+    // What one of those who gave had decrypted stays decrypted.
+    let before = decrypt_new(&[0, 1, 2], "y.ct");
+    assert!(kinds(&before).contains(&"decrypted_before"), "{before:?}");
+    let reports = decrypt_new(&[0, 2, 3], "x.ct");
+    assert!(reports.iter().all(|report| report["decryptions"] == 3), "{reports:?}");
+    for i in [3, 5, 2] {
+        assert_eq!(shell.numbers(&format!("x.ct-{i}.csv")), X.map(|x| x as f64));
+    }
+    let few = decrypt_new(&[0, 1], "x.ct");
+    assert_eq!(kinds(&few), ["too_few_parties"; 2]);
+    // Old shares and new ones are not of one key any more.
+    shell.succeed(&["encrypt", "--insecure", "--keys", "copy", "--in", "x.csv", "--out", "w.ct"]);
+    shell.write("new-3/share.key", &shell.read("party-2/share.key"));
+    assert!(decrypt_new(&[0, 1, 2], "w.ct").iter().all(|report| report["error"].is_object()));
+}
+
 #[test]
 fn what_does_not_fit_is_refused_before_anybody_is_called() {
     let parties = Parties::with_keys(3, &[&["--scheme", "bgv"], &TWO_OF_THREE[..]].concat());

@@ -56,12 +56,7 @@ impl<T: Transport> Quorum<'_, T> {
         let rlwe = S::rlwe(context);
         self.session.enter("decrypting");
         let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, None), S::opening)?;
-        let mut message = Vec::new();
-        for opening in &openings {
-            let shown = self.shown(rlwe, opening, &[])?;
-            write_poly(rlwe, &*shown, &mut message)?;
-        }
-        let phases = self.opened(rlwe, &openings, &message)?;
+        let phases = self.opened(rlwe, &openings, |quorum, opening| quorum.shown(rlwe, opening, &[]))?;
         let opened = |(opening, phase): (&Opening<_, _>, _)| {
             Ok(Opened { values: S::opened(context, opening, phase)?, error_bound: opening.error_bound })
         };
@@ -147,18 +142,25 @@ impl<T: Transport> Quorum<'_, T> {
         Ok(openings)
     }
 
-    /// The phases of openings, with what all have shown.
+    /// The phases of openings, with what all have shown: this party what `show` makes.
     pub(super) fn opened<C>(
         &mut self,
         context: &Context<Cpu>,
         openings: &[Opening<C, Cpu>],
-        message: &[u8],
+        mut show: impl FnMut(&Self, &Opening<C, Cpu>) -> Result<Zeroizing<Poly<Cpu, Coeff>>>,
     ) -> Result<Vec<Poly<Cpu, Coeff>>> {
-        let messages = self.session.broadcast(Kind::Decryption, message, message.len())?;
-        let backend = context.backend();
-        let constant = |opening: &Opening<C, Cpu>| Ok(opening.parts[0].duplicate(backend)?.into_coeff(backend)?);
-        let mut phases = openings.iter().map(constant).collect::<Result<Vec<_>>>()?;
-        for (party, message) in messages.iter().enumerate() {
+        let (backend, own) = (context.backend(), self.session.party());
+        let length = openings.iter().map(|opening| poly_bytes(context, opening.parts[0].primes())).sum();
+        let (mut message, mut phases) = (Vec::with_capacity(length), Vec::with_capacity(openings.len()));
+        for opening in openings {
+            let shown = show(self, opening)?;
+            write_poly(context, &*shown, &mut message)?;
+            let mut phase = opening.parts[0].duplicate(backend)?.into_coeff(backend)?;
+            phase.add_assign(backend, &*shown)?;
+            phases.push(phase);
+        }
+        let messages = self.session.broadcast(Kind::Decryption, &message, message.len())?;
+        for (party, message) in messages.iter().enumerate().filter(|(party, _)| *party != own) {
             let mut rest = &message[..];
             for phase in &mut phases {
                 let (bytes, after) = rest.split_at(poly_bytes(context, phase.primes()).min(rest.len()));

@@ -65,13 +65,12 @@ impl<T: Transport> Quorum<'_, T> {
         let openings = self.agreed::<S>(context, journal, ciphertexts, how, |context, ciphertext, hiding| {
             S::sharing(context, ciphertext, hiding, precision.is_some())
         })?;
-        let (mut message, mut own) = (Vec::new(), Vec::with_capacity(openings.len()));
-        for opening in &openings {
-            let (part, hides) = S::own_part(context, opening, &self.seed(opening, b"shares"))?;
-            write_poly(rlwe, &*self.hidden(rlwe, opening, &hides)?, &mut message)?;
+        let mut own = Vec::with_capacity(openings.len());
+        let phases = self.opened(rlwe, &openings, |quorum, opening| {
+            let (part, hides) = S::own_part(context, opening, &quorum.seed(opening, b"shares"))?;
             own.push(part);
-        }
-        let phases = self.opened(rlwe, &openings, &message)?;
+            quorum.hidden(rlwe, opening, &hides)
+        })?;
         let share = |((opening, phase), own)| {
             let public = S::public_part(context, opening, phase)?;
             Ok(MessageShare { public, own })

@@ -11,7 +11,8 @@ use synchromesh::embedding::Embedding;
 use synchromesh::exact::{self, Rotations};
 use synchromesh::rlwe::Security;
 use synchromesh::rlwe::ring::Cpu;
-use synchromesh::scheme::{Encryptor, Values};
+use synchromesh::rlwe::ring::sampler::Seed;
+use synchromesh::scheme::{Encryptor, Scheme, Values};
 use synchromesh::shares::Shares;
 
 use super::test_kit::*;
@@ -159,7 +160,35 @@ fn shares_of_sums_are_sums_of_shares() {
     let sums: Values = sums.collect::<Vec<_>>().into();
     assert_eq!(fresh[0][0].bound(), 2.0);
     let [measured, certified] = Ckks::errors(kit.context(), &fresh[0][0], &kit.secret(), &sums);
-    assert!(measured <= certified && certified < -10.0, "{measured} of {certified} bits");
+    // What may be put together has the noise of a decryption in it, and not much more is certified.
+    assert!(measured <= certified && certified < measured + 12.0, "{measured} of {certified} bits");
+}
+
+/// What is shown hides message and error by the rule of a release; an own part is what was shown, and where it may be put
+/// together the noise of a decryption.
+#[test]
+fn what_is_shown_is_as_wide_as_message_and_decryptions_take() {
+    let plan = Plan::all_of(2).with_decryptions(64).with_security(40);
+    let mut kit = Kit::<Ckks>::new(roomy(2, ckks::Mode::Auto), plan, &Rotations::none());
+    let a = kit.encrypt(&Ckks::sample(kit.context(), 1));
+    let (context, seed) = (kit.rlwe(), Seed::from_bytes([3; 32]));
+    let width = |x: &[BigInt]| (x.iter().map(|x| x.to_f64().unwrap().powi(2)).sum::<f64>() / 1024.0).log2() / 2.0;
+    for together in [false, true] {
+        let hiding = plan.hiding(2, 10.0);
+        let opening = Ckks::sharing(kit.context(), &a, &hiding, together).unwrap();
+        // sqrt(12 D) 2^(S/2) times messages of 1 at the scale.
+        let least = a.log2_scale() + (12.0 * 64.0f64).log2() / 2.0 + 20.0;
+        assert!((least..least + 2.0).contains(&f64::from(opening.sigma_bits)), "{}", opening.sigma_bits);
+        let (own, hides) = Ckks::own_part(kit.context(), &opening, &seed).unwrap();
+        let (own, hides) = (own.integers().to_integers_vartime(), hides.duplicate(context.backend()).unwrap());
+        let shown = integers(context.params().ring(), context.backend(), hides);
+        assert!((width(&shown) - f64::from(opening.sigma_bits)).abs() < 0.2);
+        let left: Vec<BigInt> = own.iter().zip(&shown).map(|(own, shown)| own + shown).collect();
+        match Ckks::opening(kit.context(), &a, &hiding).unwrap().sigma_bits {
+            bits if together => assert!((width(&left) - f64::from(bits)).abs() < 0.2),
+            _ => assert!(left.iter().all(|x| *x == BigInt::ZERO)),
+        }
+    }
 }
 
 /// Where the modulus has no room for what hides a message that is told before anything is shown, with a level that has it.

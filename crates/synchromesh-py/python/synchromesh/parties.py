@@ -267,5 +267,6 @@ async def refresh(
         bool(insecure),
         _numbers.whole(least_statistical_security, "least_statistical_security", 0, 256),
     )
-    (name, _, *rest), level = await _awaited(lambda stop: _native.refresh_together(*arguments, stop))
-    return Refreshed(name, level, *rest)
+    made, level = await _awaited(lambda stop: _native.refresh_together(*arguments, stop))
+    written, _, who, decryptions, most, rounds, sent = made
+    return Refreshed(written, level, who, decryptions, most, rounds, sent)

@@ -1,7 +1,5 @@
 //! Messages in shares: integer polynomials at one scale, of which all parties' and a public one add up to S z + e.
 
-use std::sync::Arc;
-
 use num_bigint::{BigInt, BigUint};
 use synchromesh_rlwe::flood::{self, POINT, Wide};
 use synchromesh_rlwe::noise::{Noise, log2_add};
@@ -12,11 +10,10 @@ use zeroize::Zeroizing;
 
 use super::ciphertext::Ciphertext;
 use super::context::Context;
+use super::noise;
 use super::scale::Scale;
-use super::{Ckks, noise};
 use crate::error::{Error, Result};
 use crate::opening::{self, Hiding, Opening};
-use crate::shares::Shares;
 
 /// A part of a message: integer coefficients at a scale. All parts of a message have the same scale, bound and error.
 #[derive(Clone, Debug)]
@@ -83,16 +80,25 @@ impl Part {
         }
         Noise::at_most(f64::from(context.params().log_n()) - 1.0)
     }
+
+    /// All of it in a hash.
+    pub(crate) fn absorb(&self, hasher: &mut blake3::Hasher) {
+        let noise = self.noise.certificate;
+        hasher.update(format!("{:?} {:e} {:e} {:e}", self.scale, self.bound, noise.sigma, noise.remainder).as_bytes());
+        for integer in self.integers.to_integers_vartime() {
+            let bytes = BigInt::to_signed_bytes_le(&integer);
+            hasher.update(&(bytes.len() as u64).to_le_bytes()).update(&bytes);
+        }
+    }
 }
 
-impl Shares for Ckks {
-    type Part = Part;
-
-    fn sharing(context: &Context, x: &Ciphertext, hiding: &Hiding, together: bool) -> Result<Opening<Ciphertext, Cpu>> {
-        let (params, backend) = (context.params(), context.rlwe().backend());
-        // Of all that hiding takes besides room for itself.
-        let revealed = if together { Some(context.hidden(x, hiding)?) } else { None };
-        context.require_openable(x)?;
+impl Context {
+    /// See [`Shares`](crate::shares::Shares).
+    pub(crate) fn sharing(&self, x: &Ciphertext, hiding: &Hiding, together: bool) -> Result<Opening<Ciphertext, Cpu>> {
+        let (params, backend) = (self.params(), self.rlwe().backend());
+        // Only what is put together is seen with its error.
+        let revealed = if together { Some(self.hidden(x, hiding)?) } else { None };
+        self.require_openable(x)?;
         let own = revealed.map(|(bits, _)| hiding.noise(params.rlwe(), bits));
         let noise = own.map_or(x.inner().noise(), |own| x.inner().noise().plus(own));
         let message = noise::phase(params, x.factor().log2_message, x.factor().noise);
@@ -105,26 +111,27 @@ impl Shares for Ckks {
             let least = (x.level() + 1..=params.top_level()).find(fits);
             return Err(Error::NoRoomForShares { level: x.level(), needed, room, least });
         }
-        let primes = context.primes_for(x, all)?;
+        let primes = self.primes_for(x, all)?;
         let [c0, c1] = [0, 1].map(|i| x.inner().parts()[i].restrict(backend, &primes));
         Ok(Opening {
-            ciphertext: x.duplicate(context)?,
+            ciphertext: x.duplicate(self)?,
             parts: [c0?, c1?],
             sigma_bits: bits as u32,
             multiple: 1u32.into(),
             own_bits: revealed.map(|(bits, _)| bits as u32),
             noise,
-            error_bound: revealed.map_or_else(|| context.error_bound(x), |(_, off)| off),
-            subject: opening::subject(context.rlwe(), opening::OPENED, x.inner())?,
+            error_bound: revealed.map_or_else(|| self.error_bound(x), |(_, off)| off),
+            subject: opening::subject(self.rlwe(), opening::OPENED, x.inner())?,
         })
     }
 
-    fn own_part(
-        context: &Context,
+    /// See [`Shares`](crate::shares::Shares).
+    pub(crate) fn own_part(
+        &self,
         opening: &Opening<Ciphertext, Cpu>,
         seed: &Seed,
     ) -> Result<(Part, Zeroizing<Poly<Cpu, Coeff>>)> {
-        let (params, backend) = (context.params(), context.rlwe().backend());
+        let (params, backend) = (self.params(), self.rlwe().backend());
         let mut own = Wide::gaussian(seed, opening.sigma_bits, params.n());
         let mut hides = own.to_poly(backend, params.rlwe().ring(), opening.parts[1].primes(), &1u32.into())?;
         hides.neg_assign(backend)?;
@@ -134,34 +141,27 @@ impl Shares for Ckks {
         Ok((of(opening, own), hides))
     }
 
-    fn public_part(context: &Context, opening: &Opening<Ciphertext, Cpu>, phase: &Poly<Cpu, Coeff>) -> Result<Part> {
-        Ok(of(opening, Wide::centred_vartime(context.rlwe().backend(), phase)?))
+    /// See [`Shares`](crate::shares::Shares).
+    pub(crate) fn public_part(&self, opening: &Opening<Ciphertext, Cpu>, phase: &Poly<Cpu, Coeff>) -> Result<Part> {
+        Ok(of(opening, Wide::centred_vartime(self.rlwe().backend(), phase)?))
     }
 
-    fn absorb(part: &Part, hasher: &mut blake3::Hasher) {
-        let noise = part.noise.certificate;
-        hasher.update(format!("{:?} {:e} {:e} {:e}", part.scale, part.bound, noise.sigma, noise.remainder).as_bytes());
-        for integer in part.integers.to_integers_vartime() {
-            let bytes = BigInt::to_signed_bytes_le(&integer);
-            hasher.update(&(bytes.len() as u64).to_le_bytes()).update(&bytes);
-        }
-    }
-
-    fn fresh_part(context: &Context, part: &Part) -> Result<(Zeroizing<Poly<Cpu, Coeff>>, Noise)> {
-        let (params, factor) = (context.params().rlwe(), part.to_top(context)?);
+    /// See [`Shares`](crate::shares::Shares).
+    pub(crate) fn fresh_part(&self, part: &Part) -> Result<(Zeroizing<Poly<Cpu, Coeff>>, Noise)> {
+        let (params, factor) = (self.params().rlwe(), part.to_top(self)?);
         let primes = params.level(params.top_level())?;
         let integers = part.integers.times(&factor);
-        let message = integers.to_poly(context.rlwe().backend(), params.ring(), primes, &1u32.into())?;
-        Ok((message, Part::rounding(context, &factor)))
+        let message = integers.to_poly(self.rlwe().backend(), params.ring(), primes, &1u32.into())?;
+        Ok((message, Part::rounding(self, &factor)))
     }
 
-    fn whole(context: &Arc<Context>, sum: rlwe::Ciphertext<Cpu, Ntt>, public: &Part, _: usize) -> Result<Ciphertext> {
-        let (params, backend) = (context.params(), context.rlwe().backend());
+    /// See [`Shares`](crate::shares::Shares).
+    pub(crate) fn whole(&self, sum: rlwe::Ciphertext<Cpu, Ntt>, public: &Part) -> Result<Ciphertext> {
+        let (params, backend) = (self.params(), self.rlwe().backend());
         let (level, key, mut noise) = (sum.level(), sum.key(), sum.noise());
-        let (mut message, rounding) = Self::fresh_part(context, public)?;
-        let message = std::mem::replace(&mut *message, Poly::zero(backend, params.rlwe().level(0)?)?);
+        let (message, rounding) = self.fresh_part(public)?;
         let mut parts = sum.into_parts();
-        parts[0].add_assign(backend, &message.into_ntt(backend)?)?;
+        parts[0].add_assign(backend, &message.duplicate(backend)?.into_ntt(backend)?)?;
         let scale = params.scale(level)?;
         // The factor is off by 2^-121 of 1, which all of the message meets.
         let factor = scale.log2() - public.scale.log2();
@@ -169,7 +169,7 @@ impl Shares for Ckks {
         noise = noise.plus(rounding).plus(public.noise.times(factor));
         noise = noise.plus(Noise::at_most(largest - f64::from(POINT) - 1.0));
         let inner = rlwe::Ciphertext::new(params.rlwe(), parts, level, key, noise)?;
-        Ciphertext::checked(context, Operation::Encryption, inner, scale.clone(), public.bound)
+        Ciphertext::checked(self, Operation::Encryption, inner, scale.clone(), public.bound)
     }
 }
 
