@@ -28,6 +28,9 @@ use crate::error::Result;
 use crate::opening::{Hiding, Opening};
 use crate::scheme::Scheme;
 
+/// A party's own part of a message, and what hides with it what that party shows.
+pub type OwnPart<P> = (P, Zeroizing<Poly<Cpu, Coeff>>);
+
 /// A scheme whose messages can be in shares.
 pub trait Shares: Scheme {
     /// A part of a message, wiped when dropped.
@@ -52,7 +55,7 @@ pub trait Shares: Scheme {
         context: &Self::Context<Cpu>,
         opening: &Opening<Self::Ciphertext<Cpu>, Cpu>,
         seed: &Seed,
-    ) -> Result<(Self::Part, Zeroizing<Poly<Cpu, Coeff>>)>;
+    ) -> Result<OwnPart<Self::Part>>;
 
     /// The public part, from c_0 and what all have shown.
     ///

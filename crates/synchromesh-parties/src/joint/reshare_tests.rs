@@ -24,6 +24,9 @@ use crate::{Blame, Error, Result};
 /// The number of a party of the session among the old holders, and among the new.
 type Role = (Option<usize>, Option<usize>);
 
+/// How many of how many hold the key then, who takes part, and which of them decrypt.
+type Step<'a> = (usize, usize, &'a [Role], &'a [&'a [usize]]);
+
 /// A share with its journal.
 type Holder = (KeyShare, PathBuf);
 
@@ -93,7 +96,7 @@ fn words<S: Judged>(kit: &Kit<S>, secret: &SecretPoly<Cpu>) -> Vec<u64> {
 }
 
 /// Through these plans, each with who takes part; all who are named decrypt what was computed before and after.
-fn through<S: Judged>(first: Plan, steps: &[(usize, usize, &[Role], &[&[usize]])]) {
+fn through<S: Judged>(first: Plan, steps: &[Step<'_>]) {
     let plan = first.with_decryptions(64).with_security(40);
     let mut kit = Kit::<S>::new(S::small(first.parties), plan, &Rotations::none());
     let (mut current, secret) = (holders(&mut kit), kit.secret());
@@ -165,7 +168,7 @@ fn all_of_three_become_two_of_three_and_all_of_two() {
     let leaves = [(Some(2), Some(1)), (Some(0), Some(0))];
     // One comes to two, of whom both decrypt.
     let comes = [(None, Some(2)), (Some(0), Some(0)), (Some(1), Some(1))];
-    let steps: [(usize, usize, &[Role], &[&[usize]]); 3] =
+    let steps: [Step<'_>; 3] =
         [(2, 3, &same, &[&[0, 1], &[2, 1]]), (2, 2, &leaves, &[&[0, 1]]), (3, 3, &comes, &[&[0, 1, 2]])];
     through::<Bfv>(Plan::all_of(3), &steps);
 }

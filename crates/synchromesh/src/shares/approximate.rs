@@ -7,7 +7,7 @@ use synchromesh_rlwe::ring::{Coeff, Cpu, Ntt, Poly};
 use synchromesh_rlwe::{self as rlwe, Noise};
 use zeroize::Zeroizing;
 
-use super::Shares;
+use super::{OwnPart, Shares};
 use crate::ckks::{Ciphertext, Ckks, Context, Part};
 use crate::error::Result;
 use crate::opening::{Hiding, Opening};
@@ -19,11 +19,7 @@ impl Shares for Ckks {
         context.sharing(x, hiding, together)
     }
 
-    fn own_part(
-        context: &Context,
-        opening: &Opening<Ciphertext, Cpu>,
-        seed: &Seed,
-    ) -> Result<(Part, Zeroizing<Poly<Cpu, Coeff>>)> {
+    fn own_part(context: &Context, opening: &Opening<Ciphertext, Cpu>, seed: &Seed) -> Result<OwnPart<Part>> {
         context.own_part(opening, seed)
     }
 

@@ -10,7 +10,7 @@ use synchromesh_rlwe::ring::{Coeff, Cpu, Ntt, Poly};
 use synchromesh_rlwe::{self as rlwe, SwitchDomain};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::Shares;
+use super::{OwnPart, Shares};
 use crate::batch::{PlainPoly, Residues};
 use crate::error::{Error, Result};
 use crate::exact::{self, Ciphertext, Context, Evaluator, Plaintext, require_room};
@@ -44,7 +44,7 @@ impl<S: exact::Scheme> Shares for S {
         context: &Context<S>,
         opening: &Opening<Ciphertext<S>, Cpu>,
         seed: &Seed,
-    ) -> Result<(PlainPoly, Zeroizing<Poly<Cpu, Coeff>>)> {
+    ) -> Result<OwnPart<PlainPoly>> {
         let (params, backend) = (context.params(), context.backend());
         let own = uniform(params.t(), params.n(), &seed.derive("a part of a message", 0))?;
         let noise = Wide::gaussian(seed, opening.sigma_bits, params.n());
