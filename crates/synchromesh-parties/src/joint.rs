@@ -23,6 +23,7 @@ mod points;
 mod proven;
 mod quorum;
 mod refresh;
+mod reshare;
 mod rows;
 mod share;
 
@@ -31,6 +32,7 @@ pub use generate::{JointKeys, generate};
 pub use plan::{Plan, Wanted};
 pub use quorum::Quorum;
 pub use refresh::MessageShare;
+pub use reshare::{Holding, Taken, reshare};
 pub use share::KeyShare;
 
 #[cfg(test)]
@@ -39,6 +41,10 @@ mod adversary_tests;
 mod fault_tests;
 #[cfg(test)]
 mod proven_tests;
+#[cfg(test)]
+mod refresh_tests;
+#[cfg(test)]
+mod reshare_tests;
 #[cfg(test)]
 mod test_kit;
 #[cfg(test)]

@@ -52,6 +52,22 @@ impl Decryptions {
         Ok(Self { path: path.to_owned(), file, seen, made, most })
     }
 
+    /// The hashes of all ciphertexts that it has; of a line that was cut short one that no ciphertext has.
+    #[must_use]
+    pub fn hashes(&self) -> Vec<[u8; 32]> {
+        let known = self.seen.iter().filter_map(|line| Some(*blake3::Hash::from_hex(line).ok()?.as_bytes()));
+        let mut hashes: Vec<[u8; 32]> = known.collect();
+        let cut = hashes.len() as u64..self.made;
+        hashes.extend(cut.map(|i| *blake3::hash(format!("{} {i}", self.path.display()).as_bytes()).as_bytes()));
+        hashes
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Decryptions so far, those that were begun and not finished among them.
     #[must_use]
     pub fn made(&self) -> u64 {

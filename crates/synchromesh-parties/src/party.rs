@@ -7,8 +7,12 @@
 //! Nothing is written before all parties have made the same; then each says that it has written its files. What is in a column is shown
 //! once: the journal knows it before a share leaves.
 
+mod handing;
 mod keys;
 mod opening;
+mod rewriting;
+#[cfg(test)]
+mod tests;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -19,8 +23,10 @@ use synchromesh::plan::{Joint, Plan};
 use synchromesh::rlwe::file::FileError;
 use synchromesh::rlwe::wire::EnvelopeKey;
 
+pub use self::handing::{HandedOn, NewHolders};
 pub use self::keys::Generated;
-pub use self::opening::{Column, Decrypted, PassedOn, TENSOR};
+pub use self::opening::{Column, Decrypted};
+pub use self::rewriting::{Rewritten, TENSOR};
 use crate::error::{Error, Result};
 use crate::hosts;
 use crate::session::Session;

@@ -178,7 +178,7 @@ impl<T: Transport> Session<T> {
             self.sent += frame.len() as u64;
             let answer = self.transport.exchange(peer, frame, HEADER + length.max(NOTICE));
             let answer = answer.map_err(|fault| self.fault(peer, &fault))?;
-            received.push(self.payload_of(&answer, kind, peer, length)?);
+            received.push(self.payload_of(answer, kind, peer, length)?);
         }
         self.round += 1;
         Ok(received)
@@ -358,9 +358,9 @@ impl<T: Transport> Session<T> {
         header
     }
 
-    fn payload_of(&mut self, frame: &[u8], kind: Kind, peer: usize, length: usize) -> Result<Vec<u8>> {
-        if self.notice(frame, peer).is_some() {
-            return Err(self.told(frame, peer));
+    fn payload_of(&mut self, mut frame: Vec<u8>, kind: Kind, peer: usize, length: usize) -> Result<Vec<u8>> {
+        if self.notice(&frame, peer).is_some() {
+            return Err(self.told(&frame, peer));
         }
         let foreign = frame.get(..HEADER).is_some_and(|header| header != self.header(kind, peer));
         if foreign && kind == Kind::Hello {
@@ -372,13 +372,13 @@ impl<T: Transport> Session<T> {
         if foreign {
             return Err(self.abort(Blame::Party(peer), "sent a message of another session, round, sender or kind"));
         }
-        match frame.get(HEADER..).filter(|payload| payload.len() == length) {
-            Some(payload) => Ok(payload.to_vec()),
-            None => {
-                let deed = format!("sent {} bytes where {} belong", frame.len(), HEADER + length);
-                Err(self.abort(Blame::Party(peer), &deed))
-            }
+        if frame.len() != HEADER + length {
+            let deed = format!("sent {} bytes where {} belong", frame.len(), HEADER + length);
+            return Err(self.abort(Blame::Party(peer), &deed));
         }
+        // In the place of the frame: pages of a long message are not taken twice.
+        frame.drain(..HEADER);
+        Ok(frame)
     }
 
     fn commitment(&self, party: usize, opening: &[u8]) -> [u8; 32] {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use synchromesh::plan::Plan;
 use synchromesh_rlwe::file::Existing;
-use synchromesh_triples::parties::party::{Floor, Party};
+use synchromesh_triples::parties::party::{Floor, Party, Rewritten};
 use synchromesh_triples::parties::tls;
 
 use crate::fault::Fault;
@@ -102,6 +102,31 @@ pub(crate) fn decrypt_together<'py>(
     Ok((values, bound, shown.members, made, most, traffic.rounds, traffic.bytes_sent))
 }
 
+/// Makes a column fresh with the others who are there: as [`pass_on_together`], and its level.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "each is an argument of Python's function")]
+pub(crate) fn refresh_together(
+    py: Python<'_>,
+    keys: PathBuf,
+    file: PathBuf,
+    out: PathBuf,
+    hosts: PathBuf,
+    identity: PathBuf,
+    members: Option<Vec<usize>>,
+    timeout: f64,
+    insecure: bool,
+    least_statistical_security: u32,
+    stop: &Stop,
+) -> PyResult<(Passed, usize)> {
+    let fresh = detached(py, || {
+        let party = party((hosts, identity), members, timeout, stop)?;
+        let to: (&[&Path], Existing) = (&[&out], Existing::Replace);
+        Ok(party.refresh(&keys, &[&file], to, &floor(insecure, least_statistical_security))?)
+    })?;
+    let level = fresh.level;
+    Ok((passed(out, fresh), level))
+}
+
 /// The file, whether it is authenticated, members, decryptions so far and at most, rounds, bytes sent.
 type Passed = (PathBuf, bool, Vec<usize>, u64, u64, u64, u64);
 
@@ -128,6 +153,10 @@ pub(crate) fn pass_on_together(
         let to: (&Path, &[&Path], Existing) = (&receiver, &[&out], Existing::Replace);
         Ok(party.pass_on(&keys, &[&file], to, precision, &floor(insecure, least_statistical_security))?)
     })?;
-    let ((made, most), traffic) = (passed.decryptions, passed.traffic);
-    Ok((out, passed.authenticated, passed.members, made, most, traffic.rounds, traffic.bytes_sent))
+    Ok(self::passed(out, passed))
+}
+
+fn passed(out: PathBuf, written: Rewritten) -> Passed {
+    let ((made, most), traffic) = (written.decryptions, written.traffic);
+    (out, written.authenticated, written.members, made, most, traffic.rounds, traffic.bytes_sent)
 }

@@ -106,6 +106,41 @@ def test_three_parties_make_a_key_and_two_decrypt_what_a_server_computed(tmp_pat
     assert found.shape == (2, 3) and np.abs(found - (x - y)).max() < 2**-6
 
 
+@pytest.mark.parametrize("scheme", ["bgv", "bfv", "ckks"])
+def test_a_tensor_without_levels_is_made_fresh_and_goes_on(tmp_path, scheme):
+    joint = sm.parties.Joint(3, threshold=2, decryptions=8)
+    more = {"precision": 10} if scheme == "ckks" else {"bounds": 3}
+    # What hides a message of CKKS takes room: it is made fresh a level above the lowest.
+    computed = (lambda x, y: x * y * y) if scheme == "ckks" else (lambda x, y: x * y)
+    plan = sm.plan(computed, [(2, 3)] * 2, scheme=scheme, security="insecure", joint=joint, **more)
+    make(tmp_path, plan)
+    x, y = np.arange(-3, 3).reshape(2, 3), np.array([[3, -2, 3], [2, -1, 1]])
+    if scheme == "ckks":
+        x, y = x / 4, y / 3
+    encrypted(tmp_path, 0, plan, x, "x.ct")
+    encrypted(tmp_path, 1, plan, y, "y.ct")
+    held, _ = opened(tmp_path, 2, plan)
+    left, right = (sm.Tensor.load(tmp_path / name, held) for name in ("x.ct", "y.ct"))
+    (left * right).save(tmp_path / "z.ct")
+
+    async def refreshing():
+        calls = [
+            sm.parties.refresh(tmp_path / str(i), tmp_path / "z.ct", tmp_path / f"{i}.ct", members=[0, 1], **me(tmp_path, i))
+            for i in (0, 1)
+        ]
+        return await asyncio.gather(*calls)
+
+    made = asyncio.run(refreshing())
+    assert all(each.level > 0 and each.members == [0, 1] and each.decryptions == 1 for each in made)
+    assert (tmp_path / "0.ct").read_bytes() == (tmp_path / "1.ct").read_bytes()
+    fresh = sm.Tensor.load(tmp_path / "1.ct", held)
+    (fresh * right).save(tmp_path / "w.ct")
+    assert fresh.level > sm.Tensor.load(tmp_path / "z.ct", held).level
+    for shown in together(tmp_path, [1, 2], "w.ct"):
+        assert shown.values.shape == (2, 3)
+        assert np.abs(shown.values - x * y * y).max() <= shown.error_bound <= 2**-8
+
+
 def test_whoever_cancels_leaves_at_once_and_nothing_is_written(tmp_path):
     plan = sm.plan(scheme="bgv", depth=1, security="insecure", joint=sm.parties.Joint(3))
     meeting(tmp_path)

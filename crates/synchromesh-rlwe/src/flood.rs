@@ -7,6 +7,8 @@
 //! long rejection takes depends on samples that are thrown away and on the sizes of those that are kept, which says
 //! nothing about the key.
 
+mod wide;
+
 use std::sync::OnceLock;
 
 use num_bigint::{BigInt, BigUint};
@@ -16,6 +18,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::secret_key::SecretKey;
 use synchromesh_ring::{Backend, secrecy};
+
+pub use self::wide::{POINT, Wide};
 
 /// log2 of the widest sigma that is sampled exactly.
 const EXACT_BITS: u32 = 48;

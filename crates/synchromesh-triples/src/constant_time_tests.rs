@@ -279,6 +279,21 @@ fn ckks_encrypts_decrypts_to_the_phase_and_floods() {
     });
 }
 
+/// Integers of any size: noise of joint decryptions, and own parts of CKKS messages in shares, brought to another scale.
+#[test]
+fn wide_integers_are_drawn_added_and_scaled() {
+    watched(|| {
+        let ring = Arc::new(Ring::new(LOG_N, &[1_152_921_504_606_584_833, 1_152_921_504_598_720_513]).expect("primes"));
+        let backend = Cpu::open(Arc::clone(&ring)).expect("a device");
+        let factor = (num_bigint::BigUint::from(5u32) << flood::POINT) / 7u32;
+        for (number, bits) in [(1, 40), (2, 110), (3, 190)] {
+            let own = flood::Wide::gaussian(&secret_seed(number), bits, N);
+            let sum = own.plus(&flood::Wide::gaussian(&secret_seed(number + 8), 70, N)).times(&factor);
+            sum.to_poly(&backend, &ring, &(0..2).collect(), &3u32.into()).expect("a polynomial");
+        }
+    });
+}
+
 #[test]
 fn a_second_key_is_derived() {
     watched(|| {

@@ -282,6 +282,12 @@ impl Bundle {
         Self::decode(file.read()?)
     }
 
+    /// All bytes of the file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Writes a file of these sections, whole or not at all, sealed if there is an envelope key.
     ///
     /// # Errors

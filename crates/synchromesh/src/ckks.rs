@@ -20,6 +20,7 @@ mod params;
 mod plaintext;
 mod publish;
 mod scale;
+mod shares;
 mod wire;
 
 pub use crate::embedding::{self, Complex64};
@@ -33,6 +34,7 @@ pub use params::{Mode, Params, ParamsLiteral, Primes};
 pub use plaintext::Plaintext;
 pub use publish::{LEAST_SECURITY, Published, Release};
 pub use scale::{Scale, ScaleLiteral};
+pub use shares::Part;
 
 /// The scheme, for code that is generic over BFV, BGV and CKKS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -220,6 +220,20 @@ pub enum Error {
         /// What stands against it, with the numbers.
         reason: String,
     },
+    /// A message that is too large for its modulus once it is hidden in shares.
+    #[error(
+        "in shares a message of level {level} takes {needed:.1} bits, and the modulus of that level has room for {room:.1}"
+    )]
+    NoRoomForShares {
+        /// Its level.
+        level: usize,
+        /// log2 of the largest sum of what all show.
+        needed: f64,
+        /// log2 of the largest that the modulus tells apart.
+        room: f64,
+        /// The lowest level that has the room, if there is one.
+        least: Option<usize>,
+    },
     /// No parameters do what a description asks for.
     #[error("no parameters up to N = 2^17 fit this description, by {limit}: {reason}{}", nearest_text(.nearest.as_ref()))]
     NoPlan {
@@ -384,6 +398,7 @@ impl Error {
             Self::Header { .. } => "header",
             Self::MissingRotations { .. } => "missing_key",
             Self::Release { .. } => "release",
+            Self::NoRoomForShares { .. } => "no_room_for_shares",
             Self::NoPlan { limit, .. } => limit.kind(),
             Self::KeyBudget { .. } => "key_budget",
             Self::NumberForm { .. } => "dtype",
@@ -470,6 +485,14 @@ impl Error {
                 "ask for fewer bits or fewer shares, or plan for a larger scale: every bit of it is a bit of precision"
                     .to_owned()
             }
+            Self::NoRoomForShares { least: Some(least), .. } => {
+                format!("share or refresh it at level {least} or higher, before it is brought lower")
+            }
+            Self::NoRoomForShares { needed, room, .. } => format!(
+                "plan for a lowest level of {:.0} bits more, or for fewer decryptions and less statistical security, two bits \
+                 of which are one here",
+                (needed - room).ceil()
+            ),
             Self::NoPlan { nearest: Some(nearest), .. } => {
                 format!("ask for {nearest}, or change the rest of the request")
             }

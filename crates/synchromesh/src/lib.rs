@@ -19,6 +19,7 @@ pub mod scheme;
 mod scheme_name;
 pub mod search;
 pub mod session;
+pub mod shares;
 
 pub use error::{Error, Result};
 pub use synchromesh_rlwe as rlwe;

@@ -39,7 +39,7 @@ impl Hiding {
     ///
     /// # Errors
     /// [`Error::Release`] for what is no request.
-    pub(crate) fn bits(&self) -> Result<f64> {
+    pub fn bits(&self) -> Result<f64> {
         let Self { parties, security, decryptions, precision, proven, .. } = *self;
         if security < LEAST_SECURITY || decryptions == 0 || parties == 0 || !precision.is_finite() {
             let reason = format!(
@@ -92,6 +92,8 @@ pub struct Opening<C, B: Backend> {
     pub sigma_bits: u32,
     /// What multiplies it: the error multiple of the scheme.
     pub multiple: BigUint,
+    /// log2 of the width of the Gaussian in what each party keeps of a message in shares, where that may be put together; of CKKS.
+    pub own_bits: Option<u32>,
     /// The error of the result.
     pub noise: Noise,
     /// How far a slot of what everybody's noise leaves may be off, once it is opened; 0 where results are exact.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use synchromesh::plan::Joint;
 use synchromesh_rlwe::file::{self, Access};
-use synchromesh_triples::parties::party::{Column, Floor, Party, Traffic};
+use synchromesh_triples::parties::party::{Column, Floor, NewHolders, Party, Rewritten, Traffic};
 use synchromesh_triples::parties::tls::Stop;
 
 /// Keys that nobody holds alone: made by all parties, used by anybody, decrypted with by those who have met.
@@ -38,6 +38,8 @@ pub(super) enum Parties {
     /// As `eval`: with the evaluation keys in a party's directory, or in a copy of it without the share.
     Eval(Eval),
     Decrypt(Decrypt),
+    Refresh(Refresh),
+    Reshare(Reshare),
 }
 
 /// Who this is, and whom it meets.
@@ -139,7 +141,7 @@ impl From<Traffic> for Sent {
 /// What is assumed of the parties.
 const fn model(joint: &Joint) -> &'static str {
     match joint.proofs {
-        true => "shares of keys are proven; parties follow the protocol of decryptions",
+        true => "malicious: shares of keys, and of what is decrypted for all, are proven",
         false => "semi-honest: parties follow the protocol",
     }
 }
@@ -212,6 +214,8 @@ struct Shown {
     scheme: &'static str,
     rows: usize,
     ciphertexts: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<usize>,
     members: Vec<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_bound: Option<f64>,
@@ -231,19 +235,7 @@ impl Decrypt {
         if let Some(receiver) = &self.to {
             let to = (&**receiver, &[out][..], existing);
             let passed = party.pass_on(&self.keys, &[input], to, self.precision, &self.least.floor())?;
-            return Report::new(&Shown {
-                out: out.display().to_string(),
-                bytes: passed.files.iter().map(|file| file.1).sum(),
-                scheme: passed.plan.scheme.name(),
-                rows: passed.rows,
-                ciphertexts: passed.ciphertexts,
-                members: passed.members,
-                error_bound: None,
-                authenticated: Some(passed.authenticated),
-                decryptions: passed.decryptions.0,
-                most_decryptions: passed.decryptions.1,
-                traffic: passed.traffic.into(),
-            });
+            return Report::new(&Shown::rewritten(out, passed));
         }
         let shown = party.decrypt(&self.keys, &[input], self.precision, &self.least.floor())?;
         let Some(column) = shown.columns.into_iter().next() else { return Err(TableError::Empty.into()) };
@@ -258,12 +250,146 @@ impl Decrypt {
             scheme: shown.plan.scheme.name(),
             rows,
             ciphertexts,
+            level: None,
             members: shown.members,
             error_bound: (error_bound > 0.0).then_some(error_bound),
             authenticated: None,
             decryptions: shown.decryptions.0,
             most_decryptions: shown.decryptions.1,
             traffic: shown.traffic.into(),
+        })
+    }
+}
+
+/// Makes a column fresh, at the highest level of its plan, with the other parties who are there: all, or as many as the key
+/// takes, named with --with.
+///
+/// All of them run this command with the same file, nobody sees what it holds, and all get the same column, for whoever computes.
+/// The input must be authenticated under DIR/envelope.key. It counts as a decryption, and cannot be decrypted any more:
+/// what comes out can. In ckks its level needs room for what hides it, and its error stays.
+#[derive(Args, Debug)]
+pub(super) struct Refresh {
+    /// This party's directory.
+    #[arg(long, value_name = "DIR")]
+    keys: PathBuf,
+    /// The encrypted column.
+    #[arg(long, value_name = "FILE")]
+    r#in: PathBuf,
+    /// The fresh column.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Numbers of the parties who are there, this one among them, say 0,2 [default: all].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    with: Option<Vec<usize>>,
+    #[command(flatten)]
+    overwrite: Overwrite,
+    #[command(flatten)]
+    meeting: Meeting,
+    #[command(flatten)]
+    least: Least,
+}
+
+impl Refresh {
+    fn run(&self) -> Result<Report, Error> {
+        let existing = self.overwrite.permit([self.out.as_path()])?;
+        let party = self.meeting.party(self.with.clone())?;
+        let (input, out): (&Path, &Path) = (&self.r#in, &self.out);
+        let fresh = party.refresh(&self.keys, &[input], (&[out], existing), &self.least.floor())?;
+        Report::new(&Shown::rewritten(out, fresh))
+    }
+}
+
+impl Shown {
+    fn rewritten(out: &Path, written: Rewritten) -> Self {
+        Self {
+            out: out.display().to_string(),
+            bytes: written.files.iter().map(|file| file.1).sum(),
+            scheme: written.plan.scheme.name(),
+            rows: written.rows,
+            ciphertexts: written.ciphertexts,
+            level: Some(written.level),
+            members: written.members,
+            error_bound: None,
+            authenticated: Some(written.authenticated),
+            decryptions: written.decryptions.0,
+            most_decryptions: written.decryptions.1,
+            traffic: written.traffic.into(),
+        }
+    }
+}
+
+/// Hands a joint key on to other holders, so many of whom decrypt from then on: some come, some go, some stay.
+///
+/// As many of the old holders as decrypt, named with --with, and all new ones run this command. Public, evaluation and envelope keys
+/// stay as they are, and so does all that was encrypted. An old holder's --keys is its directory, that of one who comes a copy
+/// of it without share and journal. New holders get a directory with a share, and a journal that has what those who gave had
+/// decrypted. Old shares can do what they could before: that a holder leaves means that it deletes its own, and it is believed
+/// that enough of them do.
+#[derive(Args, Debug)]
+pub(super) struct Reshare {
+    /// This party's directory, or a copy of another's without its share.
+    #[arg(long, value_name = "DIR")]
+    keys: PathBuf,
+    /// The new directory, of one who is in the new list.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// The list of new holders, in the order of their new numbers.
+    #[arg(long, value_name = "FILE")]
+    new_hosts: PathBuf,
+    /// As many of the new holders as decrypt [default: all].
+    #[arg(long, value_name = "T")]
+    threshold: Option<usize>,
+    /// Numbers of the old holders who are there, say 0,2 [default: all].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    with: Option<Vec<usize>>,
+    #[command(flatten)]
+    meeting: Meeting,
+    #[command(flatten)]
+    least: Least,
+}
+
+#[derive(Serialize)]
+struct HandedOn {
+    scheme: &'static str,
+    key_id: String,
+    parties: usize,
+    threshold: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    party: Option<usize>,
+    givers: Vec<usize>,
+    decryptions: u64,
+    most_decryptions: u64,
+    security_model: &'static str,
+    #[serde(flatten)]
+    traffic: Sent,
+    files: Vec<KeyFile>,
+    delete: Vec<String>,
+}
+
+impl Reshare {
+    fn run(&self) -> Result<Report, Error> {
+        let party = self.meeting.party(self.with.clone())?;
+        let hosts = self.new_hosts.clone();
+        let threshold = match self.threshold {
+            Some(threshold) => threshold,
+            None => synchromesh_triples::parties::hosts::read(&hosts)?.len(),
+        };
+        let done = party.hand_on(&self.keys, &NewHolders { hosts, threshold }, &self.least.floor(), &self.out)?;
+        let joint = done.plan.joint.ok_or(synchromesh_triples::parties::Error::NotJoint)?;
+        let file = |(path, bytes): (PathBuf, u64)| KeyFile { path: path.display().to_string(), bytes };
+        Report::new(&HandedOn {
+            scheme: done.plan.scheme.name(),
+            key_id: done.key.to_string(),
+            parties: joint.parties,
+            threshold: joint.threshold,
+            party: done.member,
+            givers: done.givers,
+            decryptions: done.decryptions,
+            most_decryptions: joint.decryptions,
+            security_model: model(&joint),
+            traffic: done.traffic.into(),
+            files: done.files.into_iter().map(file).collect(),
+            delete: done.spent.into_iter().map(|path| path.display().to_string()).collect(),
         })
     }
 }
@@ -285,6 +411,8 @@ impl Parties {
             Self::Encrypt(encrypt) => encrypt.run(json),
             Self::Eval(eval) => eval.run(json),
             Self::Decrypt(decrypt) => decrypt.run(),
+            Self::Refresh(refresh) => refresh.run(),
+            Self::Reshare(reshare) => reshare.run(),
         }
     }
 }

@@ -277,12 +277,11 @@ impl Planning {
     /// Who holds the key together.
     fn joint(&self) -> Option<Joint> {
         let (security, decryptions) = if self.scheme == Scheme::Ckks { (40, 10) } else { (128, 20) };
-        self.parties.map(|parties| Joint {
-            parties: parties as usize,
-            threshold: self.threshold.unwrap_or(parties) as usize,
-            security: self.statistical_security.unwrap_or(security),
-            decryptions: 1 << self.decryptions.unwrap_or(decryptions),
-            proofs: self.proofs,
+        self.parties.map(|parties| {
+            let joint = Joint::any_of(self.threshold.unwrap_or(parties) as usize, parties as usize)
+                .with_security(self.statistical_security.unwrap_or(security))
+                .with_decryptions(1 << self.decryptions.unwrap_or(decryptions));
+            if self.proofs { joint.with_proofs() } else { joint }
         })
     }
 }

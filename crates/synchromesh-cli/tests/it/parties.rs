@@ -114,6 +114,15 @@ fn patient(mut arguments: Vec<String>, seconds: &str) -> Vec<String> {
     arguments
 }
 
+/// The command that makes a file fresh among these.
+fn refresh(i: usize, members: &[usize], file: &str) -> Vec<String> {
+    let mut arguments = decrypt(i, members, file, &[]);
+    arguments[1] = "refresh".to_owned();
+    let out = arguments.iter().position(|word| word == "--out").unwrap() + 1;
+    arguments[out] = format!("fresh-{i}-{file}");
+    arguments
+}
+
 /// What each of these errors is.
 fn kinds(reports: &[Value]) -> Vec<&str> {
     reports.iter().map(|report| report["error"]["kind"].as_str().unwrap_or("none")).collect()
@@ -159,6 +168,56 @@ fn computes(plan: &[&str], members: &[usize], scale: f64, tolerance: f64) {
     assert!(found.iter().zip(expected).all(|(x, y)| (x - y).abs() <= tolerance), "{found:?}");
 }
 
+/// x^2 y^2 under a plan for one product: what has no level left is made fresh between them, and the same by all.
+fn goes_on(plan: &[&str], members: &[usize], scale: f64, tolerance: f64) {
+    let parties = Parties::with_keys(3, plan);
+    parties.encrypt(scale);
+    let shell = &parties.shell;
+    let eval = |expression: &str, inputs: &[&str], out: &str| {
+        let head = ["eval", expression, "--insecure", "--keys", "party-0"];
+        shell.succeed(&[&head, inputs, &["--out", out]].concat())
+    };
+    eval("x*y", &["x=x.ct", "y=y.ct"], "z.ct");
+    let reports = parties.all(members, |i| refresh(i, members, "z.ct"));
+    let first = format!("fresh-{}-z.ct", members[0]);
+    for (&i, report) in members.iter().zip(&reports) {
+        assert_eq!((&report["authenticated"], &report["rows"]), (&true.into(), &5.into()), "{report}");
+        assert!(report["level"].as_u64().unwrap() > 0 && report["decryptions"] == 1, "{report}");
+        assert_eq!(shell.read(&format!("fresh-{i}-z.ct")), shell.read(&first), "one file for all");
+    }
+    // It has been shown, hidden: nobody shows it again.
+    let again = parties.decrypt(members, "z.ct", &[]);
+    assert!(kinds(&again).contains(&"decrypted_before"), "{again:?}");
+    eval("z*z", &[&format!("z={first}")], "w.ct");
+    let reports = parties.decrypt(members, "w.ct", &[]);
+    let expected: Vec<f64> = X.iter().zip(&Y).map(|(&x, &y)| ((x * y).pow(2)) as f64 * scale.powi(4)).collect();
+    for (&i, report) in members.iter().zip(&reports) {
+        let (found, bound) = (shell.numbers(&format!("w.ct-{i}.csv")), report["error_bound"].as_f64().unwrap_or(0.0));
+        assert!(bound <= tolerance, "{report}");
+        assert!(found.iter().zip(&expected).all(|(x, y)| (x - y).abs() <= bound), "{found:?} {expected:?}");
+    }
+}
+
+/// The plaintext modulus holds x^2 y^2.
+const WIDE: [&str; 2] = ["--t", "469762049"];
+
+#[test]
+fn a_column_is_made_fresh_by_those_who_are_there_bgv() {
+    goes_on(&[&["--scheme", "bgv"], &WIDE[..], &TWO_OF_THREE[..]].concat(), &[0, 2], 1.0, 0.0);
+}
+
+#[test]
+fn a_column_is_made_fresh_by_those_who_are_there_bfv() {
+    goes_on(&[&["--scheme", "bfv"], &WIDE[..], &ALL[..]].concat(), &[0, 1, 2], 1.0, 0.0);
+}
+
+#[test]
+fn a_column_is_made_fresh_by_those_who_are_there_ckks() {
+    // What hides a message of CKKS takes room: a product of a plan for two.
+    let deeper = ["--depth", "2", "--threshold", "2", "--decryptions", "4"];
+    goes_on(&[&["--scheme", "ckks", "--precision", "12"], &deeper[..]].concat(), &[1, 2], UNIT, 2f64.powi(-9));
+}
+
 const TWO_OF_THREE: [&str; 6] = ["--depth", "1", "--threshold", "2", "--decryptions", "4"];
 const ALL: [&str; 4] = ["--depth", "1", "--decryptions", "4"];
 /// For numbers of magnitude at most 1.
@@ -192,6 +251,81 @@ fn three_of_three_compute_and_decrypt_bfv() {
 #[test]
 fn three_of_three_compute_and_decrypt_ckks() {
     computes(&[&["--scheme", "ckks", "--precision", "12"], &ALL[..]].concat(), &[0, 1, 2], UNIT, 2f64.powi(-11));
+}
+
+/// The command by which a party, by its number among all five, hands the key on.
+fn reshare(i: usize, keys: &str, out: &str, with: &str) -> Vec<String> {
+    words(&format!(
+        "parties reshare --insecure --timeout 30 --keys {keys} --out {out} --hosts hosts --new-hosts new-hosts --identity {i}.identity --with {with} --threshold 3"
+    ))
+}
+
+/// Of three, two of whom decrypt, one is away, one leaves and one stays; three come. What was encrypted before, three of the four
+/// decrypt, and nobody what was decrypted before.
+#[test]
+fn a_key_is_handed_on_to_others_who_decrypt_what_was_encrypted_before() {
+    let parties = Parties::with_keys(3, &[&["--scheme", "bgv"], &TWO_OF_THREE[..]].concat());
+    parties.encrypt(1.0);
+    let shell = &parties.shell;
+    let shown = parties.decrypt(&[0, 1], "y.ct", &[]);
+    assert!(shown.iter().all(|report| report["rows"] == 5), "{shown:?}");
+    let fingerprint = |i: usize| {
+        let report = shell.succeed(&["parties", "identity", "--out", &format!("{i}.identity")]);
+        report["fingerprint"].as_str().unwrap().to_owned()
+    };
+    let come: Vec<String> = (3..6).map(fingerprint).collect();
+    let hosts = String::from_utf8(shell.read("hosts")).unwrap();
+    let stays = hosts.lines().nth(2).unwrap();
+    shell.write("new-hosts", format!("{}{stays}\n", list(&come)).as_bytes());
+    std::fs::create_dir(shell.path("copy")).unwrap();
+    for name in ["public.key", "eval.keys", "envelope.key"] {
+        shell.write(&format!("copy/{name}"), &shell.read(&format!("party-2/{name}")));
+    }
+    let keys = |i: usize| if i < 3 { format!("party-{i}") } else { "copy".to_owned() };
+    // Too few give, and a stranger: nobody is called.
+    let alone = reshare(0, "party-0", "nowhere", "0");
+    let report = shell.fail(&alone.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(error(&report, "too_few_parties").contains("2 of the 3"));
+    let stranger = reshare(1, "party-1", "nowhere", "0,2");
+    error(&shell.fail(&stranger.iter().map(String::as_str).collect::<Vec<_>>()), "unlisted_party");
+    let reports = parties.all(&[0, 2, 3, 4, 5], |i| reshare(i, &keys(i), &format!("new-{i}"), "0,2"));
+    assert!(reports.iter().all(|report| report["givers"] == serde_json::json!([0, 2])), "{reports:?}");
+    let places: Vec<&Value> = reports.iter().map(|report| &report["party"]).collect();
+    assert_eq!(places, [&Value::Null, &3.into(), &0.into(), &1.into(), &2.into()]);
+    assert_eq!(reports[0]["delete"].as_array().unwrap().len(), 2);
+    assert!(!shell.path("new-0").exists());
+    for name in ["public.key", "eval.keys", "envelope.key"] {
+        assert_eq!(shell.read(&format!("new-4/{name}")), shell.read(&format!("party-0/{name}")), "{name}");
+    }
+    for name in ["share.key", "share.journal"] {
+        std::fs::remove_file(shell.path(&format!("party-0/{name}"))).unwrap();
+    }
+    // As numbers of the new list: 3, 4 and 5 have 0, 1 and 2.
+    let decrypt_new = |members: &[usize], file: &str| {
+        let with: Vec<String> = members.iter().map(usize::to_string).collect();
+        let identities = [3, 4, 5, 2];
+        parties.all(members, |member| {
+            let i = identities[member];
+            words(&format!(
+                "parties decrypt --insecure --timeout 20 --keys new-{i} --hosts new-hosts --identity {i}.identity --with {} --in {file} --out {file}-{i}.csv",
+                with.join(",")
+            ))
+        })
+    };
+    // What one of those who gave had decrypted stays decrypted.
+    let before = decrypt_new(&[0, 1, 2], "y.ct");
+    assert!(kinds(&before).contains(&"decrypted_before"), "{before:?}");
+    let reports = decrypt_new(&[0, 2, 3], "x.ct");
+    assert!(reports.iter().all(|report| report["decryptions"] == 3), "{reports:?}");
+    for i in [3, 5, 2] {
+        assert_eq!(shell.numbers(&format!("x.ct-{i}.csv")), X.map(|x| x as f64));
+    }
+    let few = decrypt_new(&[0, 1], "x.ct");
+    assert_eq!(kinds(&few), ["too_few_parties"; 2]);
+    // Old shares and new ones are not of one key any more.
+    shell.succeed(&["encrypt", "--insecure", "--keys", "copy", "--in", "x.csv", "--out", "w.ct"]);
+    shell.write("new-3/share.key", &shell.read("party-2/share.key"));
+    assert!(decrypt_new(&[0, 1, 2], "w.ct").iter().all(|report| report["error"].is_object()));
 }
 
 #[test]

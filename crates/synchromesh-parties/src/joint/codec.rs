@@ -17,6 +17,9 @@ use super::share::{KeyShare, Publics};
 use crate::error::{Error, Result};
 use crate::proven::Rows;
 
+/// Where the plan, whose threshold is no larger, has the number of the sharing.
+const SHARING: std::ops::Range<usize> = 12..16;
+
 /// Bytes of a seed.
 const SEED_BYTES: usize = 32;
 
@@ -53,7 +56,9 @@ impl KeyShare {
         // The exact size, so that the buffer never moves and no copy is left behind.
         let members = self.publics.as_ref().map(|publics| publics.shares.len());
         let mut writer = Writer::new(header, payload_bytes(params, poly.primes(), members));
-        writer.raw(&plan::to_bytes(&self.plan));
+        let mut plan = plan::to_bytes(&self.plan);
+        plan[SHARING].copy_from_slice(&self.sharing.to_le_bytes());
+        writer.raw(&plan);
         writer.u64(self.member as u64);
         writer.raw(self.noise.as_bytes());
         let write = |writer: &mut Writer, poly: &Poly<Cpu, Ntt>| -> Result<()> {
@@ -93,7 +98,10 @@ impl KeyShare {
             return Err(wire(WireError::NonCanonical { what: "a share names its key and has no seed", offset: 12 }));
         }
         let neither = WireError::NonCanonical { what: "shares are proven or not", offset: HEADER_BYTES as u64 + 28 };
-        let plan = plan::from_bytes(&reader.array().map_err(wire)?).ok_or_else(|| wire(neither))?;
+        let mut plan: [u8; plan::PLAN_BYTES] = reader.array().map_err(wire)?;
+        let sharing = plan[SHARING].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        plan[SHARING].fill(0);
+        let plan = plan::from_bytes(&plan).ok_or_else(|| wire(neither))?;
         plan::check(&plan, params)?;
         let members = plan.proofs.then_some(plan.parties);
         let need = (payload_bytes(params, &primes, members) - plan::PLAN_BYTES) as u64;
@@ -121,7 +129,7 @@ impl KeyShare {
             publics = Some(Publics { seed, shares });
         }
         reader.finish().map_err(wire)?;
-        Ok(Self { plan, member, key, params_digest: *params.digest(), secret, noise, publics })
+        Ok(Self { plan, member, key, sharing, params_digest: *params.digest(), secret, noise, publics })
     }
 }
 

@@ -3,9 +3,11 @@
 //! Each shows d_i = c_1 p_i + t f_i, where the p_i add up to s, and f_i is its noise ([`synchromesh::opening`]); c_0 and the
 //! sum of all d_i are the phase with everybody's noise. To pass a ciphertext on, each encrypts d_i under the
 //! receiver's public key, and c_0 and the sum of all encryptions are a ciphertext under that key (ePrint 2020/304's public
-//! key switch). Where shares are proven a proof of each d_i goes with it, but for what is passed on. Before anything is shown, all agree on the ciphertexts, and the journal has them.
+//! key switch). Where shares are proven a proof of each d_i goes with it, but for what is passed on. Before anything is
+//! shown, all agree on the ciphertexts, and the journal has them.
 
 use synchromesh::opening::{Hiding, Opening};
+use synchromesh::rlwe::flood::Wide;
 use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::ring::{Coeff, Cpu, Ntt, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
@@ -14,7 +16,6 @@ use synchromesh::scheme::{Scheme, Values};
 use zeroize::Zeroizing;
 
 use super::generate::blamed;
-use super::noise::noise;
 use super::quorum::Quorum;
 use crate::error::Result;
 use crate::journal::Decryptions;
@@ -56,10 +57,9 @@ impl<T: Transport> Quorum<'_, T> {
     ) -> Result<Vec<Opened>> {
         let rlwe = S::rlwe(context);
         self.session.enter("decrypting");
-        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, None), |_| Ok(()))?;
+        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, None), S::opening)?;
         let proofs = self.proofs(rlwe, &openings)?;
-        let message = self.message(rlwe, &openings, &proofs)?;
-        let phases = self.opened_by(rlwe, &openings, &message, &proofs)?;
+        let phases = self.opened(rlwe, &openings, &proofs, |quorum, opening| quorum.shown(rlwe, opening, &[]))?;
         let opened = |(opening, phase): (&Opening<_, _>, _)| {
             Ok(Opened { values: S::opened(context, opening, phase)?, error_bound: opening.error_bound })
         };
@@ -80,7 +80,7 @@ impl<T: Transport> Quorum<'_, T> {
     ) -> Result<Vec<S::Ciphertext<Cpu>>> {
         let rlwe = S::rlwe(context);
         self.session.enter("passing on");
-        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, Some(receiver)), |_| Ok(()))?;
+        let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, Some(receiver)), S::opening)?;
         let mut randomness = Randomness::from_os();
         let (mut message, mut sums) = (Vec::new(), Vec::<[Poly<Cpu, Ntt>; 2]>::with_capacity(openings.len()));
         for opening in &openings {
@@ -106,14 +106,18 @@ impl<T: Transport> Quorum<'_, T> {
         openings.iter().zip(sums).map(passed).collect()
     }
 
-    /// What is to be opened, as `finish` leaves it, once all have said the same and the journal has it.
+    /// What is to be opened, each as `open` makes it, once all have said the same and the journal has it.
     pub(super) fn agreed<S: Scheme>(
         &mut self,
         context: &S::Context<Cpu>,
         journal: &mut Decryptions,
         ciphertexts: &[&S::Ciphertext<Cpu>],
         (precision, receiver): (f64, Option<&PublicKey>),
-        finish: impl Fn(&mut Opening<S::Ciphertext<Cpu>, Cpu>) -> Result<()>,
+        open: impl Fn(
+            &S::Context<Cpu>,
+            &S::Ciphertext<Cpu>,
+            &Hiding,
+        ) -> synchromesh::error::Result<Opening<S::Ciphertext<Cpu>, Cpu>>,
     ) -> Result<Openings<S>> {
         let rlwe = S::rlwe(context);
         self.share.check(rlwe.params())?;
@@ -124,9 +128,9 @@ impl<T: Transport> Quorum<'_, T> {
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, what is opened");
         for ciphertext in ciphertexts {
             self.share.key().require(S::key(ciphertext))?;
-            let mut opening = S::opening(context, ciphertext, &hiding)?;
-            finish(&mut opening)?;
+            let opening = open(context, ciphertext, &hiding)?;
             hasher.update(&opening.subject).update(&opening.sigma_bits.to_le_bytes());
+            hasher.update(&opening.own_bits.unwrap_or(0).to_le_bytes());
             hasher.update(&(opening.parts[0].primes().len() as u64).to_le_bytes());
             openings.push(opening);
         }
@@ -142,29 +146,59 @@ impl<T: Transport> Quorum<'_, T> {
         Ok(openings)
     }
 
-    /// The phases of openings, with what all have shown.
+    /// The phases of openings, with what all have shown: this party what `show` makes, and behind all of it a proof of each, if
+    /// there are such.
     pub(super) fn opened<C>(
         &mut self,
         context: &Context<Cpu>,
         openings: &[Opening<C, Cpu>],
-        message: &[u8],
+        proofs: &[DecryptionProofs<'_, Cpu>],
+        show: impl FnMut(&Self, &Opening<C, Cpu>) -> Result<Zeroizing<Poly<Cpu, Coeff>>>,
     ) -> Result<Vec<Poly<Cpu, Coeff>>> {
-        self.opened_by(context, openings, message, &[])
+        let (message, phases) = self.message(context, openings, proofs, show)?;
+        self.exchanged(context, openings, proofs, &message, phases)
     }
 
-    /// The same, with a proof of each share behind all of them, if there are such.
-    pub(super) fn opened_by<C>(
+    /// What this party shows of openings, and their phases with that.
+    pub(super) fn message<C>(
+        &self,
+        context: &Context<Cpu>,
+        openings: &[Opening<C, Cpu>],
+        proofs: &[DecryptionProofs<'_, Cpu>],
+        mut show: impl FnMut(&Self, &Opening<C, Cpu>) -> Result<Zeroizing<Poly<Cpu, Coeff>>>,
+    ) -> Result<(Vec<u8>, Vec<Poly<Cpu, Coeff>>)> {
+        let backend = context.backend();
+        let length = openings.iter().map(|opening| poly_bytes(context, opening.parts[0].primes())).sum();
+        let (mut message, mut phases) = (Vec::with_capacity(length), Vec::with_capacity(openings.len()));
+        let mut shares = Vec::new();
+        for opening in openings {
+            let shown = show(self, opening)?;
+            write_poly(context, &*shown, &mut message)?;
+            let mut phase = opening.parts[0].duplicate(backend)?.into_coeff(backend)?;
+            phase.add_assign(backend, &*shown)?;
+            phases.push(phase);
+            if !proofs.is_empty() {
+                shares.push(shown);
+            }
+        }
+        for ((proofs, opening), share) in proofs.iter().zip(openings).zip(shares) {
+            message.extend(self.prove(context, proofs, opening, share)?);
+        }
+        Ok((message, phases))
+    }
+
+    /// The phases with what the others show.
+    pub(super) fn exchanged<C>(
         &mut self,
         context: &Context<Cpu>,
         openings: &[Opening<C, Cpu>],
-        message: &[u8],
         proofs: &[DecryptionProofs<'_, Cpu>],
+        message: &[u8],
+        mut phases: Vec<Poly<Cpu, Coeff>>,
     ) -> Result<Vec<Poly<Cpu, Coeff>>> {
+        let (backend, own) = (context.backend(), self.session.party());
         let messages = self.session.broadcast(Kind::Decryption, message, message.len())?;
-        let backend = context.backend();
-        let constant = |opening: &Opening<C, Cpu>| Ok(opening.parts[0].duplicate(backend)?.into_coeff(backend)?);
-        let mut phases = openings.iter().map(constant).collect::<Result<Vec<_>>>()?;
-        for (party, message) in messages.iter().enumerate() {
+        for (party, message) in messages.iter().enumerate().filter(|(party, _)| *party != own) {
             let mut rest = &message[..];
             let mut shares = Vec::with_capacity(phases.len());
             for phase in &mut phases {
@@ -174,42 +208,11 @@ impl<T: Transport> Quorum<'_, T> {
                 rest = after;
                 shares.push(share);
             }
-            if party != self.session.party() {
-                let verified = self.verified(party, proofs, openings, shares, rest);
-                blamed(self.session, party, verified)?;
-            }
+            let verified = self.verified(party, proofs, openings, shares, rest);
+            blamed(self.session, party, verified)?;
         }
         self.session.agree()?;
         Ok(phases)
-    }
-
-    /// This party's shares of openings, and the proofs of them, if there are such.
-    pub(super) fn message<C>(
-        &self,
-        context: &Context<Cpu>,
-        openings: &[Opening<C, Cpu>],
-        proofs: &[DecryptionProofs<'_, Cpu>],
-    ) -> Result<Vec<u8>> {
-        let mut message = Vec::new();
-        let mut shares = Vec::with_capacity(openings.len());
-        for opening in openings {
-            let shown = self.shown(context, opening, &[])?;
-            write_poly(context, &*shown, &mut message)?;
-            shares.push(shown);
-        }
-        for ((proofs, opening), share) in proofs.iter().zip(openings).zip(shares) {
-            message.extend(self.prove(context, proofs, opening, share)?);
-        }
-        Ok(message)
-    }
-
-    /// Of the noise of an opening.
-    pub(super) fn seed<C>(&self, opening: &Opening<C, Cpu>, to: &[u8]) -> Seed {
-        let mut subject = opening.subject.to_vec();
-        subject.extend_from_slice(&opening.sigma_bits.to_le_bytes());
-        self.members.iter().for_each(|&member| subject.extend_from_slice(&(member as u64).to_le_bytes()));
-        subject.extend_from_slice(to);
-        self.share.noise.seed(&subject)
     }
 
     /// c_1 p_i + t f_i.
@@ -219,13 +222,32 @@ impl<T: Transport> Quorum<'_, T> {
         opening: &Opening<C, Cpu>,
         to: &[u8],
     ) -> Result<Zeroizing<Poly<Cpu, Coeff>>> {
-        let (backend, ring) = (context.backend(), context.params().ring());
-        let c1 = &opening.parts[1];
+        let (backend, params) = (context.backend(), context.params());
+        let noise = Wide::gaussian(&self.seed(opening, to), opening.sigma_bits, params.n());
+        let noise = noise.to_poly(backend, params.ring(), opening.parts[1].primes(), &opening.multiple)?;
+        self.hidden(context, opening, &noise)
+    }
+
+    /// c_1 p_i with what hides it.
+    pub(super) fn hidden<C>(
+        &self,
+        context: &Context<Cpu>,
+        opening: &Opening<C, Cpu>,
+        hides: &Poly<Cpu, Coeff>,
+    ) -> Result<Zeroizing<Poly<Cpu, Coeff>>> {
+        let (backend, c1) = (context.backend(), &opening.parts[1]);
         let part = SecretPoly::new(self.part.poly().restrict(backend, c1.primes())?);
         let mut share = Zeroizing::new(c1.mul(backend, part.poly())?.into_coeff(backend)?);
-        let seed = self.seed(opening, to);
-        let noise = noise(backend, ring, c1.primes(), (&seed, opening.sigma_bits), &opening.multiple)?;
-        share.add_assign(backend, &noise)?;
+        share.add_assign(backend, hides)?;
         Ok(share)
+    }
+
+    /// The seed of what hides this party's share of an opening from those here, or for somebody.
+    pub(super) fn seed<C>(&self, opening: &Opening<C, Cpu>, to: &[u8]) -> Seed {
+        let mut subject = opening.subject.to_vec();
+        subject.extend_from_slice(&opening.sigma_bits.to_le_bytes());
+        self.members.iter().for_each(|&member| subject.extend_from_slice(&(member as u64).to_le_bytes()));
+        subject.extend_from_slice(to);
+        self.share.noise.seed(&subject)
     }
 }

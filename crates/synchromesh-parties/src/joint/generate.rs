@@ -94,6 +94,7 @@ pub(super) fn generate_as<T: Transport>(
         plan: *plan,
         member: session.party(),
         key: seeds.id,
+        sharing: 0,
         params_digest: *params.digest(),
         secret,
         noise: NoiseKey::generate()?,

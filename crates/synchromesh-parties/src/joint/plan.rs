@@ -23,13 +23,27 @@ pub(super) fn check(plan: &Plan, params: &Params) -> Result<()> {
     Ok(())
 }
 
+/// Fails unless both are plans of one key, whoever holds it.
+pub(super) fn require_same_key(from: &Plan, to: &Plan) -> Result<()> {
+    let of = |plan: &Plan| (plan.makers(), plan.security, plan.decryptions);
+    if of(from) == of(to) {
+        return Ok(());
+    }
+    let [(n, s, d), (to_n, to_s, to_d)] = [of(from), of(to)];
+    let rule = format!(
+        "{n} parties made it, for s = {s} and {d} decryptions, and its new holders would have one of {to_n}, {to_s} and {to_d}"
+    );
+    Err(Error::JointKey { parties: to.parties, rule })
+}
+
 /// Bytes of [`to_bytes`].
 pub(super) const PLAN_BYTES: usize = 29;
 
-/// The plan in a hash, or in a file.
+/// The plan in a hash, or in a file. The upper half of the first word is 0, or how many others made the key.
 pub(super) fn to_bytes(plan: &Plan) -> [u8; PLAN_BYTES] {
     let mut bytes = [0; PLAN_BYTES];
-    bytes[..8].copy_from_slice(&(plan.parties as u64).to_le_bytes());
+    let makers = (plan.makers.unwrap_or(0) as u64) << 32;
+    bytes[..8].copy_from_slice(&(plan.parties as u64 | makers).to_le_bytes());
     bytes[8..16].copy_from_slice(&(plan.threshold as u64).to_le_bytes());
     bytes[16..24].copy_from_slice(&plan.decryptions.to_le_bytes());
     bytes[24..28].copy_from_slice(&plan.security.to_le_bytes());
@@ -41,14 +55,16 @@ pub(super) fn to_bytes(plan: &Plan) -> [u8; PLAN_BYTES] {
 /// proven nor that they are not.
 pub(super) fn from_bytes(bytes: &[u8; PLAN_BYTES]) -> Option<Plan> {
     let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-    let count = |at: usize| usize::try_from(word(at)).unwrap_or(usize::MAX);
+    let count = |word: u64| usize::try_from(word).unwrap_or(usize::MAX);
+    let (parties, makers) = (count(word(0) & u64::from(u32::MAX)), count(word(0) >> 32));
+    let makers = (makers > 0).then_some(makers);
     let security = bytes[24..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
     let proofs = match bytes[28] {
         0 => false,
         1 => true,
         _ => return None,
     };
-    Some(Plan { parties: count(0), threshold: count(8), security, decryptions: word(16), proofs })
+    Some(Plan { parties, threshold: count(word(8)), security, decryptions: word(16), makers, proofs })
 }
 
 /// Which evaluation keys are made.

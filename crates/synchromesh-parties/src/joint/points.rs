@@ -8,7 +8,40 @@ use synchromesh::rlwe::Context;
 use synchromesh::rlwe::ring::{Cpu, IndexSet, Poly, Ring};
 use synchromesh::rlwe::secret_key::SecretPoly;
 
+use super::plan::Plan;
 use crate::error::Result;
+
+/// What a member adds to s among these: its share, times its Lagrange factor where shares are points.
+pub(super) fn part(
+    context: &Context<Cpu>,
+    plan: &Plan,
+    share: &SecretPoly<Cpu>,
+    members: &[usize],
+    member: usize,
+) -> Result<SecretPoly<Cpu>> {
+    let mut part = share.poly().duplicate(context.backend())?;
+    if !plan.is_additive() {
+        let factor = lagrange(context.params().ring(), part.primes(), members, member);
+        part.mul_scalar_assign(context.backend(), &factor)?;
+    }
+    Ok(SecretPoly::new(part))
+}
+
+/// Shares of a secret as the members of a plan have them: points of a polynomial, or uniform with this sum.
+pub(super) fn split(context: &Context<Cpu>, secret: &SecretPoly<Cpu>, plan: &Plan) -> Result<Vec<SecretPoly<Cpu>>> {
+    if !plan.is_additive() {
+        return deal(context, secret, plan.threshold, plan.parties);
+    }
+    let (backend, primes) = (context.backend(), secret.poly().primes());
+    let uniform = (1..plan.parties).map(|_| Ok(SecretPoly::uniform(context, primes)?));
+    let mut shares = uniform.collect::<Result<Vec<_>>>()?;
+    let mut last = secret.poly().duplicate(backend)?;
+    for share in &shares {
+        last.sub_assign(backend, share.poly())?;
+    }
+    shares.push(SecretPoly::new(last));
+    Ok(shares)
+}
 
 /// The values at the points of `members` members of a fresh polynomial of degree `threshold` - 1 with this value at 0.
 pub(super) fn deal(

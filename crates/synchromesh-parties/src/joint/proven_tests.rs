@@ -135,11 +135,12 @@ fn shows(kit: &mut Kit<Bgv>, deed: impl Fn(&mut [u8], usize) + Sync) -> Vec<Resu
             let opened = quorum.decrypt::<Bgv>(context, &mut journal, &[&x], 0.0)?;
             return Ok(Bgv::agree(&opened[0].values, &values, 0.0));
         }
-        let openings = quorum.agreed::<Bgv>(context, &mut journal, &[&x], (0.0, None), |_| Ok(()))?;
+        let openings = quorum.agreed::<Bgv>(context, &mut journal, &[&x], (0.0, None), Bgv::opening)?;
         let proofs = quorum.proofs(rlwe, &openings)?;
-        let mut message = quorum.message(rlwe, &openings, &proofs)?;
+        let own = quorum.message(rlwe, &openings, &proofs, |quorum, opening| quorum.shown(rlwe, opening, &[]));
+        let (mut message, phases) = own?;
         deed(&mut message, poly_bytes(rlwe, openings[0].parts[1].primes()));
-        quorum.opened_by(rlwe, &openings, &message, &proofs).map(|_| true)
+        quorum.exchanged(rlwe, &openings, &proofs, &message, phases).map(|_| true)
     })
 }
 

@@ -5,7 +5,7 @@ use synchromesh::rlwe::ring::Cpu;
 use synchromesh::rlwe::secret_key::SecretPoly;
 
 use super::plan;
-use super::points::lagrange;
+use super::points;
 use super::share::KeyShare;
 use crate::error::{Blame, Error, Result};
 use crate::session::{Kind, Session};
@@ -44,6 +44,7 @@ impl<'a, T: Transport> Quorum<'a, T> {
         session.enter("meeting");
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, quorum");
         hasher.update(params.digest()).update(&share.key.0).update(&plan::to_bytes(plan));
+        hasher.update(&share.sharing.to_le_bytes());
         session.same("the key", hasher.finalize().as_bytes())?;
         let numbers = session.broadcast(Kind::Record, &(share.member as u64).to_le_bytes(), 8)?;
         session.agree()?;
@@ -62,13 +63,8 @@ impl<'a, T: Transport> Quorum<'a, T> {
             }
             members.push(member);
         }
-        let backend = context.backend();
-        let mut part = share.secret.poly().duplicate(backend)?;
-        if !plan.is_additive() {
-            let factor = lagrange(params.ring(), part.primes(), &members, share.member);
-            part.mul_scalar_assign(backend, &factor)?;
-        }
-        Ok(Self { session, share, members, part: SecretPoly::new(part) })
+        let part = points::part(context, plan, &share.secret, &members, share.member)?;
+        Ok(Self { session, share, members, part })
     }
 
     /// The members' numbers, in the order of the session's parties.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use synchromesh::rlwe::file::Existing;
+use synchromesh::rlwe::file::{self, Access, Existing, Journal};
 use synchromesh::rlwe::ring::Cpu;
 use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::secret_key::SecretPoly;
@@ -19,6 +19,8 @@ pub struct KeyShare {
     pub(super) plan: Plan,
     pub(super) member: usize,
     pub(super) key: KeyId,
+    /// Which shares of it these are: 0 as the key was made, and another number each time it was handed on.
+    pub(super) sharing: u32,
     pub(super) params_digest: [u8; 32],
     /// In slots, on all primes of keys: s_i, or for t of n the value of the polynomial at the member's point.
     pub(super) secret: SecretPoly<Cpu>,
@@ -63,7 +65,8 @@ impl KeyShare {
     /// The first line of its journal.
     pub(crate) fn title(&self) -> String {
         let key: String = self.key.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("decryptions by member {} of {} with key {key}", self.member, self.plan.parties)
+        let made = if self.sharing == 0 { String::new() } else { format!(", handed on as {:08x}", self.sharing) };
+        format!("decryptions by member {} of {} with key {key}{made}", self.member, self.plan.parties)
     }
 
     /// Begins the journal of this share: once, beside the share itself.
@@ -72,6 +75,20 @@ impl KeyShare {
     /// [`Error::File`] if there is a file already, or it cannot be written.
     pub fn begin_journal(&self, path: &Path) -> Result<()> {
         Decryptions::create(path, &self.title(), Existing::Keep)
+    }
+
+    /// As [`Self::begin_journal`] for a share of new holders, of a key that these ciphertexts were decrypted with, by their hashes.
+    ///
+    /// # Errors
+    /// As [`Self::begin_journal`].
+    pub fn begin_journal_with(&self, path: &Path, decrypted: &[[u8; 32]]) -> Result<()> {
+        Ok(file::write(path, &self.journal_with(decrypted), Access::Secret, Existing::Keep)?)
+    }
+
+    /// The bytes of such a journal.
+    pub(crate) fn journal_with(&self, decrypted: &[[u8; 32]]) -> Vec<u8> {
+        let lines: Vec<String> = decrypted.iter().map(|hash| blake3::Hash::from(*hash).to_hex().to_string()).collect();
+        Journal::begun(&self.title(), &lines)
     }
 
     /// Opens the journal of this share.

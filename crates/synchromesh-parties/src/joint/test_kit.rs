@@ -285,6 +285,23 @@ fn distance(x: &Values, y: &Values) -> f64 {
     x.iter().zip(y.iter()).map(|(x, y)| (x.re - y.re).hypot(x.im - y.im)).fold(0.0, f64::max)
 }
 
+/// The secret that these members hold.
+pub(super) fn secret(context: &Context<Cpu>, shares: &[&KeyShare]) -> SecretPoly<Cpu> {
+    let (backend, plan) = (context.backend(), shares[0].plan);
+    let shares = &shares[..plan.threshold];
+    let members: Vec<usize> = shares.iter().map(|share| share.member).collect();
+    let primes = shares[0].secret.poly().primes();
+    let mut sum = Poly::zero(backend, primes).unwrap();
+    for share in shares {
+        let factor = match plan.is_additive() {
+            true => vec![1; primes.len()],
+            false => points::lagrange(context.params().ring(), primes, &members, share.member),
+        };
+        sum.mul_scalar_acc(backend, share.secret.poly(), &factor).unwrap();
+    }
+    SecretPoly::new(sum)
+}
+
 /// What one party has once keys are made.
 pub(super) struct Party {
     pub(super) keys: JointKeys,
@@ -374,14 +391,9 @@ impl<S: Judged> Kit<S> {
         S::encrypt(&context, &by, values, 1.0, level, &mut self.randomness).unwrap()
     }
 
-    /// s, which nobody should ever know: all shares added up.
+    /// s, which nobody should ever know: of as many shares as it takes.
     pub(super) fn secret(&self) -> SecretPoly<Cpu> {
-        let backend = self.rlwe().backend();
-        let mut sum = self.parties[0].share.secret.poly().duplicate(backend).unwrap();
-        for party in &self.parties[1..] {
-            sum.add_assign(backend, party.share.secret.poly()).unwrap();
-        }
-        SecretPoly::new(sum)
+        secret(self.rlwe(), &self.parties.iter().map(|party| &party.share).collect::<Vec<_>>())
     }
 
     pub(super) fn journal(&self, member: usize) -> Decryptions {

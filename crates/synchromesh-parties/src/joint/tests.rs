@@ -1,7 +1,6 @@
 //! Joint keys where everybody follows the protocol: results, certificates, members who are missing, odd parameters.
 
 use num_bigint::BigInt;
-use num_integer::Integer;
 use num_traits::ToPrimitive;
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
@@ -428,55 +427,4 @@ fn real_parameters_of_each_scheme() {
     let literal = synchromesh::ckks::ParamsLiteral { primes: None, ..literal };
     let params = synchromesh::ckks::Params::new(literal).unwrap();
     check::<Ckks>(params, Plan::all_of(3).with_security(40).with_decryptions(1000), 16.0);
-}
-
-/// At the highest level again, with less noise than before; and the shares of a message add up to it.
-fn refreshed<S: Exact>(plan_of: Plan, members: &[usize]) {
-    let mut kit = Kit::<S>::new(<S as Judged>::small(plan_of.parties), plan::<S>(plan_of), &Rotations::none());
-    let x = S::sample(kit.context(), 1);
-    let squared = S::product(kit.context(), &x, &x);
-    let expected = S::product(kit.context(), &squared, &squared);
-    let a = kit.encrypt(&x);
-    let square = kit.evaluator.square(&a).unwrap();
-    let low = kit.evaluator.mod_switch_to(&square, 2).unwrap();
-    let results = run(members.len(), (PATIENCE, None), |i, transport| {
-        let mut session = Session::new(transport, "refresh").unwrap();
-        let mut journal = kit.journal(members[i]);
-        let mut quorum = Quorum::meet(&mut session, kit.rlwe(), &kit.parties[members[i]].share).unwrap();
-        let shares = quorum.to_shares(kit.context(), &mut journal, &[&a]).unwrap();
-        let fresh = quorum.refresh(kit.context(), &mut journal, &kit.parties[0].keys.public, &[&low]).unwrap();
-        (shares, fresh)
-    });
-    let t = BigInt::from(kit.context().params().t().value().clone());
-    let decoded = |poly| kit.context().decode_big(&exact::Plaintext::from(poly)).unwrap();
-    let mut sums = decoded(results[0].0[0].public.clone());
-    for (shares, _) in &results {
-        let own = decoded(shares[0].own.clone());
-        sums.iter_mut().zip(own).for_each(|(sum, x)| *sum += x);
-        assert!(shares[0].public == results[0].0[0].public);
-    }
-    let found = sums.iter().map(|x| x.mod_floor(&t)).collect::<Vec<_>>();
-    assert_eq!(found, x.integers("a test").unwrap().iter().map(|x| x.mod_floor(&t)).collect::<Vec<_>>());
-    for (_, fresh) in &results {
-        assert_eq!(fresh[0].level(), kit.rlwe().params().top_level());
-        assert!(kit.context().noise_budget(&fresh[0]).unwrap() > kit.context().noise_budget(&low).unwrap() + 80.0);
-        let again = kit.evaluator.square(&fresh[0]).unwrap();
-        if plan_of.threshold == plan_of.parties {
-            for (ciphertext, values) in [(&fresh[0], &squared), (&again, &expected)] {
-                let [measured, certified] = S::errors(kit.context(), ciphertext, &kit.secret(), values);
-                assert!(measured <= certified && certified < measured + 16.0, "{measured} of {certified} bits");
-            }
-        }
-    }
-    let again = kit.evaluator.square(&results[0].1[0]).unwrap();
-    assert!(S::agree(&kit.open(members, &[&again], 0.0)[0], &expected, 0.0));
-    assert_eq!(kit.journal(members[0]).made(), 3);
-}
-
-#[test]
-fn a_ciphertext_that_has_no_room_left_is_made_fresh_by_its_parties() {
-    refreshed::<Bfv>(Plan::all_of(3), &[0, 1, 2]);
-    refreshed::<Bgv>(Plan::all_of(2), &[0, 1]);
-    refreshed::<Bfv>(Plan::any_of(2, 3), &[0, 2]);
-    refreshed::<Bgv>(Plan::any_of(2, 3), &[2, 1]);
 }

@@ -56,7 +56,7 @@ impl Party {
 
 /// The files in the order in which they get their names. The public key is the last: nothing is encrypted under keys that
 /// are not all there.
-const NAMES: [&str; 5] = [JOURNAL, super::SHARE, "envelope.key", "eval.keys", "public.key"];
+pub(super) const NAMES: [&str; 5] = [JOURNAL, super::SHARE, "envelope.key", "eval.keys", "public.key"];
 
 fn generate_as<S: Scheme>(ready: Ready, plan: &Plan, joint: &Joint, set: Set, out: &Path) -> Result<Generated> {
     let opened = plan.open::<S>()?;
@@ -101,7 +101,7 @@ fn generate_as<S: Scheme>(ready: Ready, plan: &Plan, joint: &Joint, set: Set, ou
 
 /// Hears from all others that they have written the same. Where one says that it has not, the files go again: nobody has them all.
 /// One that is silent may have them.
-fn confirm(session: &mut Session<Tls>, public: &[u8; 32], out: &Path, paths: &[PathBuf]) -> Result<()> {
+pub(super) fn confirm(session: &mut Session<Tls>, public: &[u8; 32], out: &Path, paths: &[PathBuf]) -> Result<()> {
     session.enter("confirming keys");
     match session.same("what was written", public) {
         Err(Error::Abort { blame: Blame::Missing(parties), .. }) => {

@@ -1,15 +1,13 @@
-//! Columns decrypted by those who are there: for all of them, or for one receiver, of whom they learn nothing.
+//! Columns decrypted by those who are there, for all of them; what is read before anybody is called.
 
 use std::path::{Path, PathBuf};
 
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
-use synchromesh::bundle::{Bundle, CIPHERTEXT, COLUMN, ColumnHead, KEY, Kind, PLAN};
+use synchromesh::bundle::{Bundle, CIPHERTEXT, ColumnHead, KEY, Kind};
 use synchromesh::ckks::Ckks;
 use synchromesh::plan::{Plan, SchemeName};
-use synchromesh::rlwe::PublicKey;
 use synchromesh::rlwe::codec::Trust;
-use synchromesh::rlwe::file::{self, Access, Existing};
 use synchromesh::rlwe::ring::Cpu;
 use synchromesh::rlwe::wire::{Authentic, EnvelopeKey};
 use synchromesh::scheme::{Scheme, Values};
@@ -19,9 +17,6 @@ use super::{Floor, JOURNAL, Party, Ready, Traffic, authentic, ended, envelope, t
 use crate::error::{Error, Result};
 use crate::joint::{KeyShare, Quorum};
 use crate::journal::Decryptions;
-
-/// The section of what Python knows of a column beyond its length, which goes along.
-pub const TENSOR: &str = "tensor";
 
 /// A column that was decrypted.
 pub struct Column {
@@ -54,50 +49,21 @@ pub struct Decrypted {
     pub traffic: Traffic,
 }
 
-/// Columns that are under a receiver's key now.
-#[derive(Clone, Debug)]
-pub struct PassedOn {
-    /// The plan of the key.
-    pub plan: Plan,
-    /// Numbers in all columns.
-    pub rows: usize,
-    /// Ciphertexts of all columns.
-    pub ciphertexts: usize,
-    /// The files, with their sizes in bytes.
-    pub files: Vec<(PathBuf, u64)>,
-    /// Whether they are authenticated under the receiver's envelope key.
-    pub authenticated: bool,
-    /// Numbers of those who passed them on.
-    pub members: Vec<usize>,
-    /// Decryptions under the key so far, by this party's journal, and at most.
-    pub decryptions: (u64, u64),
-    /// What this party sent.
-    pub traffic: Traffic,
-}
-
-/// To whom columns are passed on, and where they go.
-struct Receiver<'a> {
-    plan: Plan,
-    key: Bundle,
-    envelope: Option<EnvelopeKey>,
-    outputs: &'a [&'a Path],
-    existing: Existing,
-}
-
 /// A column as it is in its file, vouched for.
-struct Sealed {
-    bundle: Bundle,
-    head: ColumnHead,
+pub(super) struct Sealed {
+    pub(super) bundle: Bundle,
+    pub(super) head: ColumnHead,
     authentic: Authentic,
 }
 
 /// What is read before anybody is called.
-struct Holder {
-    ready: Ready,
-    plan: Plan,
+pub(super) struct Holder {
+    pub(super) ready: Ready,
+    pub(super) plan: Plan,
+    pub(super) envelope: EnvelopeKey,
     share: Bundle,
     journal: PathBuf,
-    columns: Vec<Sealed>,
+    pub(super) columns: Vec<Sealed>,
 }
 
 impl Party {
@@ -116,32 +82,7 @@ impl Party {
         }
     }
 
-    /// Brings the columns in these files under the key of a receiver, whose directory has `public.key` and, if it is to believe
-    /// the certificates, `envelope.key`; the columns go to `outputs`, one for each input.
-    ///
-    /// # Errors
-    /// As [`Self::decrypt`]; those of [`Quorum::pass_on`].
-    pub fn pass_on(
-        &self,
-        keys: &Path,
-        inputs: &[&Path],
-        (receiver, outputs, existing): (&Path, &[&Path], Existing),
-        precision: f64,
-        floor: &Floor,
-    ) -> Result<PassedOn> {
-        outputs.iter().try_for_each(|path| file::permit(path, existing))?;
-        let holder = self.holder(keys, inputs, floor)?;
-        let envelope = envelope(receiver)?;
-        let key = Bundle::read(&receiver.join(Kind::PublicKey.file_name().unwrap_or_default()))?;
-        let receiver = Receiver { plan: key.plan()?, key: key.require(Kind::PublicKey)?, envelope, outputs, existing };
-        match holder.plan.scheme {
-            SchemeName::Bfv => holder.pass_on::<Bfv>(&receiver, precision),
-            SchemeName::Bgv => holder.pass_on::<Bgv>(&receiver, precision),
-            SchemeName::Ckks => holder.pass_on::<Ckks>(&receiver, precision),
-        }
-    }
-
-    fn holder(&self, keys: &Path, inputs: &[&Path], floor: &Floor) -> Result<Holder> {
+    pub(super) fn holder(&self, keys: &Path, inputs: &[&Path], floor: &Floor) -> Result<Holder> {
         let none = || Error::Unproven {
             path: keys.join(Kind::EnvelopeKey.file_name().unwrap_or_default()),
             why: synchromesh::bundle::Unproven::NoEnvelopeKey,
@@ -159,22 +100,22 @@ impl Party {
         let columns = inputs.iter().map(column).collect::<Result<Vec<_>>>()?;
         let ready = self.ready()?;
         ready.require(joint.threshold, &joint)?;
-        Ok(Holder { ready, plan, share, journal: keys.join(JOURNAL), columns })
+        Ok(Holder { ready, plan, envelope, share, journal: keys.join(JOURNAL), columns })
     }
 }
 
 /// A holder with its share, and all ciphertexts of all columns.
-struct Prepared<S: Scheme> {
-    opened: Opened<S>,
-    share: KeyShare,
-    journal: Decryptions,
-    ciphertexts: Vec<S::Ciphertext<Cpu>>,
+pub(super) struct Prepared<S: Scheme> {
+    pub(super) opened: Opened<S>,
+    pub(super) share: KeyShare,
+    pub(super) journal: Decryptions,
+    pub(super) ciphertexts: Vec<S::Ciphertext<Cpu>>,
     /// How many each column has.
-    counts: Vec<usize>,
+    pub(super) counts: Vec<usize>,
 }
 
 impl<S: Scheme> Prepared<S> {
-    fn of(holder: &Holder) -> Result<Self> {
+    pub(super) fn of(holder: &Holder) -> Result<Self> {
         let opened = holder.plan.open::<S>()?;
         let share = KeyShare::from_bytes(opened.rlwe(), holder.share.one(KEY)?)?;
         if share.member() != holder.ready.number {
@@ -215,43 +156,5 @@ impl Holder {
         let columns = self.columns.into_iter().zip(counts.iter()).map(column).collect();
         let decryptions = (journal.made(), journal.most());
         Ok(Decrypted { plan: self.plan, columns, members, decryptions, traffic: traffic(&session) })
-    }
-
-    fn pass_on<S: Scheme>(self, receiver: &Receiver<'_>, precision: f64) -> Result<PassedOn> {
-        let mut prepared = Prepared::<S>::of(&self)?;
-        let Prepared { opened, share, journal, ciphertexts, counts } = &mut prepared;
-        let context = opened.context();
-        let key = PublicKey::from_bytes(opened.rlwe(), receiver.key.one(KEY)?, None, None)?;
-        let mut session = self.ready.meet("synchromesh parties, passing on")?;
-        let (list, before): (Vec<_>, _) = (ciphertexts.iter().collect(), journal.made());
-        let mut members = Vec::new();
-        let passed = Quorum::meet(&mut session, opened.rlwe(), share).and_then(|mut quorum| {
-            members = quorum.members().to_vec();
-            quorum.pass_on::<S>(context, journal, &list, &key, precision)
-        });
-        let passed = passed.map_err(|error| ended(error, journal.made() > before))?;
-        let (mut passed, plan) = (passed.iter(), receiver.plan.bare().to_json()?);
-        let mut files = Vec::with_capacity(self.columns.len());
-        for ((column, &count), path) in self.columns.iter().zip(counts.iter()).zip(receiver.outputs) {
-            let parts = passed.by_ref().take(count).map(|x| S::write(context, x, None));
-            let parts = parts.collect::<std::result::Result<Vec<_>, _>>()?;
-            let head = column.head.to_bytes()?;
-            let mut sections = vec![(PLAN, plan.as_bytes()), (COLUMN, &head[..])];
-            sections.extend(column.bundle.all(TENSOR).map(|bytes| (TENSOR, bytes)));
-            sections.extend(parts.iter().map(|bytes| (CIPHERTEXT, &bytes[..])));
-            let written = (Access::Public, receiver.existing);
-            let size = Bundle::write(path, Kind::Column, &sections, receiver.envelope.as_ref(), written)?;
-            files.push((path.to_path_buf(), size));
-        }
-        Ok(PassedOn {
-            rows: self.columns.iter().map(|column| column.head.rows).sum(),
-            ciphertexts: counts.iter().sum(),
-            plan: self.plan,
-            files,
-            authenticated: receiver.envelope.is_some(),
-            members,
-            decryptions: (journal.made(), journal.most()),
-            traffic: traffic(&session),
-        })
     }
 }

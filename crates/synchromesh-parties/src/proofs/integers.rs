@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 use synchromesh::plain_modulus::{U256, from_biguint};
-use synchromesh::rlwe::flood::{MAX_BITS, gaussian};
+use synchromesh::rlwe::flood::Wide;
 use synchromesh::rlwe::ring::modulus::Modulus;
 use synchromesh::rlwe::ring::sampler::{Purpose, Seed, Stream};
 use synchromesh::rlwe::ring::{Backend, Coeff, IndexSet, Poly, secrecy};
@@ -62,35 +62,9 @@ impl Integers {
         out
     }
 
-    /// Samples that fit two words.
-    pub(super) fn from_wide(values: &[i128], width: usize) -> Self {
-        let mut out = Self::zero(values.len(), width);
-        for (to, &value) in out.words.chunks_exact_mut(width).zip(values) {
-            to.fill((value >> 127) as u64);
-            for (i, word) in to.iter_mut().take(2).enumerate() {
-                *word = (value >> (64 * i)) as u64;
-            }
-        }
-        out
-    }
-
-    /// `count` independent Gaussians of width 2^`bits`, which fit. Beyond [`MAX_BITS`] one of that width is multiplied by the power
-    /// of two that is missing and a uniform number below it added, as [`gaussian`] does beyond what it samples exactly.
+    /// `count` independent Gaussians of width 2^`bits`, which fit.
     pub(crate) fn gaussian(seed: &Seed, bits: u32, count: usize, width: usize) -> Self {
-        let rest = bits.saturating_sub(MAX_BITS);
-        let mut out = Self::from_wide(&gaussian(&seed.derive("gaussian", 0), bits - rest, count), width);
-        if rest > 0 {
-            let mut low = Self::zero(count, width);
-            Stream::new(&seed.derive("uniform", 0), Purpose::Flooding, 0, 0).fill_words(0, &mut low.words);
-            for (to, low) in out.words.chunks_exact_mut(width).zip(low.words.chunks_exact(width)) {
-                shift_left(to, rest as usize);
-                for (i, (to, low)) in to.iter_mut().zip(low).enumerate() {
-                    let kept = (rest as usize).saturating_sub(64 * i).min(64) as u32;
-                    *to |= low & u64::MAX.checked_shr(64 - kept).unwrap_or(0);
-                }
-            }
-        }
-        out
+        Self { words: Wide::gaussian(seed, bits, count).to_words(width), width }
     }
 
     /// A copy, wiped like this one.
@@ -233,16 +207,6 @@ fn sign_extend(x: &mut [u64], bits: u64) {
     let low = (1u64 << within) - 1;
     x[at] = (x[at] & low) | (sign & !low);
     x[at + 1..].fill(sign);
-}
-
-/// x times 2^`bits`, which fits.
-fn shift_left(x: &mut [u64], bits: usize) {
-    let (words, bits) = (bits / 64, bits % 64);
-    for i in (0..x.len()).rev() {
-        let word = |at: Option<usize>| at.map_or(0, |at| x[at]);
-        let (high, low) = (word(i.checked_sub(words)), word(i.checked_sub(words + 1)));
-        x[i] = high << bits | low.checked_shr(64 - bits as u32).unwrap_or(0);
-    }
 }
 
 /// to += x, or to -= x; x is sign-extended to the width of `to`.

@@ -22,6 +22,7 @@ __all__ = [
     "make_joint_key",
     "decrypt_together",
     "pass_on_together",
+    "refresh_together",
     "info",
     "plan",
     "check_plan",
@@ -346,6 +347,18 @@ def pass_on_together(
     least_statistical_security: int,
     stop: Stop,
 ) -> tuple[str, bool, list[int], int, int, int, int]: ...
+def refresh_together(
+    keys: str,
+    file: str,
+    out: str,
+    hosts: str,
+    identity: str,
+    members: list[int] | None,
+    timeout: float,
+    insecure: bool,
+    least_statistical_security: int,
+    stop: Stop,
+) -> tuple[tuple[str, bool, list[int], int, int, int, int], int]: ...
 def run_triples_party(
     id: int,
     hosts: str,

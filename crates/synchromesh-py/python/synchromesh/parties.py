@@ -24,7 +24,7 @@ from .errors import DTypeError, InputError
 from .planning import Joint, Plan
 from .tensor import Tensor
 
-__all__ = ["Decrypted", "Joint", "Made", "Passed", "decrypt", "identity", "keygen", "pass_on"]
+__all__ = ["Decrypted", "Joint", "Made", "Passed", "Refreshed", "decrypt", "identity", "keygen", "pass_on", "refresh"]
 
 Path = Union[str, "os.PathLike[str]"]
 Result = TypeVar("Result")
@@ -63,6 +63,19 @@ class Passed:
 
     file: str
     authenticated: bool
+    members: list[int]
+    decryptions: int
+    most_decryptions: int
+    rounds: int
+    bytes_sent: int
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """A tensor that is fresh, at the highest level of its plan, in a file that is the same for all who made it so."""
+
+    file: str
+    level: int
     members: list[int]
     decryptions: int
     most_decryptions: int
@@ -223,3 +236,37 @@ async def pass_on(
         _numbers.whole(least_statistical_security, "least_statistical_security", 0, 256),
     )
     return Passed(*await _awaited(lambda stop: _native.pass_on_together(*arguments, stop)))
+
+
+async def refresh(
+    keys: Path,
+    file: Path,
+    out: Path,
+    *,
+    hosts: Path,
+    identity: Path,
+    members: Sequence[int] | None = None,
+    timeout: float = 600.0,
+    insecure: bool = False,
+    least_statistical_security: int = 40,
+) -> Refreshed:
+    """Makes a tensor fresh, at the highest level, with the other parties who are there; nobody sees what it holds.
+
+    All of them call this with the same file and get the same one, ``out``, for whoever computes. It counts as a decryption, and
+    the file that went in cannot be decrypted any more; what comes out can. In CKKS the level that it is at needs room for what
+    hides it, and its error stays. All else is as in :func:`decrypt`.
+    """
+    arguments = (
+        _path(keys, "keys"),
+        _path(file, "the file"),
+        _path(out, "out"),
+        _path(hosts, "hosts"),
+        _path(identity, "identity"),
+        _who(members),
+        _seconds(timeout),
+        bool(insecure),
+        _numbers.whole(least_statistical_security, "least_statistical_security", 0, 256),
+    )
+    made, level = await _awaited(lambda stop: _native.refresh_together(*arguments, stop))
+    written, _, who, decryptions, most, rounds, sent = made
+    return Refreshed(written, level, who, decryptions, most, rounds, sent)

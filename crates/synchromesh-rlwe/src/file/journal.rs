@@ -72,9 +72,16 @@ impl Journal {
     /// What a journal without records holds: for a file that is written with others.
     #[must_use]
     pub fn blank(title: &str) -> Vec<u8> {
-        let mut line = Vec::new();
-        push(&mut line, &[b'0'; DIGITS], &head(title));
-        line
+        Self::begun(title, &[])
+    }
+
+    /// What a journal with these records holds, each a line without control characters.
+    #[must_use]
+    pub fn begun(title: &str, records: &[String]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let first = push(&mut bytes, &[b'0'; DIGITS], &head(title));
+        records.iter().fold(first, |link, record| push(&mut bytes, &link, record));
+        bytes
     }
 
     /// Opens a journal of this title, with its records; a line that was cut short is ended, for good.

@@ -93,6 +93,7 @@ impl<B: Backend> Context<B> {
             parts: [c0?, c1?],
             sigma_bits: bits as u32,
             multiple: 1u32.into(),
+            own_bits: None,
             noise: ct.inner().noise().plus(hiding.noise(params.rlwe(), bits)),
             error_bound,
             subject: opening::subject(self.rlwe(), opening::OPENED, ct.inner())?,
@@ -104,17 +105,23 @@ impl<B: Backend> Context<B> {
     /// # Errors
     /// As [`Scheme::opening`](crate::scheme::Scheme::opening).
     pub(crate) fn hidden(&self, ct: &Ciphertext<B>, hiding: &Hiding) -> Result<(f64, f64)> {
+        self.require_openable(ct)?;
         let params = self.params();
-        params.rlwe().require_digest(ct.inner().params_digest())?;
-        ct.inner().require_components(2)?;
-        ct.inner().noise().certificate.require_proven("a decryption among parties")?;
-        noise::check(params, ct.level(), ct.factor().log2_message, ct.inner().noise())?;
         let error = noise::canonical(params, ct.inner().noise());
         let bits = (error + hiding.bits()?).ceil().max(f64::from(flood::MIN_BITS));
         let together = hiding.together(bits, params.log_n());
         self.left(ct, together, hiding.precision)?;
         noise::check_flooded(params, ct.level(), ct.factor(), together)?;
         Ok((bits, self.off(ct, together)))
+    }
+
+    /// Fails for a ciphertext that parties do not decrypt, whatever the noise.
+    pub(super) fn require_openable(&self, ct: &Ciphertext<B>) -> Result<()> {
+        let params = self.params();
+        params.rlwe().require_digest(ct.inner().params_digest())?;
+        ct.inner().require_components(2)?;
+        ct.inner().noise().certificate.require_proven("a decryption among parties")?;
+        noise::check(params, ct.level(), ct.factor().log2_message, ct.inner().noise())
     }
 
     /// See [`Scheme::passed_on`](crate::scheme::Scheme::passed_on).
@@ -177,7 +184,7 @@ impl<B: Backend> Context<B> {
     }
 
     /// As many primes of the ciphertext's level as the phase and noise of width 2^`sigma_bits` need.
-    fn primes_for(&self, ct: &Ciphertext<B>, sigma_bits: f64) -> Result<IndexSet> {
+    pub(super) fn primes_for(&self, ct: &Ciphertext<B>, sigma_bits: f64) -> Result<IndexSet> {
         let params = self.params();
         let needed = noise::flooded_phase(params, ct.factor(), sigma_bits) + 1.0 + 1e-9;
         let all = params.rlwe().level(ct.level())?;

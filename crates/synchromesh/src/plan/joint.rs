@@ -24,6 +24,9 @@ pub struct Joint {
     pub security: u32,
     /// Decryptions under the key, at most.
     pub decryptions: u64,
+    /// How many parties made the key, where others hold it now: certificates depend on them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub makers: Option<usize>,
     /// Whether each party proves its share of every key, and of what is decrypted for all: nobody has to be trusted then to
     /// follow these protocols. Certificates, and the room that a decryption takes, are for the worst that proofs let through.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -40,7 +43,7 @@ impl Joint {
     /// All of so many parties decrypt, with 128 bits and up to 2^20 decryptions.
     #[must_use]
     pub const fn all_of(parties: usize) -> Self {
-        Self { parties, threshold: parties, security: 128, decryptions: 1 << 20, proofs: false }
+        Self { parties, threshold: parties, security: 128, decryptions: 1 << 20, makers: None, proofs: false }
     }
 
     /// Any `threshold` of so many parties decrypt, with 128 bits and up to 2^20 decryptions.
@@ -61,6 +64,21 @@ impl Joint {
         Self { decryptions, ..self }
     }
 
+    /// The same key once others hold it: any `threshold` of so many, which may be all.
+    #[must_use]
+    pub const fn held_by(self, threshold: usize, parties: usize) -> Self {
+        Self { parties, threshold, makers: Some(self.makers()), ..self }
+    }
+
+    /// How many parties made the key.
+    #[must_use]
+    pub const fn makers(&self) -> usize {
+        match self.makers {
+            Some(makers) => makers,
+            None => self.parties,
+        }
+    }
+
     /// The same with a proof of each share of the keys.
     #[must_use]
     pub const fn with_proofs(self) -> Self {
@@ -71,8 +89,8 @@ impl Joint {
     #[must_use]
     pub fn params(&self, params: synchromesh_rlwe::Params) -> synchromesh_rlwe::Params {
         match self.proofs {
-            true => params.with_proven_parties(self.parties),
-            false => params.with_parties(self.parties),
+            true => params.with_proven_parties(self.makers()),
+            false => params.with_parties(self.makers()),
         }
     }
 
@@ -87,10 +105,12 @@ impl Joint {
     /// # Errors
     /// [`Error::Request`] with the rule.
     pub fn check(&self) -> Result<()> {
-        let Self { parties, threshold, security, decryptions, proofs } = *self;
+        let Self { parties, threshold, security, decryptions, proofs, .. } = *self;
         let refused = |rule: String| Err(Error::request(rule));
-        if parties == 0 || parties > Self::MOST_PARTIES {
-            return refused(format!("{parties} parties: there must be 1 to {}", Self::MOST_PARTIES));
+        for count in [parties, self.makers()] {
+            if count == 0 || count > Self::MOST_PARTIES {
+                return refused(format!("{count} parties: there must be 1 to {}", Self::MOST_PARTIES));
+            }
         }
         if threshold > parties || (threshold < 2 && parties > 1) || threshold == 0 {
             return refused(format!("{threshold} of {parties} parties cannot decrypt; it takes 2 to {parties}"));
@@ -100,6 +120,11 @@ impl Joint {
                 "proofs, and {threshold} of {parties} parties decrypt: what each deals to the others is not proven; let all \
                  {parties} decrypt, or trust them to follow the protocol, without proofs"
             ));
+        }
+        if proofs && self.makers.is_some() {
+            return refused(
+                "proofs, and other holders than those who made the key: nobody has a proof of their shares".to_owned(),
+            );
         }
         if !(LEAST_SECURITY..=Self::MOST_SECURITY).contains(&security) || decryptions == 0 {
             return refused(format!(

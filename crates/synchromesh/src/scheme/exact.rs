@@ -153,7 +153,8 @@ impl<S: exact::Scheme> Scheme for S {
         let [c0, c1] = [0, 1].map(|i| S::Domain::to_ntt(context.backend(), &ciphertext.inner().parts()[i]));
         let multiple = S::error_multiple(context.params().t());
         let subject = opening::subject(context.rlwe(), opening::OPENED, x.inner())?;
-        Ok(Opening { parts: [c0?, c1?], ciphertext, sigma_bits, multiple, noise, error_bound: 0.0, subject })
+        let (own_bits, error_bound) = (None, 0.0);
+        Ok(Opening { parts: [c0?, c1?], ciphertext, sigma_bits, multiple, own_bits, noise, error_bound, subject })
     }
 
     fn opened<B: Backend>(
