@@ -49,6 +49,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "to_bfv_at",
             "refresh",
             "rekey",
+            "refresh_pair",
             "refresh_watched",
             "mul_monomial",
             "expand",

@@ -434,6 +434,8 @@ fn refreshed_messages_of_any_size_keep_their_certificates() {
     let bootstrap = Bootstrap::new(f.context.params(), choices).unwrap();
     let keys = bootstrap.generate_keys(&f.context, &f.secret, &Rotations::by([]), &mut f.randomness).unwrap();
     let bootstrapper = Bootstrapper::new(&f.context, bootstrap, Arc::new(keys)).unwrap();
+    let half = f.context.encode_bounded(&[0.5; 512], 0.5).unwrap();
+    let half = f.context.encrypt_at(&f.public, &half, 2, &mut f.randomness).unwrap();
     let mut refreshed = 0;
     for v in numbers() {
         let Ok(plain) = f.context.encode_bounded(&[v; 512], v.abs()) else { continue };
@@ -442,6 +444,13 @@ fn refreshed_messages_of_any_size_keep_their_certificates() {
             Ok(ct) => {
                 within(&f, &ct, &all(v)).unwrap_or_else(|e| panic!("{v:e}: {e}"));
                 refreshed += 1;
+            }
+            Err(error) => assert!(v.abs() > 1.0 && error.kind() == "message_bound", "{v:e}: {error}"),
+        }
+        match bootstrapper.refresh_pair(&half, &ct) {
+            Ok([first, second]) => {
+                within(&f, &first, &all(0.5)).unwrap_or_else(|e| panic!("beside {v:e}: {e}"));
+                within(&f, &second, &all(v)).unwrap_or_else(|e| panic!("{v:e}: {e}"));
             }
             Err(error) => assert!(v.abs() > 1.0 && error.kind() == "message_bound", "{v:e}: {error}"),
         }
