@@ -11,6 +11,7 @@ pub mod cost;
 pub mod embedding;
 pub mod error;
 pub mod exact;
+mod joint;
 pub mod opening;
 pub mod plain_modulus;
 pub mod plan;

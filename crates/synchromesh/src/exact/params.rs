@@ -207,7 +207,7 @@ impl<S: Scheme> Params<S> {
 
     /// The same parameters for a key that parties hold together, made as it says.
     #[must_use]
-    pub fn with_joint(&self, joint: &crate::plan::Joint) -> Self {
+    pub fn with_joint(&self, joint: &crate::joint::Joint) -> Self {
         self.with_rlwe(joint.params(self.rlwe().clone()))
     }
 
