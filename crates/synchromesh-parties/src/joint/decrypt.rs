@@ -40,6 +40,9 @@ impl std::fmt::Debug for Opened {
 
 pub(super) type Openings<S> = Vec<Opening<<S as Scheme>::Ciphertext<Cpu>, Cpu>>;
 
+/// Phases of openings, as far as shares were added.
+type Phases = Vec<Poly<Cpu, Coeff>>;
+
 impl<T: Transport> Quorum<'_, T> {
     /// The values of these ciphertexts, for all who have met; of CKKS with this many bits of the bound of each message right
     /// in every slot.
@@ -166,7 +169,7 @@ impl<T: Transport> Quorum<'_, T> {
         openings: &[Opening<C, Cpu>],
         proofs: &[DecryptionProofs<'_, Cpu>],
         mut show: impl FnMut(&Self, &Opening<C, Cpu>) -> Result<Zeroizing<Poly<Cpu, Coeff>>>,
-    ) -> Result<(Vec<u8>, Vec<Poly<Cpu, Coeff>>)> {
+    ) -> Result<(Vec<u8>, Phases)> {
         let backend = context.backend();
         let length = openings.iter().map(|opening| poly_bytes(context, opening.parts[0].primes())).sum();
         let (mut message, mut phases) = (Vec::with_capacity(length), Vec::with_capacity(openings.len()));
@@ -194,8 +197,8 @@ impl<T: Transport> Quorum<'_, T> {
         openings: &[Opening<C, Cpu>],
         proofs: &[DecryptionProofs<'_, Cpu>],
         message: &[u8],
-        mut phases: Vec<Poly<Cpu, Coeff>>,
-    ) -> Result<Vec<Poly<Cpu, Coeff>>> {
+        mut phases: Phases,
+    ) -> Result<Phases> {
         let (backend, own) = (context.backend(), self.session.party());
         let messages = self.session.broadcast(Kind::Decryption, message, message.len())?;
         for (party, message) in messages.iter().enumerate().filter(|(party, _)| *party != own) {
