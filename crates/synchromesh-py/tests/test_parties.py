@@ -135,7 +135,8 @@ def test_a_tensor_without_levels_is_made_fresh_and_goes_on(tmp_path, scheme):
     assert (tmp_path / "0.ct").read_bytes() == (tmp_path / "1.ct").read_bytes()
     fresh = sm.Tensor.load(tmp_path / "1.ct", held)
     (fresh * right).save(tmp_path / "w.ct")
-    assert fresh.level > sm.Tensor.load(tmp_path / "z.ct", held).level
+    before = sm.Tensor.load(tmp_path / "z.ct", held)
+    assert fresh.level > before.level if scheme == "ckks" else fresh.noise_budget > before.noise_budget + 8
     for shown in together(tmp_path, [1, 2], "w.ct"):
         assert shown.values.shape == (2, 3)
         assert np.abs(shown.values - x * y * y).max() <= shown.error_bound <= 2**-8
