@@ -223,10 +223,9 @@ impl<B: Backend> Switcher<B> {
             }
             Plus::Part0(sum) => Addend { x: View::new(&sum.buffer, &all), limbs: &all, scalars: None },
         };
-        let slots = || vec![vec![DigitLimb::Slots; width]; batch];
         let mut owned;
         let (buffer, limbs, input) = match digits {
-            Digits::Hoisted(digits) => (&mut digits.buffer, slots(), None),
+            Digits::Hoisted(digits) => (&mut digits.buffer, vec![vec![DigitLimb::Slots; width]; batch], None),
             Digits::Once(digits) => {
                 owned = digits.buffer;
                 (&mut owned, digits.limbs, digits.input)
@@ -234,8 +233,8 @@ impl<B: Backend> Switcher<B> {
         };
         let gadget = GadgetDigits { digits: self.digit_view(buffer, &all, batch), limbs: &limbs, input };
         let first = self.digits.first().map_or(0, |digit| digit.index);
-        let key_rows = key.rows(&self.base, first, batch)?.iter().map(|row| row + group * key.primes().len()).collect();
-        let key_rows: Vec<usize> = key_rows;
+        let limbs_of_key = key.rows(&self.base, first, batch)?;
+        let key_rows: Vec<usize> = limbs_of_key.iter().map(|row| row + group * key.primes().len()).collect();
         let batch_stride = key.primes().len() * key.groups();
         let keys = key.columns().each_ref().map(|buffer| View { buffer, batch, batch_stride, rows: &key_rows });
         let rows = self.rows_of(into, 0, at);
