@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use num_bigint::{BigInt, BigUint};
-use num_integer::Integer;
 use serde::Serialize;
 use synchromesh::ckks;
 use synchromesh::exact::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper};
@@ -129,16 +128,21 @@ impl<S: Scheme> Made<S> {
         Ok(Self { context, secret, public, evaluator, keys, bootstrapper, randomness, keys_s, vectors_s })
     }
 
-    /// A fresh ciphertext of slots that look random and are not 0, and these.
-    fn slots(&mut self, number: u64) -> Result<(Ciphertext<S>, Vec<BigUint>), Error> {
-        let params = self.context.params();
-        let (t, mut numbers) = (params.t().value(), Numbers(number));
+    /// A fresh ciphertext of coefficients that look random, none of them 0, in these places and 0 in all others.
+    fn message(
+        &mut self,
+        number: u64,
+        places: impl FnOnce(usize, &mut Numbers) -> Vec<usize>,
+    ) -> Result<(Ciphertext<S>, Vec<Term>), Error> {
+        let (n, t, mut numbers) = (self.context.params().n(), self.context.params().t().value(), Numbers(number));
         let below = t - 1u32;
-        let mut slot = || BigUint::from_slice(&[(); 9].map(|()| numbers.word() as u32)) % &below + 1u32;
-        let slots: Vec<BigUint> = (0..params.n()).map(|_| slot()).collect();
-        let signed: Vec<BigInt> = slots.iter().cloned().map(BigInt::from).collect();
-        let plain = self.context.encode(&signed)?;
-        Ok((self.context.encrypt(&self.public, &plain, &mut self.randomness)?, slots))
+        let places = places(n, &mut numbers);
+        let mut any = || BigUint::from_slice(&[(); 9].map(|()| numbers.word() as u32)) % &below + 1u32;
+        let terms: Vec<Term> = places.into_iter().map(|at| (at, any())).collect();
+        let mut signed = vec![BigInt::default(); n];
+        terms.iter().for_each(|(at, value)| signed[*at] += BigInt::from(value.clone()));
+        let plain = self.context.encode_coefficients(&signed)?;
+        Ok((self.context.encrypt(&self.public, &plain, &mut self.randomness)?, terms))
     }
 
     /// A ciphertext that has no budget for another product, and its message.
@@ -169,6 +173,25 @@ impl<S: Scheme> Made<S> {
     }
 }
 
+/// A power of X and its coefficient.
+type Term = (usize, BigUint);
+
+/// Terms of the second factor of a product: so few that N of them are multiplied in clear at once.
+const TERMS: usize = 3;
+
+/// x y modulo t and X^N + 1.
+fn times(x: &[BigUint], y: &[Term], t: &BigUint) -> Vec<BigUint> {
+    let n = x.len();
+    let mut made = vec![BigUint::default(); n];
+    for (shift, factor) in y {
+        for (at, value) in x.iter().enumerate() {
+            let (to, term) = (at + shift, value * factor % t);
+            made[to % n] += if to < n { term } else { t - term };
+        }
+    }
+    made.into_iter().map(|sum| sum % t).collect()
+}
+
 /// Products in a row, refreshed where another one would leave too little.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
@@ -182,7 +205,7 @@ pub struct Row {
     pub log_qp: u32,
     /// Security in bits.
     pub security_bits: f64,
-    /// Products so far, each compared in all slots.
+    /// Products so far, each compared in all coefficients.
     pub products: usize,
     /// Refreshes on the way.
     pub refreshes: usize,
@@ -194,11 +217,11 @@ pub struct Row {
     pub seconds: f64,
 }
 
-/// Multiplies a ciphertext of random slots by so many fresh ones, one after the other, and compares every product;
+/// Multiplies a ciphertext of random coefficients by so many fresh ones, one after the other, and compares every product;
 /// `progress` sees after each what was done until then.
 ///
 /// # Errors
-/// [`Error::Request`] for a result that is wrong, or what a search, a product or a refresh refuses; slots that t does not have.
+/// [`Error::Request`] for a result that is wrong, or what a search, a product or a refresh refuses.
 pub fn multiply_in_a_row<S: Scheme>(
     request: &ExactBootstrapRequest,
     products: usize,
@@ -221,9 +244,11 @@ pub fn multiply_in_a_row<S: Scheme>(
         after_bits: f64::INFINITY,
         seconds: 0.0,
     };
-    let (mut x, mut expected) = made.slots(0)?;
+    let (mut x, terms) = made.message(0, |n, _| (0..n).collect())?;
+    let mut expected: Vec<BigUint> = terms.into_iter().map(|(_, value)| value).collect();
     for number in 0..products {
-        let (y, own) = made.slots(1 + number as u64)?;
+        let anywhere = |n, numbers: &mut Numbers| (0..TERMS).map(|_| numbers.word() as usize % n).collect();
+        let (y, own) = made.message(1 + number as u64, anywhere)?;
         let begin = Instant::now();
         let product = made.evaluator.mul(&x, &y);
         let budget = product.as_ref().map_or(Ok(0.0), |product| made.context.noise_budget(product))?;
@@ -240,11 +265,8 @@ pub fn multiply_in_a_row<S: Scheme>(
         row.seconds += begin.elapsed().as_secs_f64();
         row.products += 1;
         let t = made.context.params().t().value();
-        expected.iter_mut().zip(&own).for_each(|(product, factor)| *product = &*product * factor % t);
-        let slots = made.context.decode_big(&made.context.decrypt(&made.secret, &x)?)?;
-        let t = BigInt::from(t.clone());
-        let same = |(have, wanted): (&BigInt, &BigUint)| have.mod_floor(&t).magnitude() == wanted;
-        if !slots.iter().zip(&expected).all(same) {
+        expected = times(&expected, &own, t);
+        if made.context.decode_coefficients_unsigned(&made.context.decrypt(&made.secret, &x)?)? != expected {
             return Err(Error::Request { reason: format!("product {} decrypted wrongly", row.products) });
         }
         progress(&row);
@@ -344,5 +366,7 @@ mod tests {
     fn products_in_a_row_are_right_where_only_refreshes_make_room_for_them() {
         in_a_row::<Bfv>("65537");
         in_a_row::<Bgv>("65537");
+        // Without slots.
+        in_a_row::<Bfv>("1000003");
     }
 }

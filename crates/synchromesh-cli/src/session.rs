@@ -16,9 +16,8 @@ use synchromesh::plan::Plan;
 /// Fails for a plan under 128 bits of security, unless `insecure` says that this is meant.
 ///
 /// # Errors
-/// [`Error::Insecure`], or the plan's own when its parameters fail their checks.
+/// [`Error::Insecure`].
 pub fn require_secure(plan: &Plan, insecure: bool) -> Result<(), Error> {
-    let (params, _) = plan.params.check()?;
-    let bits = params.security_bits();
+    let bits = plan.security_bits;
     if insecure || bits >= 128.0 { Ok(()) } else { Err(Error::Insecure { bits }) }
 }

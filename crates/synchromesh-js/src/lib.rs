@@ -134,8 +134,7 @@ impl Context {
     #[wasm_bindgen(constructor)]
     pub fn new(plan: &str, insecure: Option<bool>) -> Result<Self, JsValue> {
         let parsed = Plan::from_json(plan).map_err(Fault::from)?;
-        let (params, _) = parsed.params.check().map_err(Fault::from)?;
-        let bits = params.security_bits();
+        let bits = parsed.security_bits;
         if bits < SECURE_BITS && insecure != Some(true) {
             let message = format!("the plan has {bits:.1} bits of security, less than {SECURE_BITS}");
             return Err(Fault::own("insecure", message, "plan anew, or pass insecure = true for tests").into());

@@ -39,7 +39,7 @@ pub(crate) fn plan(py: Python<'_>, description: String) -> PyResult<String> {
 pub(crate) fn check_plan(py: Python<'_>, plan: String) -> PyResult<(f64, String)> {
     interruptible(py, move || {
         let plan = Plan::from_json(&plan)?;
-        Ok((plan.params.check()?.0.security_bits(), plan.to_json()?))
+        Ok((plan.security_bits, plan.to_json()?))
     })
 }
 

@@ -42,6 +42,7 @@ pub struct Context<B: Backend = Cpu> {
     /// Encryptions made so far.
     encryptions: AtomicU64,
     observer: Option<Arc<dyn Observer>>,
+    inside: Option<Arc<Self>>,
 }
 
 impl Context<Cpu> {
@@ -65,7 +66,29 @@ impl<B: Backend> Context<B> {
     /// As [`Self::with_backend`], watched by an observer.
     #[must_use]
     pub fn observed(params: Params, backend: B, observer: Option<Arc<dyn Observer>>) -> Arc<Self> {
-        Arc::new(Self { params, backend, constants: Mutex::default(), encryptions: AtomicU64::new(0), observer })
+        Arc::new(Self::assemble(params, backend, observer, None))
+    }
+
+    /// As [`Self::observed`], with the context of a larger ring in which ciphertexts of this one are bootstrapped: keys of that
+    /// ring go where the keys of this one go.
+    #[must_use]
+    pub fn around(params: Params, backend: B, observer: Option<Arc<dyn Observer>>, inside: Arc<Self>) -> Arc<Self> {
+        Arc::new(Self::assemble(params, backend, observer, Some(inside)))
+    }
+
+    fn assemble(params: Params, backend: B, observer: Option<Arc<dyn Observer>>, inside: Option<Arc<Self>>) -> Self {
+        Self { params, backend, constants: Mutex::default(), encryptions: AtomicU64::new(0), observer, inside }
+    }
+
+    /// The context of the larger ring in which ciphertexts are bootstrapped, where there is one.
+    #[must_use]
+    pub fn inside(&self) -> Option<&Arc<Self>> {
+        self.inside.as_ref()
+    }
+
+    /// That context, or where there is none this one, whose parameters the larger ring's keys will not have.
+    pub(crate) fn inside_or_own(&self) -> &Self {
+        self.inside.as_deref().unwrap_or(self)
     }
 
     /// The parameters.

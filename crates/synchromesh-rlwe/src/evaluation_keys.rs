@@ -8,6 +8,7 @@ use synchromesh_ring::{Backend, Cpu};
 use crate::context::Context;
 use crate::error::Error;
 use crate::key_part::KeyPart;
+use crate::params::Params;
 use crate::prepared_key::{PreparedKey, PreparedKeys};
 use crate::randomness::Randomness;
 use crate::secret_key::SecretKey;
@@ -23,13 +24,20 @@ pub struct EvaluationKeys<B: Backend = Cpu> {
     prepared: Arc<PreparedKeys<B>>,
     second: Option<Box<Self>>,
     sparse: Option<Box<Self>>,
+    inside: Option<Inside<B>>,
+}
+
+/// The keys of a larger ring, in which ciphertexts under these keys are bootstrapped, with its parameters.
+struct Inside<B: Backend> {
+    params: Params,
+    keys: Arc<EvaluationKeys<B>>,
 }
 
 impl<B: Backend> EvaluationKeys<B> {
     /// No keys yet.
     #[must_use]
     pub fn new(target: KeyId) -> Self {
-        Self { target, keys: BTreeMap::new(), prepared: Arc::default(), second: None, sparse: None }
+        Self { target, keys: BTreeMap::new(), prepared: Arc::default(), second: None, sparse: None, inside: None }
     }
 
     /// Adds the keys under the second secret key; their prepared forms share the budget of these.
@@ -48,6 +56,34 @@ impl<B: Backend> EvaluationKeys<B> {
     #[must_use]
     pub fn sparse(&self) -> Option<&Self> {
         self.sparse.as_deref()
+    }
+
+    /// Adds the keys of a larger ring in which ciphertexts are bootstrapped, under the same secret key.
+    ///
+    /// # Errors
+    /// [`Error::KeysDiffer`] for keys under another secret key.
+    pub fn set_inside(&mut self, params: &Params, keys: Arc<Self>) -> Result<(), Error> {
+        self.target.require(keys.target)?;
+        self.inside = Some(Inside { params: params.clone(), keys });
+        Ok(())
+    }
+
+    /// The keys of the larger ring in which ciphertexts are bootstrapped.
+    #[must_use]
+    pub fn inside(&self) -> Option<&Arc<Self>> {
+        self.inside.as_ref().map(|inside| &inside.keys)
+    }
+
+    /// The parameters of that ring.
+    pub(crate) fn inside_params(&self) -> Option<&Params> {
+        self.inside.as_ref().map(|inside| &inside.params)
+    }
+
+    /// These keys with those of the larger ring that others come with.
+    fn with_inside_of(mut self, other: &Self) -> Self {
+        let copy = |inside: &Inside<B>| Inside { params: inside.params.clone(), keys: Arc::clone(&inside.keys) };
+        self.inside = other.inside.as_ref().map(copy);
+        self
     }
 
     /// The keys under the second secret key.
@@ -223,10 +259,11 @@ impl<B: Backend> EvaluationKeys<B> {
         self.prepared.bytes()
     }
 
-    /// These keys and those of `other` that are not among them.
+    /// These keys and those of `other` that are not among them, the larger ring's likewise.
     ///
     /// # Errors
-    /// [`Error::KeysDiffer`] when the others switch to another secret key, those under derived keys included.
+    /// [`Error::KeysDiffer`] when the others switch to another secret key, those under derived keys included;
+    /// [`Error::ParamsDiffer`] for another larger ring.
     pub fn and(&self, other: &Self) -> Result<Self, Error> {
         self.target.require(other.target)?;
         let mut both = Self::new(self.target);
@@ -243,7 +280,15 @@ impl<B: Backend> EvaluationKeys<B> {
         if let Some(sparse) = derived((self.sparse(), other.sparse()))? {
             both.set_sparse(sparse);
         }
-        Ok(both)
+        match (&self.inside, &other.inside) {
+            (Some(mine), Some(others)) => {
+                mine.params.require_digest(others.params.digest())?;
+                both.set_inside(&mine.params, Arc::new(mine.keys.and(&others.keys)?))?;
+                Ok(both)
+            }
+            (Some(_), None) => Ok(both.with_inside_of(self)),
+            (None, _) => Ok(both.with_inside_of(other)),
+        }
     }
 
     /// The keys with of each the part that `part` names; those under a second secret key stay whole.
@@ -275,7 +320,7 @@ impl<B: Backend> EvaluationKeys<B> {
         if let Some(sparse) = self.sparse() {
             trimmed.set_sparse(Self { keys: sparse.keys.clone(), ..Self::new(sparse.target) });
         }
-        Ok(trimmed)
+        Ok(trimmed.with_inside_of(self))
     }
 
     /// Drops the prepared forms; they are derived again at need.

@@ -2,6 +2,8 @@
 //!
 //! Both contexts have the same parameters; what is under others is refused.
 
+use std::sync::Arc;
+
 use synchromesh_ring::sampler::Seed;
 use synchromesh_ring::{Backend, Ntt, Poly};
 
@@ -81,6 +83,10 @@ impl<B: Backend> EvaluationKeys<B> {
         }
         if let Some(sparse) = self.sparse() {
             made.set_sparse(sparse.transfer(from, to)?);
+        }
+        if let Some(keys) = self.inside() {
+            let (from, to) = (from.inside_or_own(), to.inside_or_own());
+            made.set_inside(to.params(), Arc::new(keys.transfer(from, to)?))?;
         }
         Ok(made)
     }

@@ -197,7 +197,8 @@ impl<B: Backend> Context<B> {
     /// As [`Context::managed`].
     pub fn managed_on(params: Params, backend: B, management: Management) -> Result<Arc<Self>> {
         let tables = recover::Tables::new(&params, management)?;
-        Self::with_tables(params, backend, tables, None)
+        let rlwe = synchromesh_rlwe::Context::observed(params.rlwe().clone(), backend, None);
+        Self::with_tables(rlwe, params, tables)
     }
 
     /// How factors and levels are managed.

@@ -135,7 +135,17 @@ pub trait Arithmetic {
     /// The same message at the highest level that there is after bootstrapping.
     fn refresh(&self, x: &Self::Ciphertext) -> Result<Self::Ciphertext> {
         let _ = x;
-        Err(Error::NotOfScheme { operation: "bootstrapping", scheme: "an exact scheme" })
+        Err(Error::NoBootstrap)
+    }
+
+    /// What `run` makes of the operands; where that leaves too little room for noise and the evaluator can refresh, of
+    /// operands of which some are refreshed. Where levels run out instead, [`Self::renewed`] sees to it.
+    fn with_room<'x>(
+        &self,
+        x: &[&'x Self::Ciphertext],
+        run: &dyn Fn(&[&'x Self::Ciphertext]) -> Result<Self::Ciphertext>,
+    ) -> Result<Self::Ciphertext> {
+        run(x)
     }
 
     /// `sum`, made of `x` by sums of two rotations each, with what is known of all of them together.

@@ -19,7 +19,7 @@ pub use self::profile::{Entry, Point, Profile, Streaming};
 
 use std::sync::Arc;
 
-use synchromesh_rlwe::ring::{Dry, IndexSet, Ledger};
+use synchromesh_rlwe::ring::{Dry, IndexSet, Ledger, Ring};
 use synchromesh_rlwe::{Context, Params, SwitchPlan};
 
 use crate::error::Result;
@@ -30,7 +30,12 @@ pub type DryLedger = Ledger<Dry>;
 /// A dry, recording device for `params`.
 #[must_use]
 pub fn recorder(params: &Params) -> DryLedger {
-    Ledger::new(Dry::new(Arc::clone(params.ring())))
+    recorder_on(params.ring())
+}
+
+/// A dry, recording device for a ring.
+pub(crate) fn recorder_on(ring: &Arc<Ring>) -> DryLedger {
+    Ledger::new(Dry::new(Arc::clone(ring)))
 }
 
 /// Seconds of one key switch by `plan` from the primes `active` to `target`, as `profile` has it.

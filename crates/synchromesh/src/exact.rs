@@ -21,6 +21,7 @@ mod opening;
 mod params;
 mod plaintext;
 mod recompose;
+mod refreshing;
 mod rotation_sum;
 mod rotations;
 mod second;

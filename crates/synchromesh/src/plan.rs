@@ -8,6 +8,7 @@ mod circuit;
 mod derived;
 mod exact;
 mod holders;
+mod inside;
 pub(crate) mod key_bytes;
 mod limit;
 mod memory;
@@ -27,6 +28,7 @@ use synchromesh_rlwe::noise::FailureLimit;
 use synchromesh_rlwe::ring::Dry;
 use synchromesh_rlwe::{LevelPlans, Params, PrimeSwitching, Security, SwitchPlan};
 
+pub use self::inside::Inside;
 pub use self::memory::Forecast;
 pub use self::placing::Placed;
 use self::search::Found;
@@ -47,6 +49,9 @@ const FORMAT: &str = "synchromesh plan";
 /// The newest version this library reads and the one it writes; 1 lacks budgets and composed rotations, 2 lacks merged
 /// digits, parts of P and keys that are trimmed.
 const VERSION: u32 = 3;
+
+/// The plaintext modulus where none is named.
+const DEFAULT_T: &str = "65537";
 
 /// Bits of precision where none are asked for.
 const PRECISION: u32 = 20;
@@ -117,8 +122,9 @@ pub struct Description {
     /// errors grow more.
     #[serde(default)]
     pub finer: u32,
-    /// CKKS: ciphertexts are refreshed where levels run out, of messages that this bounds: the depth is then that between two
-    /// refreshes (0: as many levels as security leaves), the precision what a refresh keeps. None: no refreshes.
+    /// Ciphertexts are refreshed where levels, in BFV and BGV room for noise, run out: the depth is then that between two
+    /// refreshes (0: as many levels as security leaves, in BFV and BGV one product). In CKKS this bounds messages, and the
+    /// precision is what a refresh keeps. None: no refreshes.
     #[serde(default)]
     pub bootstrap: Option<f64>,
     /// What slots of messages may be that are refreshed.
@@ -337,9 +343,12 @@ pub struct Plan {
     pub nodes: Vec<Node>,
     #[serde(skip)]
     traced: Traced,
-    /// How ciphertexts are refreshed; none: not at all.
+    /// How ciphertexts of CKKS are refreshed; none: not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap: Option<BootstrapLiteral>,
+    /// How ciphertexts of BFV and BGV are refreshed; none: not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<Inside>,
     /// Who holds the key together; none: one party holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joint: Option<Joint>,
@@ -382,6 +391,7 @@ impl Plan {
             nodes: traced.nodes.clone(),
             traced,
             bootstrap: None,
+            inside: None,
             joint: description.joint,
             refreshes: Vec::new(),
             params,

@@ -23,12 +23,11 @@ pub use self::operation::{Binary, Entries, Operation, Where, apply, linear_map};
 pub use self::values::Values;
 use crate::circuits::functions::{Approximation, Table};
 use crate::circuits::{self, Arithmetic, MatrixArithmetic};
-use crate::ckks::bootstrap::BootstrapLiteral;
 use crate::ckks::{Lineage, Published, Release};
 use crate::error::{Error, Result};
 pub use crate::opening::{Hiding, Opening};
 use crate::plan::{Joint, Plan, SchemeName};
-use crate::rotations::{Rotations, Routes};
+use crate::rotations::Rotations;
 
 /// Who encrypts.
 pub enum Encryptor<'a, B: Backend = Cpu> {
@@ -122,24 +121,19 @@ pub trait Scheme: Sized + 'static {
     /// When the device fails.
     fn open<B: Backend>(params: Self::Params, backend: B) -> Result<Self::Evaluator<B>>;
 
-    /// The same evaluator with these keys.
-    fn with_keys<B: Backend>(e: &Self::Evaluator<B>, keys: Arc<EvaluationKeys<B>>) -> Self::Evaluator<B>;
-
-    /// The same evaluator with rotations composed from fewer keys.
-    fn with_routes<B: Backend>(e: Self::Evaluator<B>, routes: Option<Arc<Routes>>) -> Self::Evaluator<B>;
-
-    /// The same evaluator, which refreshes ciphertexts.
+    /// An evaluator without keys at a plan with these parameters, which refreshes if the plan does; `device` opens a device
+    /// for a ring.
     ///
     /// # Errors
-    /// [`Error::NotOfScheme`] in an exact scheme; as [`Bootstrap::new`](crate::ckks::bootstrap::Bootstrap::new).
-    fn with_bootstrap<B: Backend>(
-        e: Self::Evaluator<B>,
-        literal: &BootstrapLiteral,
-        placed: Vec<Lineage>,
-    ) -> Result<Self::Evaluator<B>> {
-        let _ = (e, literal, placed);
-        Err(Error::NotOfScheme { operation: "bootstrapping", scheme: Self::NAME.name() })
-    }
+    /// When the device fails; as `Bootstrap::new` of the scheme.
+    fn open_plan<B: Backend>(
+        plan: &Plan,
+        params: Self::Params,
+        device: &dyn Fn(&Arc<Ring>) -> Result<B>,
+    ) -> Result<Self::Evaluator<B>>;
+
+    /// The same evaluator with these keys.
+    fn with_keys<B: Backend>(e: &Self::Evaluator<B>, keys: Arc<EvaluationKeys<B>>) -> Self::Evaluator<B>;
 
     /// The highest level that messages are encrypted at.
     fn top_level<B: Backend>(e: &Self::Evaluator<B>) -> usize {
@@ -175,9 +169,7 @@ pub trait Scheme: Sized + 'static {
         secret: &SecretKey<B>,
         rotations: &Rotations,
         randomness: &mut Randomness,
-    ) -> Result<EvaluationKeys<B>> {
-        Self::generate_evaluation_keys(Self::context(e), secret, rotations, randomness)
-    }
+    ) -> Result<EvaluationKeys<B>>;
 
     /// The Galois elements of rotations, in rising order and without 1.
     ///

@@ -45,12 +45,9 @@ impl<S: Scheme, B: Backend> Session<S, B> {
         Self { plain: Arc::new(evaluator), keyed, routes: None, rotations, trimmed: None }
     }
 
-    fn of(plan: &Plan, params: S::Params, backend: B) -> Result<Self> {
+    fn of(plan: &Plan, device: &dyn Fn(&Arc<Ring>) -> Result<B>) -> Result<Self> {
         let routes = plan.routes.clone().map(Arc::new);
-        let mut plain = S::with_routes(S::open(params, backend)?, routes.clone());
-        if let Some(literal) = &plan.bootstrap {
-            plain = S::with_bootstrap(plain, literal, plan.refreshes.iter().map(|placed| placed.value).collect())?;
-        }
+        let plain = S::open_plan(plan, S::params(plan)?, device)?;
         let rotations = Rotations { swap: plan.swap, ..Rotations::by(plan.rotation_keys().iter().copied()) };
         Ok(Self { routes, rotations, trimmed: plan.trimmed()?, ..Self::new(plain) })
     }
@@ -189,17 +186,15 @@ impl Plan {
         self.open_on(<Cpu as Open>::open)
     }
 
-    /// A session of the scheme S on a device that `device` opens for its ring.
+    /// A session of the scheme S on a device that `device` opens for its ring, and for that of refreshes where they have one.
     ///
     /// # Errors
     /// As [`Self::open`], and those of `device`.
     pub fn open_on<S: Scheme, B: Backend, E: Into<Error>>(
         &self,
-        device: impl FnOnce(&Arc<Ring>) -> std::result::Result<B, E>,
+        device: impl Fn(&Arc<Ring>) -> std::result::Result<B, E>,
     ) -> Result<Session<S, B>> {
-        let params = S::params(self)?;
-        let backend = device(S::ring(&params)).map_err(Into::into)?;
-        Session::of(self, params, backend)
+        Session::of(self, &|ring| device(ring).map_err(Into::into))
     }
 
     /// A session of the plan's scheme on this machine's CPU.
@@ -216,7 +211,7 @@ impl Plan {
     /// As [`Self::open_on`].
     pub fn open_any_on<B: Backend, E: Into<Error>>(
         &self,
-        device: impl FnOnce(&Arc<Ring>) -> std::result::Result<B, E>,
+        device: impl Fn(&Arc<Ring>) -> std::result::Result<B, E>,
     ) -> Result<Arc<dyn AnySession<B>>> {
         Ok(match self.scheme {
             SchemeName::Bfv => Arc::new(self.open_on::<Bfv, B, E>(device)?),

@@ -114,9 +114,9 @@ pub(super) struct Planning {
     /// Rotate at this level and below only, a level being the multiplications that remain: smaller keys for rotations.
     #[arg(long, value_name = "LEVEL")]
     rotation_level: Option<usize>,
-    /// ckks: refresh ciphertexts of magnitude at most BOUND where levels run out, so that computations have no end. --depth
-    /// is then the least number of levels between two refreshes [default: as many as security leaves], --precision what a
-    /// refresh keeps.
+    /// Refresh ciphertexts where levels, in bfv and bgv room for noise, run out, so that computations have no end: in ckks those
+    /// of magnitude at most BOUND. --depth is then the least number of levels, in bfv and bgv of products in a row, between two
+    /// refreshes [default: as many as security leaves; 1], --precision what a refresh keeps.
     #[arg(long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "1")]
     bootstrap: Option<f64>,
     /// The key is one that so many parties make and hold together, with `parties keygen`: results have room for the noise of a
@@ -226,6 +226,9 @@ impl Planning {
         match (self.scheme, &self.t, self.precision) {
             (Scheme::Ckks, Some(_), _) => return refuse("--t is for bfv and bgv; ckks takes --precision"),
             (Scheme::Bfv | Scheme::Bgv, _, Some(_)) => return refuse("--precision is for ckks; bfv and bgv take --t"),
+            (Scheme::Bfv | Scheme::Bgv, ..) if self.bootstrap.is_some_and(|bound| bound != 1.0) => {
+                return refuse("--bootstrap takes a bound in ckks only: bfv and bgv refresh any message");
+            }
             _ => {}
         }
         let security = match self.security.as_str() {

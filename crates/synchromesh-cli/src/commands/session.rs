@@ -67,7 +67,7 @@ impl Keygen {
         Report::new(&Keys {
             scheme: plan.scheme.name(),
             key_id: generated.key_id,
-            security_bits: plan.params.check()?.0.security_bits(),
+            security_bits: plan.security_bits,
             log2_p_fail: plan.log2_p_fail,
             rotations: plan.rotations,
             files: generated.files.into_iter().map(file).collect(),
@@ -207,11 +207,12 @@ fn stem(path: &Path) -> String {
 ///
 /// EXPRESSION has names, numbers, + - * ^, parentheses, rotate(x, k) and conj(x). rotate moves slot i + k to slot i
 /// within a ciphertext: of all N/2 slots in ckks, of each half of the N slots in bfv and bgv, where conj swaps the
-/// halves. In bfv and bgv it also has functions of integers from a declared range: equal(x, y, 0, 15) and less(x, y, 0, 15)
-/// for operands from 0 to 15, lookup(x, 3, 10, 20) for 10 where x is 3 and 20 where it is 4. In ckks it has functions, approximated where the argument lies, to a tolerance: exp(x, -8, 0, 1e-4) for
-/// -8 <= x <= 0 (-1, 1 and a 1024th without numbers), log, sigmoid, tanh, gelu, sqrt, rsqrt, inverse, abs, relu, max(x, y),
-/// min(x, y), clip(x, LEAST, MOST, ..), and refresh(x) under a plan with --bootstrap, which also refreshes by itself; sign, step and compare(x, y) with a last number, the distance from the jump that
-/// stays undecided. Files must be authenticated under DIR/envelope.key; then the result is too.
+/// halves; and refresh(x) under a plan with --bootstrap, which also refreshes by itself. In bfv and bgv it also has functions of
+/// integers from a declared range: equal(x, y, 0, 15) and less(x, y, 0, 15) for operands from 0 to 15, lookup(x, 3, 10, 20)
+/// for 10 where x is 3 and 20 where it is 4. In ckks it has functions, approximated where the argument lies, to a tolerance:
+/// exp(x, -8, 0, 1e-4) for -8 <= x <= 0 (-1, 1 and a 1024th without numbers), log, sigmoid, tanh, gelu, sqrt, rsqrt, inverse,
+/// abs, relu, max(x, y), min(x, y), clip(x, LEAST, MOST, ..); sign, step and compare(x, y) with a last number, the distance
+/// from the jump that stays undecided. Files must be authenticated under DIR/envelope.key; then the result is too.
 #[derive(Args, Debug)]
 pub(super) struct Eval {
     /// What to compute, say 'x*y + 2*x'.

@@ -121,3 +121,40 @@ fn a_plan_with_refreshes_has_no_last_level() {
         assert!((found - x.powi(7)).abs() < 1e-3, "{found} for {}", x.powi(7));
     }
 }
+
+#[test]
+fn a_plan_of_an_exact_scheme_with_refreshes_has_no_last_product() {
+    for scheme in ["bfv", "bgv"] {
+        let shell = Shell::new();
+        let table: String = X.map(|x| format!("{x}\n")).concat();
+        shell.write("0.csv", format!("x\n{table}").as_bytes());
+        let run = |arguments: &str| {
+            let words: Vec<&str> = arguments.split_whitespace().chain(["--insecure"]).collect();
+            shell.succeed(&words)
+        };
+        run(&format!("plan --scheme {scheme} --bootstrap --rotations 1 --out plan.json"));
+        run("keygen --plan plan.json --out keys");
+        shell.rename("keys/secret.key", "away");
+        run("encrypt --keys keys --in 0.csv --out 0.ct");
+        for step in 1..6 {
+            let before = step - 1;
+            run(&format!("eval y*x+rotate(y,1) --keys keys y={before}.ct x=0.ct --out {step}.ct"));
+        }
+        run("eval refresh(y)*x --keys keys y=5.ct x=0.ct --out 6.ct");
+        shell.rename("away", "keys/secret.key");
+        run("decrypt --keys keys --in 6.ct --out 6.csv");
+        // Beside the numbers there are zeros.
+        let mut y = X.map(|x| x as i64).to_vec();
+        y.push(0);
+        let x = y.clone();
+        for _ in 1..6 {
+            y = (0..x.len()).map(|i| y[i] * x[i] + y.get(i + 1).copied().unwrap_or(0)).collect();
+        }
+        let expected = y.iter().zip(&x).map(|(y, x)| (y * x).rem_euclid(65537)).take(X.len());
+        let found = shell.numbers("6.csv").into_iter().map(|found| (found as i64).rem_euclid(65537));
+        assert!(found.eq(expected), "{scheme}");
+        // Of another bound there is nothing to say.
+        let words = ["plan", "--scheme", scheme, "--bootstrap", "2", "--insecure"];
+        assert_eq!(shell.fail(&words).0, 2);
+    }
+}

@@ -222,8 +222,8 @@ class Context:
         """Keys for products and rotations: all at once, or where somebody watches some after others."""
         if progress is None or progress is False:
             return self._native.generate_evaluation_keys(secret, steps, swap)
-        # Each part has a key for products too.
-        size = max(4, len(steps) // 8)
+        # Each part has a key for products too, and keys for refreshes, of which there are more than of others.
+        size = max(4, len(steps) if self.plan._refreshing else len(steps) // 8)
         meter, made = Meter(progress, len(steps), "rotation keys"), None
         for start in range(0, max(len(steps), 1), size):
             part = self._native.generate_evaluation_keys(secret, steps[start : start + size], swap and made is None)

@@ -174,9 +174,15 @@ class Plan:
         return bootstrap is not None and bool(bootstrap.get("messages") == "real")
 
     @property
+    def _refreshing(self) -> bool:
+        """Whether ciphertexts are refreshed."""
+        return any(self._fields.get(name) is not None for name in ("bootstrap", "inside"))
+
+    @property
     def _identity(self) -> str:
         """The same for plans whose keys and tensors serve one another, with certificates that mean the same."""
-        return json.dumps([self._fields[name] for name in ("scheme", "params", "log2_p_fail")], sort_keys=True)
+        said = [self._fields[name] for name in ("scheme", "params", "log2_p_fail")]
+        return json.dumps([*said, self._fields.get("inside")], sort_keys=True)
 
     def _same_parameters(self, other: Plan) -> bool:
         """Whether keys of one serve the other."""
@@ -389,10 +395,11 @@ def plan(
     the highest level at which slots are rotated. ``failure`` is the largest probability that a decryption fails or, in CKKS,
     that an error exceeds ``error_bound``: ``2**-128``, ``2**-64`` or ``2**-40``, which is as likely as a fault of the machine
     and not for ciphertexts that an attacker makes; plan, contexts and tensors name it where it is not the first.
-    With ``bootstrap`` ciphertexts are refreshed where levels run out, in CKKS, so that functions have no end: ``depth`` is then
-    the least number of levels between two refreshes (0: as many as security leaves), ``precision`` what a refresh keeps, and a
-    number instead of True the largest magnitude of what is refreshed. Such a plan takes real numbers, of which a refresh drops
-    imaginary parts, unless ``numbers`` are "complex", which takes longer.
+    With ``bootstrap`` ciphertexts are refreshed where levels, in BFV and BGV room for noise, run out, so that functions have no
+    end. In CKKS ``depth`` is then the least number of levels between two refreshes (0: as many as security leaves),
+    ``precision`` what a refresh keeps, and a number instead of True the largest magnitude of what is refreshed; such a plan
+    takes real numbers, of which a refresh drops imaginary parts, unless ``numbers`` are "complex", which takes longer. In BFV
+    and BGV ``depth`` is the least number of products in a row between two refreshes (0: one), and a refresh is exact.
     ``joint`` says that several parties hold the key together (:mod:`synchromesh.parties`): results have room for the noise of
     their decryption.
     ``static_levels`` are those of BGV's static rule. ``progress`` counts the
@@ -423,7 +430,7 @@ def plan(
         "static_levels": bool(static_levels),
         "leading_levels": _numbers.whole(leading_levels, "leading_levels", 0, 1 << 20),
         "rotation_level": _optional(rotation_level, "rotation_level", 1 << 20),
-        "bootstrap": float(bootstrap) if bootstrap else None,
+        "bootstrap": _refreshed(bootstrap, scheme),
         "messages": numbers,
         "joint": None if joint is None else _held_by(joint, scheme),
         "failure": _failure(failure),
@@ -442,6 +449,16 @@ def plan(
     if made._maps >= _LARGE_MAPS:
         _give_back()
     return made
+
+
+def _refreshed(bootstrap: bool | float, scheme: str) -> float | None:
+    """The largest magnitude of what is refreshed; none where nothing is."""
+    if not bootstrap:
+        return None
+    if scheme != "ckks" and float(bootstrap) != 1.0:
+        remedy = f"pass bootstrap=True: {scheme} refreshes any message"
+        raise ParamsError(f"a bound of {bootstrap} for what {scheme} refreshes", kind="params", remedy=remedy)
+    return float(bootstrap)
 
 
 def _give_back() -> None:

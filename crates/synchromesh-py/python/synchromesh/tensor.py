@@ -738,9 +738,10 @@ class Tensor(Known):
     # Levels and bounds.
 
     def refresh(self) -> Tensor:
-        """The same elements with levels to compute with: bootstrapping, under a plan with ``bootstrap``; CKKS only.
+        """The same elements with levels, in BFV and BGV room for noise, to compute with: bootstrapping, under a plan with
+        ``bootstrap``.
 
-        Such a plan refreshes by itself where levels run out; this is for a place that you know to be cheaper.
+        Such a plan refreshes by itself where these run out; this is for a place that you know to be cheaper.
         """
         return self._with("refresh", self._each(Operation.refresh()), self._rest, self._held)
 

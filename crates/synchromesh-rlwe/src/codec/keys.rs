@@ -1,5 +1,7 @@
 //! Keys as bytes: small coefficients of the secret, a seed and b for everything public.
 
+use std::sync::Arc;
+
 use synchromesh_ring::sampler::{Seed, SmallPoly};
 use synchromesh_ring::{Backend, Error as RingError, IndexSet};
 use zeroize::Zeroizing;
@@ -32,6 +34,9 @@ const GIVEN: u8 = 0x10;
 const RADIX: u8 = 0x80;
 /// Beside the source: the special primes follow, which are not all of P.
 const SPECIAL: u8 = 0x40;
+
+/// What stands before the container of a larger ring's keys: its length.
+const INSIDE_BYTES: u64 = 8;
 
 /// Largest absolute value of a secret coefficient.
 const SECRET_BOUND: u64 = 1;
@@ -175,13 +180,16 @@ impl<B: Backend> EvaluationKeys<B> {
             }
         });
         let counts = 4 + 4 * usize::from(params.second().is_some()) + 4 * usize::from(params.sparse().is_some());
-        keys.fold((HEADER_BYTES + TRAILER_BYTES + counts) as u64, u64::saturating_add)
+        let own = keys.fold((HEADER_BYTES + TRAILER_BYTES + counts) as u64, u64::saturating_add);
+        let inside = self.inside().zip(self.inside_params()).map(|(keys, params)| keys.wire_bytes(params));
+        inside.map_or(own, |inside| own.saturating_add(INSIDE_BYTES).saturating_add(inside))
     }
 
-    /// All keys as a container, in the order of their sources.
+    /// All keys as a container, in the order of their sources; behind them the container of those of the larger ring, if there
+    /// are any.
     ///
     /// # Errors
-    /// [`Error::ParamsDiffer`] under other parameters; [`Error::Wire`] when they name no key, or are too many;
+    /// [`Error::ParamsDiffer`] under other parameters, or for a larger ring that the context does not have; [`Error::Wire`] when they name no key, or are too many;
     /// [`Error::Ring`] for a Galois element that is none; or when the device fails.
     pub fn to_bytes(&self, context: &Context<B>, envelope: Option<&EnvelopeKey>) -> Result<Vec<u8>, Error> {
         require_named(self.target())?;
@@ -206,6 +214,13 @@ impl<B: Backend> EvaluationKeys<B> {
                 sparse.target().require(sparse_id(self.target()))?;
             }
             write_set(&mut writer, context, self.sparse(), [&primes.q, &primes.special])?;
+        }
+        if let (Some(keys), Some(params)) = (self.inside(), self.inside_params()) {
+            let inside = context.inside_or_own();
+            inside.params().require_digest(params.digest())?;
+            let bytes = keys.to_bytes(inside, None)?;
+            writer.u64(bytes.len() as u64);
+            writer.raw(&bytes);
         }
         Ok(writer.finish(envelope))
     }
@@ -238,6 +253,12 @@ impl<B: Backend> EvaluationKeys<B> {
                 sparse.iter().try_for_each(|key| params.require_secure_sparse(primes.weight, key.part().primes()))?;
                 keys.set_sparse(sparse);
             }
+        }
+        if let (Some(inside), 1..) = (context.inside(), reader.remaining()) {
+            let length = reader.u64()?;
+            let bytes = reader.raw(usize::try_from(length).unwrap_or(usize::MAX))?;
+            let larger = Self::from_bytes(inside, bytes, Some(target), None)?;
+            keys.set_inside(inside.params(), Arc::new(larger))?;
         }
         reader.finish()?;
         Ok(keys)

@@ -207,13 +207,22 @@ impl<T: Number> LinearTransform<T> {
     /// As [`Self::prepare`] and [`PreparedTransform::apply`].
     pub fn apply<A: Arithmetic<Scalar = T>>(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
         let layout = self.layout(arithmetic, self.baby_steps())?;
+        arithmetic.with_room(&[x], &|x| self.applied(arithmetic, &layout, x[0]))
+    }
+
+    fn applied<A: Arithmetic<Scalar = T>>(
+        &self,
+        arithmetic: &A,
+        layout: &Layout,
+        x: &A::Ciphertext,
+    ) -> Result<A::Ciphertext> {
         let x = arithmetic.renewed(x, arithmetic.lowest_level() + 1)?;
         let level = arithmetic.level(x);
         let (context, extended) = arithmetic.extended(level)?;
         let giants = layout.giants.iter().map(|&(galois, _)| galois);
         let sum = RotationSum::outline(context, level, extended, layout.babies.clone(), giants);
         let (x, size) = (arithmetic.at_level(x, level)?, self.size());
-        let make = |at| self.step(arithmetic, &layout, at, level);
+        let make = |at| self.step(arithmetic, layout, at, level);
         let switches = switches(&layout.composed);
         let sum = SizedSum { sum: &sum, factors: Factors::Made(&make), size: &size, switches };
         summed(arithmetic, &x, &sum, (&layout.rotations, &layout.composed))
@@ -425,6 +434,10 @@ impl<A: Arithmetic> PreparedTransform<A> {
     /// [`Error::MissingRotations`], or as the evaluator's rotations and products with plaintexts.
     pub fn apply(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
         arithmetic.require_rotations(&self.rotations)?;
+        arithmetic.with_room(&[x], &|x| self.applied(arithmetic, x[0]))
+    }
+
+    fn applied(&self, arithmetic: &A, x: &A::Ciphertext) -> Result<A::Ciphertext> {
         let mut x = arithmetic.renewed(x, arithmetic.lowest_level() + 1)?;
         if arithmetic.level(x) < self.level() {
             x = arithmetic.renewed(x, self.level())?;

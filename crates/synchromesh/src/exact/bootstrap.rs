@@ -206,14 +206,18 @@ impl<S: Scheme, B: Backend> Bootstrapper<S, B> {
         x.inner().require_components(2)?;
         let keys = self.inside.evaluator().switching("bootstrapping")?.keys();
         keys.target().require(x.inner().key())?;
+        // Who watches is told as it begins and as it ends.
+        x.told(context, Operation::Refresh)?;
         let mut made = None;
         loop {
             let from = made.as_ref().unwrap_or(x);
             if from.level() == self.bootstrap.params.top_level() && budget >= f64::from(wanted) {
-                return made.map_or_else(|| x.duplicate(context), Ok);
+                let made = made.map_or_else(|| x.duplicate(context), Ok)?;
+                made.told(context, Operation::Refresh)?;
+                return Ok(made);
             }
             let pass = Pass::of(&self.bootstrap, from)?;
-            let next = pass.run(context, &self.inside, from)?.certified(context, Operation::Refresh)?;
+            let next = pass.run(context, &self.inside, from)?.certified(context, Operation::Sum)?;
             done(&next);
             let reached = context.noise_budget(&next)?;
             if made.is_some() && reached < budget + LEAST_GAIN {

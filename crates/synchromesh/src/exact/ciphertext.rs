@@ -1,6 +1,7 @@
 //! A ciphertext of an exact scheme: a ring-LWE ciphertext in its resting domain, with the scheme's header.
 
 use std::ops::Deref;
+use std::sync::OnceLock;
 
 use synchromesh_rlwe::noise::{self, Estimates, Noise};
 use synchromesh_rlwe::ring::{Backend, Cpu};
@@ -13,11 +14,22 @@ use crate::error::Result;
 pub struct Ciphertext<S: Scheme, B: Backend = Cpu> {
     inner: synchromesh_rlwe::Ciphertext<B, S::Domain>,
     header: S::Header,
+    /// The same message refreshed, once an operation has needed that.
+    renewed: OnceLock<Box<Self>>,
 }
 
 impl<S: Scheme, B: Backend> Ciphertext<S, B> {
     pub(crate) fn new(inner: synchromesh_rlwe::Ciphertext<B, S::Domain>, header: S::Header) -> Self {
-        Self { inner, header }
+        Self { inner, header, renewed: OnceLock::new() }
+    }
+
+    /// What `make` makes of it, made once.
+    pub(super) fn renewed_by(&self, make: impl FnOnce() -> Result<Self>) -> Result<&Self> {
+        if let Some(renewed) = self.renewed.get() {
+            return Ok(renewed);
+        }
+        let made = Box::new(make()?);
+        Ok(self.renewed.get_or_init(|| made))
     }
 
     /// A ciphertext from its parts, as read from a file.
@@ -31,7 +43,7 @@ impl<S: Scheme, B: Backend> Ciphertext<S, B> {
     ) -> Result<Self> {
         params.rlwe().require_digest(inner.params_digest())?;
         S::check_header(params, &header)?;
-        Ok(Self { inner, header })
+        Ok(Self::new(inner, header))
     }
 
     /// The ring-LWE ciphertext.
@@ -69,36 +81,42 @@ impl<S: Scheme, B: Backend> Ciphertext<S, B> {
     /// # Errors
     /// When the device has no memory left.
     pub fn duplicate(&self, context: &Context<S, B>) -> Result<Self> {
-        Ok(Self { inner: self.inner.duplicate(context.rlwe())?, header: self.header.clone() })
+        Ok(Self::new(self.inner.duplicate(context.rlwe())?, self.header.clone()))
     }
 
     pub(crate) fn inner_mut(&mut self) -> &mut synchromesh_rlwe::Ciphertext<B, S::Domain> {
+        self.renewed = OnceLock::new();
         &mut self.inner
     }
 
     /// The same ciphertext with `noise` added to its certificate.
     pub(crate) fn with_more_noise(self, noise: Noise) -> Self {
         let total = self.inner.noise().plus(noise);
-        Self { inner: self.inner.assume_noise(total), header: self.header }
+        Self::new(self.inner.assume_noise(total), self.header)
     }
 
     /// The same ciphertext with other estimates of its error.
     pub(crate) fn with_estimates(self, estimates: Option<Estimates>) -> Self {
         let noise = self.inner.noise().with_estimates(estimates);
-        Self { inner: self.inner.assume_noise(noise), header: self.header }
+        Self::new(self.inner.assume_noise(noise), self.header)
     }
 
     /// The ciphertext, unless its certificate leaves no room for correct decryption.
     pub(crate) fn certified(self, context: &Context<S, B>, operation: Operation) -> Result<Self> {
-        let (params, level) = (context.params(), self.level());
-        require_room(params, self.inner.noise(), level)?;
-        if let Some(observer) = context.rlwe().observer() {
-            let bound = self.inner.noise().bound(params.log_n(), params.failure_limit().log2_failure());
-            let (budget, modulus_bits) = (S::room(params, level)? - bound, params.log2_modulus(level)?);
-            let (components, noise_bits) = (self.components(), modulus_bits - budget);
-            observer.made(&Made { operation, level, components, modulus_bits, noise_bits });
-        }
+        require_room(context.params(), self.inner.noise(), self.level())?;
+        self.told(context, operation)?;
         Ok(self)
+    }
+
+    /// Tells who watches the context of it, as made by this operation.
+    pub(super) fn told(&self, context: &Context<S, B>, operation: Operation) -> Result<()> {
+        let Some(observer) = context.rlwe().observer() else { return Ok(()) };
+        let (params, level) = (context.params(), self.level());
+        let bound = self.inner.noise().bound(params.log_n(), params.failure_limit().log2_failure());
+        let (budget, modulus_bits) = (S::room(params, level)? - bound, params.log2_modulus(level)?);
+        let (components, noise_bits) = (self.components(), modulus_bits - budget);
+        observer.made(&Made { operation, level, components, modulus_bits, noise_bits });
+        Ok(())
     }
 }
 

@@ -192,6 +192,16 @@ impl<S: Scheme, B: Backend> Arithmetic for Evaluator<S, B> {
         }
         if sum.components() == 3 { self.relinearize(&sum) } else { Ok(sum) }
     }
+    fn refresh(&self, x: &Ciphertext<S, B>) -> Result<Ciphertext<S, B>> {
+        Self::refresh(self, x)
+    }
+    fn with_room<'x>(
+        &self,
+        x: &[&'x Ciphertext<S, B>],
+        run: &dyn Fn(&[&'x Ciphertext<S, B>]) -> Result<Ciphertext<S, B>>,
+    ) -> Result<Ciphertext<S, B>> {
+        self.with_room_for(x, run)
+    }
     fn lowered(&self, _: &Ciphertext<S, B>, _: usize) -> Result<Option<Ciphertext<S, B>>> {
         Ok(None)
     }

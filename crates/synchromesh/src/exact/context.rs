@@ -48,16 +48,30 @@ impl<S: Scheme, B: Backend> Context<S, B> {
     /// As [`Self::with_backend`].
     pub fn observed(params: Params<S>, backend: B, observer: Option<Arc<dyn Observer>>) -> Result<Arc<Self>> {
         let tables = S::tables(&params)?;
-        Self::with_tables(params, backend, tables, observer)
+        Self::with_tables(synchromesh_rlwe::Context::observed(params.rlwe().clone(), backend, observer), params, tables)
+    }
+
+    /// As [`Self::observed`], with the context of the CKKS ring in which ciphertexts are bootstrapped: its keys go where the
+    /// keys of this one go.
+    ///
+    /// # Errors
+    /// As [`Self::with_backend`].
+    pub fn around(
+        params: Params<S>,
+        backend: B,
+        observer: Option<Arc<dyn Observer>>,
+        inside: &crate::ckks::Context<B>,
+    ) -> Result<Arc<Self>> {
+        let (tables, inside) = (S::tables(&params)?, Arc::clone(inside.rlwe()));
+        let rlwe = synchromesh_rlwe::Context::around(params.rlwe().clone(), backend, observer, inside);
+        Self::with_tables(rlwe, params, tables)
     }
 
     pub(crate) fn with_tables(
+        rlwe: Arc<synchromesh_rlwe::Context<B>>,
         params: Params<S>,
-        backend: B,
         tables: S::Tables<B>,
-        observer: Option<Arc<dyn Observer>>,
     ) -> Result<Arc<Self>> {
-        let rlwe = synchromesh_rlwe::Context::observed(params.rlwe().clone(), backend, observer);
         let slots = match BatchEncoder::new(params.t(), params.log_n()) {
             Ok(encoder) => Some(encoder),
             Err(BatchError::NoSlots { .. }) => None,

@@ -12,6 +12,7 @@ use synchromesh_rlwe::{EvaluationKeys, Operand as DomainOperand, Operation, Swit
 use super::context::Secret;
 use super::integers::{centred, log2_biguint, residue};
 use super::plaintext::Norms;
+use super::refreshing::Refresher;
 use super::{Ciphertext, Context, Plaintext, Scheme, lift, signed_residues};
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
@@ -22,16 +23,18 @@ use crate::rotations::Routes;
 /// Operands at different levels are brought to the lower one. Every method fails with
 /// [`synchromesh_rlwe::Error::Noise`] when its result could decrypt wrongly.
 pub struct Evaluator<S: Scheme, B: Backend = Cpu> {
-    context: Arc<Context<S, B>>,
-    switching: Option<KeySwitching<B>>,
-    variant: S::Variant,
+    pub(super) context: Arc<Context<S, B>>,
+    pub(super) switching: Option<KeySwitching<B>>,
+    pub(super) variant: S::Variant,
     pub(super) routes: Option<Arc<Routes>>,
+    pub(super) refresher: Option<Arc<Refresher<S, B>>>,
 }
 
 impl<S: Scheme, B: Backend> Clone for Evaluator<S, B> {
     fn clone(&self) -> Self {
-        let context = Arc::clone(&self.context);
-        Self { context, switching: self.switching.clone(), variant: self.variant, routes: self.routes.clone() }
+        let (context, switching) = (Arc::clone(&self.context), self.switching.clone());
+        let (routes, refresher) = (self.routes.clone(), self.refresher.clone());
+        Self { context, switching, variant: self.variant, routes, refresher }
     }
 }
 
@@ -41,14 +44,15 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     pub fn new(context: &Arc<Context<S, B>>, keys: Option<Arc<EvaluationKeys<B>>>) -> Self {
         let second = context.params().second_plan().cloned();
         let switching = keys.map(|keys| KeySwitching::new(keys, context.params().plans().clone()).with_second(second));
-        Self { context: Arc::clone(context), switching, variant: S::Variant::default(), routes: None }
+        Self { context: Arc::clone(context), switching, variant: S::Variant::default(), routes: None, refresher: None }
     }
 
     /// An evaluator like this one, with these keys.
     #[must_use]
     pub fn with_keys(&self, keys: Arc<EvaluationKeys<B>>) -> Self {
         let Self { switching, .. } = Self::new(&self.context, Some(keys));
-        Self { switching, ..self.clone() }
+        let refresher = self.refresher.as_ref().map(|refresher| refresher.with_keys());
+        Self { switching, refresher, ..self.clone() }
     }
 
     /// The same evaluator with rotations composed from fewer keys, as a plan says.
@@ -216,10 +220,12 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// of this length, and as [`Self::mul`]; a noise error speaks of the whole sum.
     pub fn sum_of_products(&self, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
         let keys = self.switching("relinearisation")?;
-        let product = self.met_pairs(pairs, Operation::Relinearisation, |pairs| {
-            S::multiply(&self.context, self.variant, pairs, keys)
-        })?;
-        self.finish_product(self.settled(product)?, pairs)
+        self.products(pairs, |pairs| {
+            let product = self.met_pairs(pairs, Operation::Relinearisation, |pairs| {
+                S::multiply(&self.context, self.variant, pairs, keys)
+            })?;
+            self.finish_product(self.settled(product)?, pairs)
+        })
     }
 
     /// As [`Self::sum_of_products`], in three components.
@@ -228,9 +234,20 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
     /// As [`Self::sum_of_products`], keys apart.
     pub fn sum_of_products_no_relin(&self, pairs: &[[&Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>> {
         let keys = self.keys();
-        let product =
-            self.met_pairs(pairs, Operation::Product, |pairs| S::tensor(&self.context, self.variant, pairs, keys))?;
-        self.finish_product(product, pairs)
+        self.products(pairs, |pairs| {
+            let tensor = |pairs: &[[&_; 2]]| S::tensor(&self.context, self.variant, pairs, keys);
+            self.finish_product(self.met_pairs(pairs, Operation::Product, tensor)?, pairs)
+        })
+    }
+
+    /// What `run` makes of the pairs, or of refreshed ones.
+    fn products<'x>(
+        &self,
+        pairs: &[[&'x Ciphertext<S, B>; 2]],
+        run: impl Fn(&[[&'x Ciphertext<S, B>; 2]]) -> Result<Ciphertext<S, B>>,
+    ) -> Result<Ciphertext<S, B>> {
+        let operands: Vec<&'x Ciphertext<S, B>> = pairs.iter().flatten().copied().collect();
+        self.with_room_for(&operands, |x| run(&x.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect::<Vec<_>>()))
     }
 
     /// What `product` makes of the pairs brought under one key, certified.

@@ -17,14 +17,20 @@ pub use forecast::{RefreshForecast, StageForecast};
 /// The sparse secret's coefficients that are not 0.
 const WEIGHT: usize = 32;
 
-/// Widths of level 0, in bits.
+/// The widest level 0, in bits.
 const BASE_BITS: u32 = 60;
+
+/// Widths of level 0 that are tried: a narrower one, with narrower levels of SlotsToCoeffs, where the modulus is dear.
+const BASES: [u32; 4] = [BASE_BITS, 52, 47, 43];
 
 /// log2 of the scales of the levels inside.
 const UP: std::ops::RangeInclusive<u32> = 42..=60;
 
+/// Digits of a key switch while scales are looked for.
+const TYPICAL_DIGITS: usize = 6;
+
 /// Digits of a key switch.
-const DIGITS: std::ops::RangeInclusive<usize> = 2..=6;
+const DIGITS: std::ops::RangeInclusive<usize> = 2..=8;
 
 /// Layers of a map of SlotsToCoeffs and CoeffsToSlots, at most: 63 diagonals, or 255 where levels are dear.
 const LAYERS: [usize; 2] = [5, 7];
@@ -88,8 +94,8 @@ impl BootstrapRequest {
     pub fn find(&self, profile: Option<&Profile>) -> Result<Found> {
         self.check()?;
         let mut nearest: Option<RefreshForecast> = None;
-        for layers in LAYERS {
-            let Some(sizes) = self.sizes(layers, &mut nearest)? else { continue };
+        for (base, layers) in BASES.into_iter().flat_map(|base| LAYERS.map(|layers| (base, layers))) {
+            let Some(sizes) = self.sizes(base, layers, &mut nearest)? else { continue };
             // The fewest digits, or those that a profile says are fastest: fewer digits take wider special primes.
             let mut best: Option<Found> = None;
             for (params, bootstrap) in self.fitted(&sizes, profile.is_some())? {
@@ -150,11 +156,11 @@ impl BootstrapRequest {
 
     /// The smallest scales that keep the precision with maps of so many layers: first of EvalMod and CoeffsToSlots, whose
     /// levels are more, then of SlotsToCoeffs. Precision grows with both.
-    fn sizes(&self, layers: usize, nearest: &mut Option<RefreshForecast>) -> Result<Option<Sizes>> {
-        let Some(sizes) = self.largest(layers)? else { return Ok(None) };
+    fn sizes(&self, base: u32, layers: usize, nearest: &mut Option<RefreshForecast>) -> Result<Option<Sizes>> {
+        let Some(sizes) = self.largest(base, layers)? else { return Ok(None) };
         let mut keeps = |down: u32, up: u32| -> Result<bool> {
             let tried = sizes.with(down, up);
-            let chain = Chain { usable: self.levels.unwrap_or(1), omega: *DIGITS.end(), ..tried.chain };
+            let chain = Chain { usable: self.levels.unwrap_or(1), omega: TYPICAL_DIGITS, ..tried.chain };
             let Some((_, bootstrap)) = tried.params(&chain)? else { return Ok(false) };
             let Some(forecast) = room(bootstrap.forecast(None))? else { return Ok(false) };
             let precise = self.is_precise(&forecast);
@@ -167,8 +173,8 @@ impl BootstrapRequest {
         Ok(down.map(|down| sizes.with(down, up)))
     }
 
-    /// The choices with maps of so many layers, at the largest scales.
-    fn largest(&self, layers: usize) -> Result<Option<Sizes>> {
+    /// The choices with a level 0 of so many bits and maps of so many layers, at the largest scales.
+    fn largest(&self, base: u32, layers: usize) -> Result<Option<Sizes>> {
         let all = self.log_n.saturating_sub(1);
         let maps = (all as usize).div_ceil(layers).max(1);
         // The sine bends by 6.6 / 4^ratio in both parts: an eighth of what is allowed.
@@ -191,12 +197,12 @@ impl BootstrapRequest {
         let above = ratio_bits as i32 + bound;
         // The prime between SlotsToCoeffs and the levels above has twice the bits of these less its own.
         let follows = 2 * self.log_scale as i32 - NARROWEST;
-        let log_scale_down = (BASE_BITS as i32 - above).min(follows).clamp(1, BASE_BITS as i32) as u32;
+        let log_scale_down = (base as i32 - above).min(follows).clamp(1, base as i32) as u32;
         let chain = Chain {
             log_n: self.log_n,
             log_scale: self.log_scale,
             usable: 0,
-            base_bits: BASE_BITS,
+            base_bits: base,
             log_scale_down,
             log_scale_up: *UP.end(),
             omega: 1,

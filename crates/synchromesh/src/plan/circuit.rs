@@ -15,7 +15,7 @@ use super::{Description, Limit, MOST_NODES, Nearest, PRECISION, Plan, SchemeName
 use crate::circuits::Arithmetic;
 use crate::ckks;
 use crate::ckks::recording::Recorder;
-use crate::cost::{DryLedger, recorder};
+use crate::cost::{self, DryLedger, recorder};
 use crate::error::{Error, Result};
 use crate::exact::{self, Scheme};
 use crate::rotations::Rotations;
@@ -71,18 +71,19 @@ impl Description {
             let params = plan.exact::<S>()?;
             let device = recorder(params.rlwe());
             let trace = Trace::new(device.reader());
-            let context = exact::Context::observed(params, device, Some(Trace::observer(&trace)))?;
+            let watched = (device, Some(Trace::observer(&trace)));
+            let evaluator = plan.on_exact(params, watched, |ring| Ok(cost::recorder_on(ring)))?;
+            let context = evaluator.context();
             let mut randomness = Randomness::insecure_from_number(0);
             let (secret, public) = context.generate_keys(&mut randomness)?;
-            let keys = context.generate_evaluation_keys(&secret, &keyed(plan, steps), &mut randomness)?;
-            let evaluator = exact::Evaluator::new(&context, Some(Arc::new(keys)));
-            let evaluator = evaluator.with_routes(plan.routes.clone().map(Arc::new));
+            let keys = evaluator.generate_keys(&secret, &keyed(plan, steps), &mut randomness)?;
+            let evaluator = evaluator.with_keys(Arc::new(keys)).with_routes(plan.routes.clone().map(Arc::new));
             trace.restart();
             let message = context.encode_coefficients(&[1i64][..])?;
             let fresh = (0..inputs).map(|_| context.encrypt(&public, &message, &mut randomness));
             let result = fresh.collect::<Result<Vec<_>>>().and_then(|fresh| circuit(&evaluator, &fresh));
             let traced = trace.take();
-            let opened = result.and_then(|results| self.open_all(&context, &results));
+            let opened = result.and_then(|results| self.open_all(context, &results));
             opened.map_or_else(Outcome::of, |()| Ok(Outcome::Runs(traced)))
         })
     }
@@ -234,6 +235,10 @@ impl Description {
                     more = more.min(MOST_DEPTH.saturating_sub(description.depth)).max(1);
                     description.depth += more;
                     description.check()?;
+                    if description.bootstrap.is_some() {
+                        plan = description.plan()?;
+                        continue;
+                    }
                     plan = match description.found(None)? {
                         Ok(found) => Plan::new(&description, found),
                         // So many levels at once are too many.

@@ -102,7 +102,7 @@ impl Plan {
         let limits = FailureLimit::ALL.map(log2_p_fail);
         demand("log2_p_fail", self.log2_p_fail, limits.contains(&self.log2_p_fail), &format!("one of {limits:?}"))?;
         // An estimate, which another version may make better: never more than this one finds.
-        let bits = params.security_bits();
+        let bits = self.least_security(params)?;
         let words = format!("{bits} or less");
         demand("security_bits", self.security_bits, self.security_bits <= bits + ROUNDING, &words)?;
         self.security_bits = bits;
@@ -138,7 +138,7 @@ impl Plan {
         let chosen = self.level_plans(params, plans)?;
         let refreshing = self.refreshing_keys()?;
         let bytes = match &refreshing {
-            Some((_, keys)) => keys.wire,
+            Some((keys, _)) => keys.wire,
             None => key_bytes(self.rotation_level, params, chosen.as_ref().unwrap_or(plans), keys)?,
         };
         let scratch = scratch_bytes(params, plans.at(params.top_level()));
@@ -149,7 +149,7 @@ impl Plan {
         hold("key_bytes", &self.key_bytes, &bytes)?;
         hold("scratch_bytes", &self.scratch_bytes, &scratch)?;
         let mut least = match &refreshing {
-            Some((_, keys)) => Forecast::for_refreshes(&self.params, params, keys)?,
+            Some((keys, ring)) => Forecast::for_refreshes(&self.params, params, keys, ring.as_ref())?,
             None => Forecast::new(self.depth > 0, &self.params, params, keys)?,
         };
         if let Some(chosen) = &chosen {
@@ -195,6 +195,9 @@ impl Plan {
             !(inside && is_size(node.modulus_bits) && node.noise_bits.is_finite() && good(node.predicted_ms))
         });
         demand("nodes", node, node.is_none(), "ciphertexts of these parameters")?;
+        let exact = self.scheme != SchemeName::Ckks;
+        demand("bootstrap", self.bootstrap.is_some(), self.bootstrap.is_none() || !exact, "for ckks only")?;
+        demand("inside", self.inside.is_some(), self.inside.is_none() || exact, "for bfv and bgv only")?;
         let most = if self.bootstrap.is_some() { MOST_NODES } else { 0 };
         demand("refreshes", self.refreshes.len(), self.refreshes.len() <= most, &format!("at most {most}"))
     }

@@ -11,7 +11,7 @@ use super::search::{Chain, Family};
 use super::shape::{Shape, split, split_exactly};
 use super::static_bgv::{StaticChain, StaticRule};
 use super::trace::{Trace, Traced};
-use super::{Description, SchemeName, SchemeParams, dry, smallest, smallest_near, too_small};
+use super::{DEFAULT_T, Description, SchemeName, SchemeParams, dry, smallest, smallest_near, too_small};
 use crate::cost::recorder;
 use crate::error::{Error, Result};
 use crate::exact::{Context, Evaluator, Params, ParamsLiteral, PrimeLists, Rotations, Scheme};
@@ -37,7 +37,7 @@ pub(super) struct Exact<'a, S> {
 
 impl<'a, S: Scheme> Exact<'a, S> {
     pub(super) fn new(description: &'a Description) -> Result<Self> {
-        let t = description.t.as_deref().unwrap_or("65537").parse()?;
+        let t = description.t.as_deref().unwrap_or(DEFAULT_T).parse()?;
         Ok(Self { description, t, scheme: PhantomData })
     }
 

@@ -36,10 +36,8 @@ impl Forecast {
     pub(super) fn new(multiplies: bool, params: &SchemeParams, rlwe: &Params, keys: usize) -> Result<Self> {
         let peak = peak_bytes(params, multiplies)?;
         let plan = params.check()?.1;
-        let n = rlwe.n() as u64;
-        let primes = (rlwe.keyed().len() + rlwe.aux().len()) as u64;
         let (held, prepared) = (held_bytes(rlwe, &plan), plan.prepared_bytes(rlwe));
-        let table_bytes = TABLE_BYTES * primes * n;
+        let table_bytes = table_bytes(rlwe);
         // The record has one key, and that prepared once.
         let working_bytes = (peak as u64).saturating_sub(held + if multiplies { prepared } else { 0 });
         let (key_bytes, prepared_key_bytes) = (keys as u64 * held, keys as u64 * prepared);
@@ -47,9 +45,15 @@ impl Forecast {
         Ok(Self { table_bytes, key_bytes, prepared_key_bytes, working_bytes, total_bytes })
     }
 
-    /// For a plan with these keys for refreshes.
-    pub(super) fn for_refreshes(params: &SchemeParams, rlwe: &Params, keys: &KeyForecast) -> Result<Self> {
+    /// For a plan with these keys for refreshes, which may run in a ring of their own.
+    pub(super) fn for_refreshes(
+        params: &SchemeParams,
+        rlwe: &Params,
+        keys: &KeyForecast,
+        ring: Option<&Params>,
+    ) -> Result<Self> {
         let mut all = Self::new(true, params, rlwe, 0)?;
+        all.table_bytes += ring.map_or(0, table_bytes);
         (all.key_bytes, all.prepared_key_bytes) = (keys.held, keys.prepared);
         all.raise(0);
         Ok(all)
@@ -81,6 +85,11 @@ impl Forecast {
             mib(self.working_bytes),
         )
     }
+}
+
+/// Bytes of the twiddle factors of all primes.
+fn table_bytes(rlwe: &Params) -> u64 {
+    TABLE_BYTES * (rlwe.keyed().len() + rlwe.aux().len()) as u64 * rlwe.n() as u64
 }
 
 /// Bytes of one evaluation key as it is held: a word for each residue, and a seed in place of its uniform half.

@@ -1,17 +1,20 @@
 //! Plans whose ciphertexts are refreshed: parameters for bootstrapping under a description's budgets, with the keys and the
 //! memory that they take.
 
-use synchromesh_rlwe::Randomness;
 use synchromesh_rlwe::noise::FailureLimit;
-use synchromesh_rlwe::ring::Backend;
+use synchromesh_rlwe::ring::{Backend, Dry};
+use synchromesh_rlwe::{EvaluationKeys, Params, Randomness};
 
 use super::bootstrap::{BootstrapRequest, Found, RefreshForecast};
 use super::memory::Forecast;
-use super::{Description, Limit, Nearest, PRECISION, Plan, SchemeName, SchemeParams, dry, search};
+use super::{DEFAULT_T, Description, Limit, Nearest, PRECISION, Plan, SchemeName, SchemeParams, dry, search};
+use crate::bfv::Bfv;
+use crate::bgv::Bgv;
 use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral};
 use crate::ckks::{Context, Evaluator};
 use crate::cost::Profile;
 use crate::error::{Error, Result};
+use crate::plain_modulus::PlainModulus;
 use crate::rotations::{Rotations, Routes};
 
 /// log2 of the ring degrees that are tried with security, and without.
@@ -44,10 +47,16 @@ impl KeyForecast {
         let context = Context::with_backend(params.clone(), dry(params.rlwe()))?;
         let mut randomness = Randomness::insecure_from_number(0);
         let (secret, _) = context.generate_keys(&mut randomness)?;
-        let keys = bootstrap.generate_keys(&context, &secret, rotations, &mut randomness)?;
-        let all = || keys.iter().chain(keys.sparse().into_iter().flat_map(|sparse| sparse.iter()));
+        Ok(Self::of(&bootstrap.generate_keys(&context, &secret, rotations, &mut randomness)?, params.rlwe()))
+    }
+
+    /// These keys, of these parameters.
+    pub(super) fn of(keys: &EvaluationKeys<Dry>, params: &Params) -> Self {
+        let sets = || std::iter::once(keys).chain(keys.inside().map(|inside| &**inside));
+        let all =
+            || sets().flat_map(|keys| keys.iter().chain(keys.sparse().into_iter().flat_map(|sparse| sparse.iter())));
         let held: u64 = all().map(|key| 8 * (key.b().len() * key.part().primes().len() * params.n()) as u64).sum();
-        Ok(Self { count: all().count(), wire: keys.wire_bytes(params.rlwe()), held, prepared: 2 * held })
+        Self { count: all().count(), wire: keys.wire_bytes(params), held, prepared: 2 * held }
     }
 }
 
@@ -56,27 +65,47 @@ impl Description {
     /// the budgets allow.
     pub(super) fn plan_refreshing(&self, bound: f64, profile: Option<&Profile>) -> Result<Plan> {
         self.check_refreshing()?;
-        let insecure = self.security.level().is_none();
-        let precision = self.precision.unwrap_or(PRECISION);
         let mut last = Error::request(format!("no ring for bootstrapping has {} slots", self.min_slots));
-        for log_n in DEGREES[usize::from(insecure)].clone().filter(|log_n| 1 << (log_n - 1) >= self.min_slots) {
-            let request = BootstrapRequest {
-                log_n,
-                log_scale: (precision + BELOW_PRECISION).min(60),
-                precision,
-                levels: (self.depth > 0).then_some(self.depth),
-                messages: self.messages,
-                message_bound: bound,
-                baby_steps: None,
-                security: self.security,
+        for log_n in DEGREES[usize::from(self.security.level().is_none())].clone() {
+            if self.slots(log_n)? < self.min_slots {
+                continue;
+            }
+            let made = match self.scheme {
+                SchemeName::Bfv => self.refreshing_exact::<Bfv>(log_n, &BABY_STEPS, profile),
+                SchemeName::Bgv => self.refreshing_exact::<Bgv>(log_n, &BABY_STEPS, profile),
+                SchemeName::Ckks => self.refreshing_real(log_n, bound, profile),
             };
-            match request.find(profile) {
-                Ok(found) => return self.within_budgets(&request, found, profile),
+            match made {
                 Err(error @ Error::Request { .. }) => last = error,
-                Err(error) => return Err(error),
+                made => return made,
             }
         }
         Err(last)
+    }
+
+    /// Slots of a ciphertext at a degree.
+    fn slots(&self, log_n: u32) -> Result<usize> {
+        if self.scheme == SchemeName::Ckks {
+            return Ok(1 << (log_n - 1));
+        }
+        let t: PlainModulus = self.t.as_deref().unwrap_or(DEFAULT_T).parse()?;
+        Ok(if t.supports_slots(log_n) { 1 << log_n } else { 0 })
+    }
+
+    /// The plan for CKKS at one degree.
+    fn refreshing_real(&self, log_n: u32, bound: f64, profile: Option<&Profile>) -> Result<Plan> {
+        let precision = self.precision.unwrap_or(PRECISION);
+        let request = BootstrapRequest {
+            log_n,
+            log_scale: (precision + BELOW_PRECISION).min(60),
+            precision,
+            levels: (self.depth > 0).then_some(self.depth),
+            messages: self.messages,
+            message_bound: bound,
+            baby_steps: None,
+            security: self.security,
+        };
+        self.within_budgets(&request, request.find(profile)?, profile)
     }
 
     /// The plan of what was found, or with fewer baby steps where its keys are too many.
@@ -102,9 +131,6 @@ impl Description {
 
     /// Fails for what does not go together with refreshes.
     fn check_refreshing(&self) -> Result<()> {
-        if self.scheme != SchemeName::Ckks {
-            return Err(Error::NotOfScheme { operation: "bootstrapping", scheme: self.scheme.name() });
-        }
         let chosen = [
             ("a width of primes", self.width.is_some()),
             ("a number of digits", self.max_digits.is_some()),
@@ -126,19 +152,10 @@ impl Description {
         let bootstrap = Bootstrap::new(&params, literal.clone())?;
         let rotations = Rotations { by: self.rotations.clone(), swap: true };
         let keys = KeyForecast::new(&bootstrap, &rotations)?;
-        let refuse = |limit, reason, nearest| Err(Error::NoPlan { limit, reason, nearest: Some(nearest) });
-        if self.max_key_bytes.is_some_and(|most| keys.wire > most) {
-            let reason = format!("N = 2^{} needs {} bytes for {} keys", request.log_n, keys.wire, keys.count);
-            return refuse(Limit::KeyBytes, reason, Nearest::KeyBytes(keys.wire));
-        }
         let scheme = SchemeParams::Ckks(params.literal().clone());
-        let mut memory = Forecast::for_refreshes(&scheme, params.rlwe(), &keys)?;
+        let mut memory = Forecast::for_refreshes(&scheme, params.rlwe(), &keys, None)?;
         memory.raise(forecast.peak_bytes);
-        if self.max_memory_bytes.is_some_and(|most| memory.total_bytes > most) {
-            let needed = memory.total_bytes;
-            let reason = format!("refreshes at N = 2^{} take {needed} bytes of memory", request.log_n);
-            return refuse(Limit::Memory, reason, Nearest::MemoryBytes(needed));
-        }
+        over_budget(self, request.log_n, &keys, &memory)?;
         let explain = explained(request, &forecast, &keys, &memory);
         let direct = Routes::direct(&self.rotations, params.slots());
         let mut plan = Plan::new(
@@ -158,6 +175,21 @@ impl Description {
         plan.bootstrap = Some(literal);
         Ok(plan)
     }
+}
+
+/// Fails where keys or memory are above the description's budgets.
+pub(super) fn over_budget(description: &Description, log_n: u32, keys: &KeyForecast, memory: &Forecast) -> Result<()> {
+    let refuse = |limit, reason, nearest| Err(Error::NoPlan { limit, reason, nearest: Some(nearest) });
+    if description.max_key_bytes.is_some_and(|most| keys.wire > most) {
+        let reason = format!("N = 2^{log_n} needs {} bytes for {} keys", keys.wire, keys.count);
+        return refuse(Limit::KeyBytes, reason, Nearest::KeyBytes(keys.wire));
+    }
+    if description.max_memory_bytes.is_some_and(|most| memory.total_bytes > most) {
+        let needed = memory.total_bytes;
+        let reason = format!("refreshes at N = 2^{log_n} take {needed} bytes of memory");
+        return refuse(Limit::Memory, reason, Nearest::MemoryBytes(needed));
+    }
+    Ok(())
 }
 
 /// Why the parameters are as they are, and what a refresh is like.
@@ -200,7 +232,7 @@ fn explained(
 
 impl Plan {
     /// The evaluator with what the plan says of rotations and refreshes.
-    pub(super) fn on_ckks<B: Backend>(&self, evaluator: Evaluator<B>) -> Result<Evaluator<B>> {
+    pub(crate) fn on_ckks<B: Backend>(&self, evaluator: Evaluator<B>) -> Result<Evaluator<B>> {
         let evaluator = evaluator.with_routes(self.routes.clone().map(std::sync::Arc::new));
         match &self.bootstrap {
             Some(literal) => {
@@ -218,12 +250,21 @@ impl Plan {
         Ok(Bootstrap::new(&self.ckks()?, literal.clone())?.usable_levels())
     }
 
-    /// The keys of a plan with refreshes.
-    pub(super) fn refreshing_keys(&self) -> Result<Option<(Bootstrap, KeyForecast)>> {
+    /// The keys of a plan with refreshes, and the parameters of a ring of its own that they run in.
+    pub(super) fn refreshing_keys(&self) -> Result<Option<(KeyForecast, Option<Params>)>> {
+        if let Some(inside) = &self.inside {
+            let (keys, ring) = match self.scheme {
+                SchemeName::Bfv => self.inside_keys::<Bfv>(inside)?,
+                SchemeName::Bgv => self.inside_keys::<Bgv>(inside)?,
+                SchemeName::Ckks => {
+                    return Err(Error::format("a plan for ckks names a ring that only bfv and bgv have"));
+                }
+            };
+            return Ok(Some((keys, Some(ring))));
+        }
         let Some(literal) = &self.bootstrap else { return Ok(None) };
         let bootstrap = Bootstrap::new(&self.ckks()?, literal.clone())?;
         let rotations = Rotations { by: self.rotation_keys().to_vec(), swap: true };
-        let keys = KeyForecast::new(&bootstrap, &rotations)?;
-        Ok(Some((bootstrap, keys)))
+        Ok(Some((KeyForecast::new(&bootstrap, &rotations)?, None)))
     }
 }

@@ -11,12 +11,11 @@ use super::operation::coefficient;
 use super::{Binary, Encryptor, Scheme, State, Values, Where};
 use crate::circuits::functions::Approximation;
 use crate::circuits::{Arithmetic, Polynomial};
-use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral};
-use crate::ckks::{Ciphertext, Ckks, Complex64, Context, Evaluator, Lineage, Params, Plaintext, Published, Release};
+use crate::ckks::{Ciphertext, Ckks, Complex64, Context, Evaluator, Params, Plaintext, Published, Release};
 use crate::error::Result;
 use crate::opening::{Hiding, Opening};
 use crate::plan::{Joint, Plan, SchemeName};
-use crate::rotations::{Rotations, Routes};
+use crate::rotations::Rotations;
 
 /// Public numbers, with their largest modulus as the bound.
 fn plaintext<B: Backend>(context: &Context<B>, values: &Values) -> Result<Plaintext<B>> {
@@ -58,21 +57,17 @@ impl Scheme for Ckks {
         Ok(Evaluator::new(&Context::with_backend(params, backend)?, None))
     }
 
+    fn open_plan<B: Backend>(
+        plan: &Plan,
+        params: Params,
+        device: &dyn Fn(&Arc<Ring>) -> Result<B>,
+    ) -> Result<Evaluator<B>> {
+        let backend = device(params.rlwe().ring())?;
+        plan.on_ckks(Self::open(params, backend)?)
+    }
+
     fn with_keys<B: Backend>(e: &Evaluator<B>, keys: Arc<EvaluationKeys<B>>) -> Evaluator<B> {
         e.with_keys(keys)
-    }
-
-    fn with_routes<B: Backend>(e: Evaluator<B>, routes: Option<Arc<Routes>>) -> Evaluator<B> {
-        e.with_routes(routes)
-    }
-
-    fn with_bootstrap<B: Backend>(
-        e: Evaluator<B>,
-        literal: &BootstrapLiteral,
-        placed: Vec<Lineage>,
-    ) -> Result<Evaluator<B>> {
-        let bootstrap = Bootstrap::new(e.context().params(), literal.clone())?;
-        Ok(e.with_bootstrap(bootstrap)?.with_refreshes(placed))
     }
 
     fn top_level<B: Backend>(e: &Evaluator<B>) -> usize {

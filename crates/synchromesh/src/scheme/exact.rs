@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::exact::{self, Ciphertext, Context, Evaluator, Plaintext};
 use crate::opening::{self, Hiding, Opening};
 use crate::plan::{Joint, Plan, SchemeName};
-use crate::rotations::{Rotations, Routes};
+use crate::rotations::Rotations;
 
 /// Integers modulo t of at most this many bits are decoded to words.
 const WORD_BITS: u32 = 63;
@@ -61,12 +61,18 @@ impl<S: exact::Scheme> Scheme for S {
         Ok(Evaluator::new(&Context::with_backend(params, backend)?, None))
     }
 
-    fn with_keys<B: Backend>(e: &Evaluator<S, B>, keys: Arc<EvaluationKeys<B>>) -> Evaluator<S, B> {
-        e.with_keys(keys)
+    fn open_plan<B: Backend>(
+        plan: &Plan,
+        params: Self::Params,
+        device: &dyn Fn(&Arc<Ring>) -> Result<B>,
+    ) -> Result<Evaluator<S, B>> {
+        let backend = device(params.rlwe().ring())?;
+        let evaluator = plan.on_exact(params, (backend, None), device)?;
+        Ok(evaluator.with_routes(plan.routes.clone().map(Arc::new)))
     }
 
-    fn with_routes<B: Backend>(e: Evaluator<S, B>, routes: Option<Arc<Routes>>) -> Evaluator<S, B> {
-        e.with_routes(routes)
+    fn with_keys<B: Backend>(e: &Evaluator<S, B>, keys: Arc<EvaluationKeys<B>>) -> Evaluator<S, B> {
+        e.with_keys(keys)
     }
 
     fn context<B: Backend>(e: &Evaluator<S, B>) -> &Arc<Context<S, B>> {
@@ -88,6 +94,15 @@ impl<S: exact::Scheme> Scheme for S {
         randomness: &mut Randomness,
     ) -> Result<EvaluationKeys<B>> {
         context.generate_evaluation_keys(secret, rotations, randomness)
+    }
+
+    fn generate_all_keys<B: Backend>(
+        e: &Evaluator<S, B>,
+        secret: &SecretKey<B>,
+        rotations: &Rotations,
+        randomness: &mut Randomness,
+    ) -> Result<EvaluationKeys<B>> {
+        e.generate_keys(secret, rotations, randomness)
     }
 
     fn galois_elements<B: Backend>(context: &Context<S, B>, rotations: &Rotations) -> Result<Vec<usize>> {

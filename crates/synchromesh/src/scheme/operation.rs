@@ -36,7 +36,7 @@ pub enum Operation<'a> {
     Rotate(i64),
     /// The rows of slots swapped (BFV, BGV), or all slots conjugated (CKKS).
     Swap,
-    /// Bootstrapping: the same message with levels to compute with; in CKKS only.
+    /// Bootstrapping: the same message with levels, or room for noise, to compute with.
     Refresh,
     /// The ciphertext at a level no higher than its own.
     AtLevel(usize),
@@ -95,8 +95,20 @@ const RUN: usize = 1 << 12;
 /// # Errors
 /// [`Error::Shape`] unless there are as many ciphertexts as it takes, numbers that the scheme does not hold, and those of
 /// the evaluator's operation of the same name.
-#[deny(clippy::wildcard_enum_match_arm, reason = "a new operation is to be carried out")]
 pub fn apply<S: Scheme, B: Backend>(
+    e: &S::Evaluator<B>,
+    operation: &Operation<'_>,
+    x: &[&S::Ciphertext<B>],
+) -> Result<S::Ciphertext<B>> {
+    match operation {
+        // What is asked for is not to be undone.
+        Operation::Refresh | Operation::AtLevel(_) => carried_out::<S, B>(e, operation, x),
+        _ => e.with_room(x, &|x| carried_out::<S, B>(e, operation, x)),
+    }
+}
+
+#[deny(clippy::wildcard_enum_match_arm, reason = "a new operation is to be carried out")]
+fn carried_out<S: Scheme, B: Backend>(
     e: &S::Evaluator<B>,
     operation: &Operation<'_>,
     x: &[&S::Ciphertext<B>],

@@ -148,6 +148,23 @@ fn errors_that_real_messages_bring_along_are_in_the_certificates() {
             assert!(bound < 300.0 * error, "2^{:.1} and 2^{:.1}", error.log2(), bound.log2());
         }
     }
+    // An error that no refresh's own certificate would cover.
+    let off = 2f64.powi(-7);
+    for messages in [Messages::Complex, Messages::Real] {
+        let mut f = fixture(chain(10), BootstrapLiteral { messages, ..literal() }, 555);
+        let [x, y] = [556, 557].map(|seed| real(&values(1 << 9, 0.9, seed)));
+        let evaluator = f.bootstrapper.evaluator().clone();
+        let [a, b] = [&x, &y].map(|x| {
+            let shifted: Vec<Complex64> = x.iter().map(|z| Complex64::new(z.re + off, 0.0)).collect();
+            evaluator.declare_error(f.encrypt(&shifted, 3), 1.1 * off).unwrap()
+        });
+        let alone = f.bootstrapper.refresh(&a).unwrap();
+        let [one, two] = f.bootstrapper.refresh_pair(&a, &b).unwrap();
+        for (refreshed, message) in [(&alone, &x), (&one, &x), (&two, &y)] {
+            let [error, bound] = f.error(refreshed, message);
+            assert!(error > 0.9 * off && bound < 1.3 * off, "2^{:.1} and 2^{:.1}", error.log2(), bound.log2());
+        }
+    }
 }
 
 #[test]

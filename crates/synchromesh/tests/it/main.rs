@@ -16,6 +16,7 @@ mod ckks_publish;
 mod ckks_refusals;
 mod cost;
 mod exact_bootstrap;
+mod exact_refreshing;
 mod expansion;
 mod joined;
 mod judge_bfv;
