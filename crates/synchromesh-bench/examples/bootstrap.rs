@@ -1,4 +1,4 @@
-//! `bootstrap LOG_N LOG_SCALE PRECISION LEVELS BABY_STEPS THREADS`: what `bench bootstrap` measures, without the command
+//! `bootstrap LOG_N LOG_SCALE PRECISION LEVELS BABY_STEPS THREADS ROUNDS`: what `bench bootstrap` measures, without the command
 //! line; 0 for levels or baby steps leaves them open.
 
 use synchromesh::ckks::bootstrap::Messages;
@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         messages: Messages::Complex,
         message_bound: 1.0,
         baby_steps: open(4),
+        rounds: at(6, 1) as u32,
         security: if insecure { Security::Insecure } else { Security::Bits128 },
     };
     let report = measure(&request, 3, &Threads::new(at(5, 1))?, |what| println!("{what}"))?;

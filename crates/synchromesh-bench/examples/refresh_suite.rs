@@ -113,6 +113,7 @@ fn refreshed(out: &Path, log_n: u32, [refreshes, chain]: [usize; 2]) -> Result<b
         messages: Messages::Complex,
         message_bound: 1.0,
         baby_steps: Some(8),
+        rounds: 1,
         security,
     };
     let threads = Threads::of_process()?;

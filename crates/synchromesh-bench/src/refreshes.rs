@@ -240,6 +240,7 @@ mod tests {
             messages: Messages::Complex,
             message_bound: 1.0,
             baby_steps: Some(4),
+            rounds: 1,
             security: Security::Insecure,
         };
         let judged = judge(&request, [3, 3], &Threads::ONE, Randomness::insecure_from_number(77), |_| ()).unwrap();

@@ -23,6 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         message_bound: 1.0,
         // Few keys: a refresh at N = 2^16 takes 10 GB of memory, at the fastest number of baby steps 21.
         baby_steps: Some(4),
+        rounds: 1,
         security: if insecure { Security::Insecure } else { Security::Bits128 },
     };
     let found = request.find(None)?;

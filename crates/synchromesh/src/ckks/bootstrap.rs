@@ -13,6 +13,7 @@ mod bootstrapper;
 mod chain;
 mod keys;
 mod raise;
+mod rounds;
 mod sine;
 mod transform;
 mod view;
@@ -41,6 +42,9 @@ const NEAR: f64 = 1.0 / 1024.0;
 /// Largest degree of the cosine's polynomial, a little above what [`Sine::cheapest`] tries.
 const MOST_DEGREE: usize = 128;
 
+/// Rounds of a refresh, at most.
+const MOST_ROUNDS: u32 = 8;
+
 /// What bootstrapping does, as choices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,6 +68,15 @@ pub struct BootstrapLiteral {
     /// log2 of what the modulus of level 0 is of the largest message, at the least: the sine is straight up to a relative
     /// error of 6.6 / 4^this.
     pub ratio_bits: u32,
+    /// Rounds of a refresh, for more precision: each but the first refreshes what the one before was off by, made as large as a
+    /// message may be (ePrint 2022/1167). More than one take a level.
+    #[serde(default = "one")]
+    pub rounds: u32,
+}
+
+/// Rounds where nothing is said of them.
+const fn one() -> u32 {
+    1
 }
 
 /// What slots of messages may be.
@@ -195,7 +208,7 @@ impl Bootstrap {
         // Slots come as S t q / S: half of the sum with the conjugate over q and what the sine reaches to.
         let up = highest.double.to_f64() / q / (2.0 * sine.reach);
         let [down, levels] = [literal.slots_to_coeffs, literal.coeffs_to_slots];
-        let depth = sine.depth::<Cpu>();
+        let depth = sine.depth::<Cpu>() + usize::from(literal.rounds > 1);
         let layers = (log_n - 1) as usize;
         if down == 0 || levels == 0 || down.max(levels) > layers || top < levels + depth + down {
             return refuse(format!(
@@ -203,7 +216,7 @@ impl Bootstrap {
                  there are {top}"
             ));
         }
-        let bent_level = top - levels - depth;
+        let bent_level = top - levels - sine.depth::<Cpu>();
         Ok(Self { literal, order, params: params.clone(), raise, sine, up, bent_level })
     }
 
@@ -223,7 +236,7 @@ impl Bootstrap {
     #[must_use]
     pub const fn output_level(&self) -> usize {
         match self.order {
-            Order::SlotsFirst => self.bent_level,
+            Order::SlotsFirst => self.bent_level - (self.literal.rounds > 1) as usize,
             Order::CoefficientsFirst { .. } => self.bent_level - self.literal.slots_to_coeffs,
         }
     }
@@ -307,6 +320,9 @@ impl BootstrapLiteral {
                  {MOST_DEGREE} and at most 8 doublings are needed",
                 self.degree, self.doublings
             )));
+        }
+        if !(1..=MOST_ROUNDS).contains(&self.rounds) {
+            return Err(Error::params(format!("{} rounds of a refresh: from 1 to {MOST_ROUNDS}", self.rounds)));
         }
         if self.baby_steps.is_some_and(|count| !count.is_power_of_two()) {
             return Err(Error::params(format!("{:?} baby steps: a power of two is needed", self.baby_steps)));

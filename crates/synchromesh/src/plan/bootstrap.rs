@@ -68,8 +68,15 @@ pub struct BootstrapRequest {
     /// Baby steps of each map; none: as many as are fastest.
     #[serde(default)]
     pub baby_steps: Option<usize>,
+    /// Rounds of a refresh, each of which takes as long as one alone, for more precision.
+    #[serde(default = "one")]
+    pub rounds: u32,
     /// Required security.
     pub security: Security,
+}
+
+const fn one() -> u32 {
+    1
 }
 
 /// Parameters that were found.
@@ -150,6 +157,11 @@ impl BootstrapRequest {
         Ok(())
     }
 
+    /// Levels between two refreshes that they take themselves.
+    const fn own_levels(&self) -> usize {
+        (self.rounds > 1) as usize
+    }
+
     fn is_precise(&self, forecast: &RefreshForecast) -> bool {
         forecast.precision_bits >= f64::from(self.precision)
     }
@@ -160,7 +172,9 @@ impl BootstrapRequest {
         let Some(sizes) = self.largest(base, layers)? else { return Ok(None) };
         let mut keeps = |down: u32, up: u32| -> Result<bool> {
             let tried = sizes.with(down, up);
-            let chain = Chain { usable: self.levels.unwrap_or(1), omega: TYPICAL_DIGITS, ..tried.chain };
+            let usable = self.levels.unwrap_or(1) + self.own_levels();
+            // Whether security has room for them is asked of those that are found.
+            let chain = Chain { usable, omega: TYPICAL_DIGITS, security: Security::Insecure, ..tried.chain };
             let Some((_, bootstrap)) = tried.params(&chain)? else { return Ok(false) };
             let Some(forecast) = room(bootstrap.forecast(None))? else { return Ok(false) };
             let precise = self.is_precise(&forecast);
@@ -178,10 +192,11 @@ impl BootstrapRequest {
         let all = self.log_n.saturating_sub(1);
         let maps = (all as usize).div_ceil(layers).max(1);
         // The sine bends by 6.6 / 4^ratio in both parts: an eighth of what is allowed.
-        let ratio_bits = (self.precision + 7).div_ceil(2);
+        let each = self.precision.div_ceil(self.rounds.max(1)) + u32::from(self.rounds > 1);
+        let ratio_bits = (each + 7).div_ceil(2);
         let most = (1.0 + WEIGHT as f64) / 2.0;
         let size = f64::from(ratio_bits + 1).exp2() / std::f64::consts::TAU;
-        let error = f64::from(self.precision + 4).exp2().recip();
+        let error = f64::from(each + 4).exp2().recip();
         let Some((degree, doublings, eval_mod)) = Sine::cheapest(most, size, error)? else { return Ok(None) };
         let literal = BootstrapLiteral {
             slots_to_coeffs: maps,
@@ -192,6 +207,7 @@ impl BootstrapRequest {
             messages: self.messages,
             message_bound: self.message_bound,
             ratio_bits,
+            rounds: self.rounds,
         };
         let bound = self.message_bound.log2().ceil().clamp(-60.0, 60.0) as i32;
         let above = ratio_bits as i32 + bound;
@@ -221,7 +237,7 @@ impl BootstrapRequest {
         let digits = if self.security == Security::Insecure { 4..=4 } else { DIGITS };
         for usable in levels.rev() {
             for omega in digits.clone() {
-                let chain = Chain { usable, omega, ..sizes.chain };
+                let chain = Chain { usable: usable + self.own_levels(), omega, ..sizes.chain };
                 let Ok(literal) = chain.literal_with(&sizes.literal, sizes.eval_mod) else { return Ok(fitted) };
                 if literal.q_bits.iter().chain(&literal.p_bits).sum::<u32>() > limit {
                     continue;

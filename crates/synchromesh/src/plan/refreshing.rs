@@ -24,6 +24,9 @@ const DEGREES: [std::ops::RangeInclusive<u32>; 2] = [15..=17, 11..=17];
 /// less than a refresh.
 const BELOW_PRECISION: u32 = 24;
 
+/// Bits that a round of a refresh keeps without another one, at the least, before there are two of them.
+const LEAST_BY_ROUND: u32 = 10;
+
 /// Baby steps of each map that are tried where keys or memory are limited.
 const BABY_STEPS: [Option<usize>; 4] = [Some(16), Some(8), Some(4), Some(2)];
 
@@ -103,9 +106,17 @@ impl Description {
             messages: self.messages,
             message_bound: bound,
             baby_steps: None,
+            rounds: 1,
             security: self.security,
         };
-        self.within_budgets(&request, request.find(profile)?, profile)
+        // As few rounds as do.
+        let mut found = request.find(profile);
+        let mut request = request;
+        while matches!(found, Err(Error::Request { .. })) && precision > request.rounds * LEAST_BY_ROUND {
+            request.rounds += 1;
+            found = request.find(profile);
+        }
+        self.within_budgets(&request, found?, profile)
     }
 
     /// The plan of what was found, or with fewer baby steps where its keys are too many.
@@ -206,10 +217,11 @@ fn explained(
             request.log_n, forecast.log_qp, forecast.security_bits, forecast.usable_levels, forecast.usable_bits
         ),
         format!(
-            "refresh: {} messages up to {} keep {:.1} bits by the certificate, {} were asked for",
+            "refresh: {} messages up to {} keep {:.1} bits by the certificate{}, {} were asked for",
             request.messages.name(),
             request.message_bound,
             forecast.precision_bits,
+            if request.rounds > 1 { format!(", in {} rounds", request.rounds) } else { String::new() },
             request.precision
         ),
         format!(

@@ -59,6 +59,12 @@ impl Traced {
         self.nodes.iter().map(|node| node.level).min().unwrap_or(0)
     }
 
+    /// What was written later.
+    pub(crate) fn append(&mut self, mut later: Self) {
+        self.nodes.append(&mut later.nodes);
+        self.asked.append(&mut later.asked);
+    }
+
     /// Fills in what each node takes on the machine of `profile`, with so many bytes of tables besides.
     pub(crate) fn predict(&mut self, profile: &Profile, log_n: u32, tables: usize) -> Result<()> {
         for (node, asked) in self.nodes.iter_mut().zip(&self.asked) {

@@ -418,6 +418,7 @@ fn refreshed_messages_of_any_size_keep_their_certificates() {
         messages: Messages::Complex,
         message_bound: 1.0,
         ratio_bits: 10,
+        rounds: 1,
     };
     let chain = Chain {
         log_n: 10,

@@ -28,6 +28,7 @@ fn literal() -> BootstrapLiteral {
         messages: Messages::Complex,
         message_bound: 1.0,
         ratio_bits: 12,
+        rounds: 1,
     }
 }
 
@@ -156,7 +157,8 @@ fn errors_that_real_messages_bring_along_are_in_the_certificates() {
         let evaluator = f.bootstrapper.evaluator().clone();
         let [a, b] = [&x, &y].map(|x| {
             let shifted: Vec<Complex64> = x.iter().map(|z| Complex64::new(z.re + off, 0.0)).collect();
-            evaluator.declare_error(f.encrypt(&shifted, 3), 1.1 * off).unwrap()
+            let far = evaluator.declare_error(f.encrypt(&shifted, 3), 1.1 * off).unwrap();
+            evaluator.declare_bound(far, 1.0).unwrap()
         });
         let alone = f.bootstrapper.refresh(&a).unwrap();
         let [one, two] = f.bootstrapper.refresh_pair(&a, &b).unwrap();
@@ -164,6 +166,42 @@ fn errors_that_real_messages_bring_along_are_in_the_certificates() {
             let [error, bound] = f.error(refreshed, message);
             assert!(error > 0.9 * off && bound < 1.3 * off, "2^{:.1} and 2^{:.1}", error.log2(), bound.log2());
         }
+    }
+}
+
+#[test]
+fn rounds_make_a_refresh_more_precise() {
+    for messages in [Messages::Complex, Messages::Real] {
+        let mut reached = Vec::new();
+        for rounds in 1..=3 {
+            let wide = Chain { log_scale: 58, ..chain(10) };
+            let mut f = fixture(wide, BootstrapLiteral { messages, rounds, ..literal() }, 560);
+            let output = f.bootstrapper.bootstrap().output_level();
+            assert_eq!(output, if rounds == 1 { 4 } else { 3 });
+            let [x, y] = [561, 562].map(|seed| match messages {
+                Messages::Complex => values(1 << 9, 1.0, seed),
+                _ => real(&values(1 << 9, 1.0, seed)),
+            });
+            let [a, b] = [&x, &y].map(|x| f.encrypt(x, 3));
+            let mut stages = 0;
+            let refreshed = f.bootstrapper.refresh_watched(&a, |_, _| stages += 1).unwrap();
+            assert_eq!((refreshed.level(), refreshed.bound(), stages), (output, 1.0, 4 * rounds));
+            let mut found = f.error(&refreshed, &x);
+            if messages == Messages::Real {
+                for (refreshed, message) in f.bootstrapper.refresh_pair(&a, &b).unwrap().iter().zip([&x, &y]) {
+                    assert_eq!(refreshed.level(), output);
+                    found = f.error(refreshed, message);
+                }
+            }
+            // As often as one likes.
+            let again = f.bootstrapper.refresh(&refreshed).unwrap();
+            f.error(&again, &x);
+            reached.push(found.map(f64::log2));
+        }
+        // Until the scale of what is refreshed is the limit.
+        let [one, two, three] = [0, 1, 2].map(|at| reached[at]);
+        assert!(two[0] < one[0] - 12.0 && two[1] < one[1] - 12.0, "{reached:?}");
+        assert!(three[1] < two[1] - 5.0 && three[1] < -38.0, "{reached:?}");
     }
 }
 
@@ -278,6 +316,7 @@ fn request() -> BootstrapRequest {
         messages: Messages::Complex,
         message_bound: 1.0,
         baby_steps: None,
+        rounds: 1,
         security: Security::Insecure,
     }
 }

@@ -30,11 +30,14 @@ pub(in crate::commands) struct BootstrapBench {
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     products: u32,
     /// For ckks: log2 of the scale of the levels between two refreshes.
-    #[arg(long, value_name = "BITS", default_value_t = 40, value_parser = clap::value_parser!(u32).range(20..=58))]
+    #[arg(long, value_name = "BITS", default_value_t = 40, value_parser = clap::value_parser!(u32).range(20..=60))]
     log_scale: u32,
     /// For ckks: bits that the certificate of a refreshed message is to leave.
-    #[arg(long, value_name = "BITS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=40))]
+    #[arg(long, value_name = "BITS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=60))]
     precision: u32,
+    /// For ckks: rounds of a refresh, each of which refreshes what the one before was off by.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
+    rounds: u32,
     /// For ckks: levels between two refreshes [default: as many as security leaves].
     #[arg(long, value_name = "L")]
     levels: Option<usize>,
@@ -99,6 +102,7 @@ impl BootstrapBench {
             messages: if self.real { Messages::Real } else { Messages::Complex },
             message_bound: 1.0,
             baby_steps: self.baby_steps,
+            rounds: self.rounds,
             security: self.security(),
         };
         let report = measure(&request, self.iterations as usize, threads, |what| say(&format!("{what}\n")))?;

@@ -119,7 +119,7 @@ impl<B: Backend> Bootstrapper<B> {
         self.refresh_watched(x, |_, _| ())
     }
 
-    /// As [`Self::refresh`]; `done` is told each stage as it ends, and shown the ciphertexts that it made.
+    /// As [`Self::refresh`]; `done` is told each stage as it ends, in each round, and shown the ciphertexts that it made.
     ///
     /// # Errors
     /// As [`Self::refresh`].
@@ -128,9 +128,24 @@ impl<B: Backend> Bootstrapper<B> {
         x: &Ciphertext<B>,
         mut done: impl FnMut(Stage, &[&Ciphertext<B>]),
     ) -> Result<Ciphertext<B>> {
+        let [refreshed] = self.in_rounds([x], self.bootstrap.literal.messages, |[x]| Ok([self.once(x, &mut done)?]))?;
+        Ok(refreshed)
+    }
+
+    /// Two messages with real slots in little more time than one: as one whose slots are x + i y. What x and y are off by is
+    /// the error of both. An imaginary part of one would be taken for something of the other.
+    ///
+    /// # Errors
+    /// As [`Self::refresh`].
+    pub fn refresh_pair(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<[Ciphertext<B>; 2]> {
+        self.in_rounds([x, y], Messages::Real, |[x, y]| self.pair_once(x, y))
+    }
+
+    /// A round.
+    fn once(&self, x: &Ciphertext<B>, done: &mut impl FnMut(Stage, &[&Ciphertext<B>])) -> Result<Ciphertext<B>> {
         let BootstrapLiteral { messages, message_bound: most, .. } = self.bootstrap.literal;
         let input = Input::new(&self.view.0, self.lowered(x)?)?;
-        let slots = self.slots(input.low, messages, most, &mut done)?;
+        let slots = self.slots(input.low, messages, most, done)?;
         let sine = &self.bootstrap.sine;
         let made = match messages {
             Messages::Complex => self.eval_mod(sine, slots, [most, most], input.off)?,
@@ -144,12 +159,7 @@ impl<B: Backend> Bootstrapper<B> {
         Ok(refreshed)
     }
 
-    /// Two messages with real slots in little more time than one: as one whose slots are x + i y. What x and y are off by is
-    /// the error of both. An imaginary part of one would be taken for something of the other.
-    ///
-    /// # Errors
-    /// As [`Self::refresh`].
-    pub fn refresh_pair(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<[Ciphertext<B>; 2]> {
+    fn pair_once(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<[Ciphertext<B>; 2]> {
         let (evaluator, most) = (&self.view.0, self.bootstrap.literal.message_bound);
         let both = evaluator.add(&self.lowered(x)?, &self.times_i(&self.lowered(y)?)?)?;
         let input = Input::new(evaluator, evaluator.declare_bound(both, SQRT_2 * most)?)?;
@@ -285,7 +295,7 @@ impl<B: Backend> Bootstrapper<B> {
         Self::exactly(evaluator.threads().try_map(parts, number)?)
     }
 
-    fn exactly<const K: usize>(parts: Vec<Ciphertext<B>>) -> Result<[Ciphertext<B>; K]> {
+    pub(super) fn exactly<T, const K: usize>(parts: Vec<T>) -> Result<[T; K]> {
         parts.try_into().map_err(|_| Error::argument("as many parts as were asked for"))
     }
 

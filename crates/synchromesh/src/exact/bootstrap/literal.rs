@@ -45,6 +45,7 @@ impl BootstrapLiteral {
             messages: ckks::bootstrap::Messages::Complex,
             message_bound: 1.0,
             ratio_bits: self.ratio_bits,
+            rounds: 1,
         }
     }
 

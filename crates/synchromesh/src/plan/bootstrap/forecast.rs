@@ -10,7 +10,7 @@ use crate::ckks::bootstrap::{Bootstrap, Bootstrapper, Stage};
 use crate::cost::{self, Profile};
 use crate::error::Result;
 use crate::plan::Node;
-use crate::plan::trace::Trace;
+use crate::plan::trace::{Trace, Traced};
 use crate::rotations::Rotations;
 
 /// What a refresh will be like.
@@ -80,8 +80,15 @@ impl Bootstrap {
         // Once, so that keys are prepared; this is not what every refresh takes.
         bootstrapper.refresh(&fresh)?;
         trace.restart();
-        let mut stages = Vec::new();
-        let refreshed = bootstrapper.refresh_watched(&fresh, |stage, _| stages.push((stage, trace.take())))?;
+        let mut stages: Vec<(Stage, Traced)> = Vec::new();
+        // A stage of several rounds is what all of them make.
+        let refreshed = bootstrapper.refresh_watched(&fresh, |stage, _| {
+            let traced = trace.take();
+            match stages.iter_mut().find(|(known, _)| *known == stage) {
+                Some((_, all)) => all.append(traced),
+                None => stages.push((stage, traced)),
+            }
+        })?;
         let peak_bytes = stages.iter().flat_map(|(_, traced)| &traced.nodes).map(|node| node.bytes).max();
         let tables = cost::table_bytes(params.rlwe(), &params.rlwe().keyed().union(params.rlwe().aux()));
         let stages = stages.into_iter().map(|(stage, mut traced)| {
