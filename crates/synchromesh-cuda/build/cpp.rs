@@ -106,7 +106,7 @@ fn function(unit: &Unit, entry: &Entry, set: usize, assembled: &Assembled) -> Re
     });
     let _ = writeln!(
         text,
-        "}};\nconst emulator::Site sites_of_{name}[] = {{{{0, false, false}}, {}}};",
+        "}};\nconst emulator::Site sites_of_{name}[] = {{{{0, false, false, false}}, {}}};",
         body.sites.join(", ")
     );
     let _ = writeln!(
@@ -430,9 +430,11 @@ impl<'a> Body<'a> {
 
     /// Where an access goes, as a C++ expression, and how many words it moves.
     fn place(&mut self, modifiers: &[&str], ty: Type, address: &Operand, writes: bool) -> Done<(String, usize, Class)> {
-        let (space, vector) = match modifiers {
-            [space @ ("global" | "shared" | "param"), rest @ ..] => (*space, rest),
-            rest => ("generic", rest),
+        // A load's hint that what it brings in is used once.
+        let (space, once, vector) = match modifiers {
+            ["global", "cs", rest @ ..] if !writes => ("global", true, rest),
+            [space @ ("global" | "shared" | "param"), rest @ ..] => (*space, false, rest),
+            rest => ("generic", false, rest),
         };
         let count = match vector {
             [] => 1,
@@ -453,7 +455,7 @@ impl<'a> Body<'a> {
         };
         if class != Class::Parameter {
             // Site 0 is none.
-            self.sites.push(format!("{{{bytes}, {}, {writes}}}", class == Class::Shared));
+            self.sites.push(format!("{{{bytes}, {}, {writes}, {once}}}", class == Class::Shared));
             let _ = write!(place, ", {}", self.sites.len());
         }
         place.push(')');

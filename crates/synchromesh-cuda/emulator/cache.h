@@ -1,4 +1,5 @@
-// A card's second-level cache in lines of 512 KiB, one limb at N = 2^16: what was not used for longest leaves first.
+// A card's second-level cache in lines of 512 KiB, one limb at N = 2^16: what was not used for longest leaves first, and what
+// is to be used once before that.
 #pragma once
 #include <cstddef>
 #include <list>
@@ -16,11 +17,14 @@ public:
     explicit Cache(size_t bytes) : most(bytes / LINE) {}
 
     // Uses a line; whether it was there. Adds the sectors that are written back to make room for it.
-    bool reach(u64 line, bool writes, u64& written_back) {
+    bool reach(u64 line, bool writes, bool once, u64& written_back) {
         auto found = lines.find(line);
         const bool there = found != lines.end();
         if (there) {
-            uses.splice(uses.begin(), uses, found->second.use);
+            uses.splice(once ? uses.end() : uses.begin(), uses, found->second.use);
+        } else if (once) {
+            uses.push_back(line);
+            found = lines.emplace(line, Line{std::prev(uses.end()), false}).first;
         } else {
             uses.push_front(line);
             found = lines.emplace(line, Line{uses.begin(), false}).first;

@@ -82,6 +82,8 @@ struct Site {
     u32 bytes;
     bool shared;
     bool writes;
+    // What it brings in leaves the second-level cache first.
+    bool once;
 };
 
 class Cache;
@@ -181,6 +183,7 @@ extern "C" int synchromesh_emulate(const char* name, const u32* grid, const u32*
 
 DEV_FN u64* cluster_shared(u64* own, u32 rank) { return emulator::shared_of(own, rank); }
 DEV_FN u64 mul_high(u64 a, u64 b) { return (u64)((unsigned __int128)a * b >> 64); }
+DEV_FN u64 load_once(const u64* from) { return *from; }
 DEV_FN u32 reverse_bits(u32 x) {
     x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
     x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;

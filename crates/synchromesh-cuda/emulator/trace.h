@@ -190,7 +190,7 @@ private:
             u64 line = Cache::line_of(*sector * 32);
             if (line != last_line || site.writes) {
                 last_line = line;
-                if (!cache->reach(line, site.writes, written_back) && !site.writes) {
+                if (!cache->reach(line, site.writes, site.once, written_back) && !site.writes) {
                     absent.insert(line);
                 }
                 last_missed = absent.count(line) != 0;

@@ -2,8 +2,8 @@
 #pragma once
 #include "device.h"
 
-// A twiddle factor w < q and floor(w 2^64 / q); of a prime that is computed with in doubles, the bits of w in (-q/2, q/2)
-// and of w/q rounded to nearest.
+// A factor w < q and floor(w 2^64 / q); of a prime that is computed with in doubles, the bits of w in (-q/2, q/2) and of w/q,
+// rounded to nearest but in transforms.
 struct alignas(16) Pair {
     u64 value;
     u64 quotient;

@@ -92,11 +92,10 @@ DEV_KERNEL(ntt_forward_cluster, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_AR
 }
 
 // out(X) = (NTT(x) + the addends)(X^g) in slots, as ntt_forward_sum. in: x, addends < q; out: < q.
-DEV_KERNEL(ntt_forward_sum_cluster, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src, DEV_ARG(Rows) dst,
-           DEV_ARG(Pass) pass, DEV_ARG(Addends) addends) {
+DEV_KERNEL(ntt_forward_sum_cluster, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(PairRows) src,
+           DEV_ARG(PairRows) dst, DEV_ARG(Pass) pass, DEV_ARG(SlotAddends) addends) {
     DEV_SHARED();
-    const ToSums sink{limb_at(dst, element, limb, ring.log_n), addends, element, limb};
-    forward_cluster(ring, limbs.prime[limb], limb_at(src, element, limb, ring.log_n), pass, shared, sink);
+    forward_cluster(ring, limbs.prime[limb], limb_at(src, limb, ring.log_n), pass, shared, ToSums{dst, addends, limb});
 }
 
 // in: < q in slot order; out: < q.

@@ -1,9 +1,7 @@
 // Base conversion: out_i (+)= sum_j y_j M_ij + u c_i + b_i mod q_i with y_j = x_j s_j mod p_j (ePrint 2021/204,
 // section 2.3); how u is counted is a part of the result's definition, bit for bit.
+#include "doubles.h"
 #include "layout.h"
-
-// Most source primes.
-#define MAX_SOURCES 128
 
 // What is known of a source prime p.
 struct Source {
@@ -20,11 +18,16 @@ struct Source {
     u32 weight;
 };
 
-// What is known of a destination prime q.
+// What is known of a destination prime q; where q is computed with in doubles, `bias` is the bits of it in (-q/2, q/2), and
+// the factors are that of the matrix's high parts, of the words' and of both: 2^b, 2^a and 2^(a + b) mod q.
 struct Target {
+    Pair factors[3];
     u64 bias;
     u32 prime;
-    u32 unused;
+    // Whether sums are reduced in doubles: those of all parts are below 2^52, and q is computed with in doubles.
+    u32 in_doubles;
+    double modulus;
+    double inverse;
 };
 
 // How u is counted.
@@ -38,6 +41,9 @@ struct Target {
 #define TILE_TARGETS 4u
 // Most products between two reductions, beside two residues: fewer than SUM_TERMS.
 #define TILE_TERMS 60u
+// Most tasks of one launch, and rows of all of them.
+#define MAX_TASKS 72
+#define MAX_TASK_ROWS 640
 
 struct Conversion {
     const Source* sources;
@@ -50,16 +56,31 @@ struct Conversion {
     u32 count;
     // Rounds u to nearest.
     u32 half;
-    // Words are in parts of so many bits, at least 17.
-    u32 half_bits;
+    // Words are in parts of so many bits, at least 17, and those of the matrix: a and b.
+    u32 source_bits;
+    u32 target_bits;
+    // Whether the input has its factors s already.
+    u32 prescaled;
     u32 unused;
 };
 
-struct SourceRows {
-    const u64* words;
-    u32 stride;
-    u32 unused;
-    u32 row[MAX_SOURCES];
+// What a block of threads converts: the targets first..last of a conversion.
+struct Task {
+    const Conversion* conversion;
+    // Where its rows begin in the list of the launch: those of its sources, and those of its targets.
+    u16 sources;
+    u16 targets;
+    u16 first;
+    u16 last;
+};
+
+struct Tasks {
+    Task task[MAX_TASKS];
+};
+
+// Rows of all tasks: each begins at words + ((element stride + row) << log_n).
+struct TaskRows {
+    u32 row[MAX_TASK_ROWS];
 };
 
 // Two words in parts, as they are loaded together.
@@ -100,45 +121,88 @@ DEV_FN u64 overflow(const Overflows& sum, const Conversion& conversion) {
     }
 }
 
-// The sums of a tile over the columns from..until. in: parts of words in y, TILE_COEFFICIENTS columns.
-DEV_FN void add_tile(PartSum (&sums)[TILE_TARGETS][TILE_COEFFICIENTS], const Parts* y, u32 stride, const PartsPair* rows,
-                     u32 from, u32 until) {
-    for (u32 j = from; j < until; j++) {
+// A sum of products of words in parts, the first in parts of a bits and the second of b: high 2^(a + b) + first 2^a +
+// second 2^b + low.
+struct CrossSum {
+    u64 low;
+    u64 second;
+    u64 first;
+    u64 high;
+};
+
+// Products that such a sum holds, a, b <= 31.
+DEV_FN u32 cross_terms(u32 bits) { return 1u << (bits < 33 ? 31 : 64 - bits); }
+
+DEV_FN void add_product(CrossSum& sum, Parts a, Parts b) {
+    sum.low += (u64)a.low * b.low;
+    sum.second += (u64)a.low * b.high;
+    sum.first += (u64)a.high * b.low;
+    sum.high += (u64)a.high * b.high;
+}
+
+// in: 0 < a, b <= 31; out: the same sum, 128 bits.
+DEV_FN Sum joined(const CrossSum& parts, u32 a, u32 b) {
+    Sum sum = {parts.low, 0};
+    add_words(sum, parts.second << b, parts.second >> (64 - b));
+    add_words(sum, parts.first << a, parts.first >> (64 - a));
+    add_words(sum, parts.high << (a + b), parts.high >> (64 - a - b));
+    return sum;
+}
+
+// The sums of a tile over so many columns. in: parts of words from y on, TILE_COEFFICIENTS columns.
+DEV_FN void add_tile(CrossSum (&sums)[TILE_TARGETS][TILE_COEFFICIENTS], const Parts* y, u32 stride, const PartsPair* rows,
+                     u32 columns) {
+    const u32 step = TILE_COEFFICIENTS * stride;
+    for (const PartsPair* const end = rows + columns * TILE_TARGETS / 2; rows != end; rows += TILE_TARGETS / 2) {
         Parts words[TILE_TARGETS];
         DEV_UNROLL
         for (u32 k = 0; k < TILE_TARGETS; k += 2) {
-            PartsPair pair = rows[(j * TILE_TARGETS + k) / 2];
+            PartsPair pair = rows[k / 2];
             words[k] = pair.first;
             words[k + 1] = pair.second;
         }
         DEV_UNROLL
         for (u32 c = 0; c < TILE_COEFFICIENTS; c++) {
-            Parts word = y[(j * TILE_COEFFICIENTS + c) * stride];
+            Parts word = y[c * stride];
             DEV_UNROLL
             for (u32 k = 0; k < TILE_TARGETS; k++) {
                 add_product(sums[k][c], word, words[k]);
             }
         }
+        y += step;
     }
 }
 
-// A thread converts TILE_COEFFICIENTS coefficients to the targets of its block's group, `group` of them from `first` on, a
-// tile at a time. Its columns of shared memory hold the prescaled sources, so that no thread waits for another.
-DEV_KERNEL(convert, DEV_ARG(Ring) ring, DEV_ARG(Conversion) conversion, DEV_ARG(SourceRows) src, DEV_ARG(Rows) dst,
-           u32 first, u32 last, u32 group, u32 accumulate, u32 prescaled) {
+// in: parts of the sum below 2^52, |bias| <= q/2, word < q; out: sum + bias + word mod q, < q. What is reduced last is at
+// most (1/2 + 2^-19 + 3 (5/8) + 1/2 + 1) q < 4q <= 2^52.
+DEV_FN u64 reduce_in_doubles(const CrossSum& sum, const Target& target, double bias, u64 word) {
+    const double q = target.modulus;
+    double x = double_add(centred(integer_of(sum.low), q, target.inverse), bias);
+    x = double_add(x, product(integer_of(sum.second), target.factors[0], q));
+    x = double_add(x, product(integer_of(sum.first), target.factors[1], q));
+    x = double_add(x, product(integer_of(sum.high), target.factors[2], q));
+    return residue(centred(double_add(x, integer_of(word)), q, target.inverse), q);
+}
+
+// A thread converts TILE_COEFFICIENTS coefficients to the targets of its block's task, a tile at a time. Its columns of
+// shared memory hold the prescaled sources, so that no thread waits for another.
+DEV_KERNEL(convert, DEV_ARG(Ring) ring, DEV_ARG(Tasks) tasks, DEV_ARG(TaskRows) rows, const u64* src, u64* dst,
+           u32 src_stride, u32 dst_stride, u32 accumulate) {
     DEV_SHARED();
+    const Task task = tasks.task[limb];
+    const Conversion conversion = *task.conversion;
     const u32 i = blockIdx.x * blockDim.x * TILE_COEFFICIENTS + threadIdx.x;
     Parts* const y = reinterpret_cast<Parts*>(shared) + threadIdx.x;
-    const u32 stride = blockDim.x, sources = conversion.source_count, bits = conversion.half_bits;
+    const u32 stride = blockDim.x, sources = conversion.source_count, bits = conversion.source_bits;
     Overflows counted[TILE_COEFFICIENTS] = {};
     for (u32 j = 0; j < sources; j++) {
         const Source source = conversion.sources[j];
-        u64 row = (u64)element * src.stride + src.row[j];
-        const u64* const words = src.words + (row << ring.log_n) + i;
+        u64 row = (u64)element * src_stride + rows.row[task.sources + j];
+        const u64* const words = src + (row << ring.log_n) + i;
         DEV_UNROLL
         for (u32 c = 0; c < TILE_COEFFICIENTS; c++) {
             u64 x = words[c * stride];
-            x = prescaled ? x : mul_constant(x, source.prescale, source.p);
+            x = conversion.prescaled ? x : mul_constant(x, source.prescale, source.p);
             count_overflow(counted[c], conversion, source, x);
             y[(j * TILE_COEFFICIENTS + c) * stride] = parts(x, bits);
         }
@@ -147,26 +211,37 @@ DEV_KERNEL(convert, DEV_ARG(Ring) ring, DEV_ARG(Conversion) conversion, DEV_ARG(
     for (u32 c = 0; c < TILE_COEFFICIENTS; c++) {
         y[(sources * TILE_COEFFICIENTS + c) * stride] = parts(overflow(counted[c], conversion), bits);
     }
-    const u32 columns = sources + 1, terms = parts_terms(bits), most = terms < TILE_TERMS ? terms : TILE_TERMS;
-    const u32 from = first + limb * group, until = from + group < last ? from + group : last;
-    for (u32 tile = from; tile < until; tile += TILE_TARGETS) {
-        const PartsPair* rows = reinterpret_cast<const PartsPair*>(conversion.matrix + (u64)tile * columns);
+    const u32 columns = sources + 1, target_bits = conversion.target_bits, terms = cross_terms(bits + target_bits);
+    const u32 most = terms < TILE_TERMS ? terms : TILE_TERMS;
+    for (u32 tile = task.first; tile < task.last; tile += TILE_TARGETS) {
+        const PartsPair* matrix = reinterpret_cast<const PartsPair*>(conversion.matrix + (u64)tile * columns);
         // Columns that do not fit one sum come on top of what was written for the ones before.
         for (u32 at = 0; at < columns; at += most) {
-            PartSum sums[TILE_TARGETS][TILE_COEFFICIENTS] = {};
+            CrossSum sums[TILE_TARGETS][TILE_COEFFICIENTS] = {};
             const bool onto = at != 0 || accumulate != 0;
-            add_tile(sums, y, stride, rows, at, columns - at <= most ? columns : at + most);
+            add_tile(sums, y + at * TILE_COEFFICIENTS * stride, stride, matrix + at * TILE_TARGETS / 2,
+                     columns - at <= most ? columns - at : most);
             DEV_UNROLL
             for (u32 k = 0; k < TILE_TARGETS; k++) {
-                if (tile + k < until) {
-                    const Target target = conversion.targets[tile + k];
+                if (tile + k < task.last) {
+                    const Target& target = conversion.targets[tile + k];
+                    u64 row = (u64)element * dst_stride + rows.row[task.targets + tile + k - task.first];
+                    u64* const out = dst + (row << ring.log_n) + i;
+                    if (target.in_doubles != 0) {
+                        const double bias = at == 0 ? double_from(target.bias) : 0.0;
+                        DEV_UNROLL
+                        for (u32 c = 0; c < TILE_COEFFICIENTS; c++) {
+                            out[c * stride] = reduce_in_doubles(sums[k][c], target, bias, onto ? out[c * stride] : 0);
+                        }
+                        continue;
+                    }
                     const Prime& p = ring.primes[target.prime];
-                    u64* const out = limb_at(dst, element, tile + k - first, ring.log_n) + i;
+                    const u64 bias = at == 0 ? target.bias : 0;
                     DEV_UNROLL
                     for (u32 c = 0; c < TILE_COEFFICIENTS; c++) {
-                        Sum sum = joined(sums[k][c], bits);
+                        Sum sum = joined(sums[k][c], bits, target_bits);
                         add_words(sum, onto ? out[c * stride] : 0, 0);
-                        add_words(sum, at == 0 ? target.bias : 0, 0);
+                        add_words(sum, bias, 0);
                         out[c * stride] = reduce_sum(sum, p);
                     }
                 }

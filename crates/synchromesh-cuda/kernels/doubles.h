@@ -25,14 +25,15 @@ DEV_FN double product(double b, Pair w, double q) {
     return double_add(double_fma(-quotient, q, high), low);
 }
 
-// in: |x| <= 2^52; out: x mod q, |out| <= (1/2 + 2^-50) q.
-DEV_FN double centred(double x, const Prime& p) {
-    double quotient = double_add(double_fma(x, p.inverse, ROUNDER), -ROUNDER);
-    return double_fma(-quotient, p.modulus, x);
+// in: |x| <= 2^52, inverse = 1/q rounded to nearest; out: x mod q, |out| <= (1/2 + 2^-50) q for |x| <= 8q, and below q in
+// any case.
+DEV_FN double centred(double x, double q, double inverse) {
+    double quotient = double_add(double_fma(x, inverse, ROUNDER), -ROUNDER);
+    return double_fma(-quotient, q, x);
 }
 
 // in: |x| < q; out: x mod q as a word, < q.
-DEV_FN u64 residue(double x, const Prime& p) {
-    double positive = x < 0.0 ? double_add(x, p.modulus) : x;
+DEV_FN u64 residue(double x, double q) {
+    double positive = x < 0.0 ? double_add(x, q) : x;
     return bits_of(double_add(positive, INTEGER_BITS)) & 0xfffffffffffffull;
 }

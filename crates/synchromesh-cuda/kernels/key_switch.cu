@@ -94,8 +94,8 @@ DEV_FN void gadget_sums(const Gadget& gadget, const At& at, const Prime& p, cons
         for (u32 k = 0; k < SLOTS_PER_THREAD; k++) {
             u32 slot = at.slot(mine.base + k, mine.local);
             typename Total::Factor word = Total::factor(words[k], p);
-            sum0[k].add(word, Total::factor(k0[slot], p));
-            sum1[k].add(word, Total::factor(k1[slot], p));
+            sum0[k].add(word, Total::factor(load_once(k0 + slot), p));
+            sum1[k].add(word, Total::factor(load_once(k1 + slot), p));
         }
         if (state == IN_COEFFICIENTS) {
             // The next digit takes the same memory.

@@ -8,7 +8,7 @@
 // The constants of a ring, in device memory.
 struct Ring {
     const Prime* primes;
-    // psi^rev(k) at k for each prime, N pairs a prime.
+    // psi^rev(k) at k for each prime, N pairs a prime; N doubles in the place of a prime that is computed with in doubles.
     const Pair* forward;
     // psi^-rev(k) at k, the one at 1 times N^-1.
     const Pair* inverse;
@@ -29,6 +29,25 @@ struct Rows {
     u32 row[MAX_LIMBS];
 };
 
+// Most polynomials that are added in one launch.
+#define MAX_ADDENDS 3
+
+// What is added to a polynomial, and the element that it is then turned by: g^-1 mod 2N for X -> X^g.
+struct Addends {
+    Rows rows[MAX_ADDENDS];
+    u32 count;
+    u32 inverse;
+};
+
+// Bit of a row that is in the second of two buffers.
+#define IN_SECOND 0x80000000u
+
+// Where limbs are that lie in two buffers, those of two polynomials, prime by prime.
+struct PairRows {
+    u64* words[2];
+    u32 row[MAX_LIMBS];
+};
+
 // One residue a limb, with quotients.
 struct Scalars {
     Pair factor[MAX_LIMBS];
@@ -37,6 +56,13 @@ struct Scalars {
 DEV_FN u64* limb_at(const Rows& rows, u32 element, u32 limb, u32 log_n) {
     u64 row = (u64)element * rows.stride + rows.row[limb];
     return rows.words + (row << log_n);
+}
+
+DEV_FN bool in_second(const PairRows& rows, u32 limb) { return (rows.row[limb] & IN_SECOND) != 0; }
+
+DEV_FN u64* limb_at(const PairRows& rows, u32 limb, u32 log_n) {
+    u64 row = rows.row[limb] & ~IN_SECOND;
+    return rows.words[in_second(rows, limb) ? 1 : 0] + (row << log_n);
 }
 
 // Slots of the bit-reversed order and ours: each block of 64 read as an 8 x 8 matrix and transposed.

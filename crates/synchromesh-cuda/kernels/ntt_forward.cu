@@ -1,10 +1,18 @@
 // Forward transforms in one or two launches, each a pass over the data.
 #include "rounds.h"
 
+// Which of the first 64 batch elements a limb is transformed of; of all behind them it is.
+struct Chosen {
+    u64 elements[MAX_LIMBS];
+};
+
 // in: < q; out: points.
 DEV_KERNEL(ntt_forward_first, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src, DEV_ARG(Rows) dst,
-           DEV_ARG(Pass) pass) {
+           DEV_ARG(Pass) pass, DEV_ARG(Chosen) chosen) {
     DEV_SHARED();
+    if (element < 64 && (chosen.elements[limb] >> element & 1) == 0) {
+        return;
+    }
     const Limb x(ring, ring.forward, limbs.prime[limb], element, limb, src, dst);
     const Rounds rounds{ring, pass, x.table, x.p, shared};
     with_field(x.p, [&](auto field) {
@@ -23,14 +31,15 @@ DEV_KERNEL(ntt_forward_last, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(R
     });
 }
 
-// A last pass: out(X) = (NTT(x) + the addends)(X^g) in slots. in: x as in a last pass, addends < q; out: < q.
-DEV_KERNEL(ntt_forward_sum, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) src, DEV_ARG(Rows) dst,
-           DEV_ARG(Pass) pass, DEV_ARG(Addends) addends) {
+// A last pass: out(X) = (NTT(x) + the addends)(X^g) in slots, of two polynomials. in: x as in a last pass, addends < q;
+// out: < q.
+DEV_KERNEL(ntt_forward_sum, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(PairRows) src, DEV_ARG(PairRows) dst,
+           DEV_ARG(Pass) pass, DEV_ARG(SlotAddends) addends) {
     DEV_SHARED();
-    const Limb x(ring, ring.forward, limbs.prime[limb], element, limb, src, dst);
+    const Limb x(ring, limbs.prime[limb], limb, src);
     const Rounds rounds{ring, pass, x.table, x.p, shared};
     with_field(x.p, [&](auto field) {
-        run_pass<decltype(field), true>(rounds, LastPass(), FromRow{x.src, pass.first == 0}, ToSums{x.dst, addends, element, limb});
+        run_pass<decltype(field), true>(rounds, LastPass(), FromRow{x.src, pass.first == 0}, ToSums{dst, addends, limb});
     });
 }
 

@@ -95,6 +95,19 @@ DEV_KERNEL(automorphism_coeff, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG
     }
 }
 
+// out(X) = (x_1 + x_2 + ..)(X^g) on coefficients, with inverse = g^-1 mod 2N and at least one x.
+DEV_KERNEL(sum_into, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) dst, DEV_ARG(Addends) xs) {
+    const u32 n = 1u << ring.log_n;
+    FOR_WORDS(dst) {
+        u32 from = i * xs.inverse & (2 * n - 1), at = from & (n - 1);
+        u64 sum = INPUT(xs.rows[0])[at];
+        for (u32 a = 1; a < xs.count; a++) {
+            sum = below(sum + INPUT(xs.rows[a])[at], p.q);
+        }
+        out[i] = from < n ? sum : subtract(0, sum, p.q);
+    }
+}
+
 // out(X) = x(X^g) on slots: slot i holds the value at psi^e(i), and comes from the slot of psi^(e(i) g).
 DEV_KERNEL(automorphism_ntt, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) dst, DEV_ARG(Rows) src, u32 g) {
     const u64* x = INPUT(src);
@@ -116,8 +129,8 @@ DEV_KERNEL(inner_product, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows
                 room = SUM_TERMS;
             }
             u64 digit = limb_at(digits, j, limb, ring.log_n)[i];
-            add_product(sum0, digit, limb_at(key0, j, limb, ring.log_n)[i]);
-            add_product(sum1, digit, limb_at(key1, j, limb, ring.log_n)[i]);
+            add_product(sum0, digit, load_once(limb_at(key0, j, limb, ring.log_n) + i));
+            add_product(sum1, digit, load_once(limb_at(key1, j, limb, ring.log_n) + i));
             room--;
         }
         out[i] = reduce_sum(sum0, p);
@@ -137,4 +150,5 @@ DEV_EXPORT_FLAT(from_signed, 256)
 DEV_EXPORT_FLAT(radix_digit, 256)
 DEV_EXPORT_FLAT(automorphism_coeff, 256)
 DEV_EXPORT_FLAT(automorphism_ntt, 256)
+DEV_EXPORT_FLAT(sum_into, 256)
 DEV_EXPORT_FLAT(inner_product, 256)

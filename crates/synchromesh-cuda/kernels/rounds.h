@@ -21,9 +21,12 @@ struct Pass {
     u32 unused;
 };
 
-// Where word i of a block's points is in its shared memory: a word is left out behind every 16, so that threads whose
-// points are 8 or 16 apart come to other banks. Twin of `shared_bytes` in src/launch.rs.
-DEV_FN u32 padded(u32 i) { return i + (i >> 4); }
+// Where word i of a block's points is in its shared memory: so many words are left out behind every 16 that threads whose
+// points are apart come to other banks. One where points are 8 or 16 apart; where they are four apart too, five, as four
+// neighbours of one 16 then meet one of the next at most. Twin of `shared_bytes` in src/launch.rs.
+#define PADDING 1u
+#define PADDING_OF_FOURS 5u
+DEV_FN u32 padded(u32 i, u32 padding = PADDING) { return i + padding * (i >> 4); }
 
 // Layers of the last of two passes; twin of that in src/launch.rs.
 #define TWO_PASSES_LAST 8u
@@ -49,7 +52,8 @@ struct Geometry {
         return LAST ? (set(local) << layers()) | point : (point << log_stride()) | set(local);
     }
     DEV_METHOD u32 in_shared(u32 point, u32 local) const {
-        return padded(LAST ? (local << layers()) | point : (point << log_sets()) | local);
+        return padded(LAST ? (local << layers()) | point : (point << log_sets()) | local,
+                      MOST == 3 ? PADDING : PADDING_OF_FOURS);
     }
     // The slot of a point after the last layer: those of 64 neighbours read as an 8 x 8 matrix and transposed.
     DEV_METHOD u32 slot(u32 point, u32 local) const { return transpose64(in_row(point, local)); }
@@ -83,6 +87,10 @@ DEV_FN Group group(const At& at, u32 first, u32 done, u32 id) {
 // Points as integers: below 4q in a forward transform, below 2q in an inverse one.
 struct Integers {
     typedef u64 Point;
+    typedef const Pair* Table;
+
+    DEV_METHOD static Table table(const Pair* of_prime) { return of_prime; }
+    DEV_METHOD static Pair factor(Table table, u32 i, const Prime&) { return table[i]; }
 
     DEV_METHOD static u64 from_residue(u64 word) { return word; }
     DEV_METHOD static u64 load(u64 word, const Prime&) { return word; }
@@ -107,14 +115,23 @@ struct Integers {
     DEV_METHOD static u64 finish_slot(u64 x, const Prime& p) { return below(below(x, 2 * p.q), p.q); }
 };
 
-// Points as doubles. What is loaded is reduced to (1/2 + 2^-50) q. Three forward layers add at most (5/8) q each; after two
+// Points as doubles. What is loaded is reduced to (1/2 + 2^-50) q. Three forward layers come to less than 5/2 q; after two
 // inverse layers points are at most 4 (1/2 + 2^-50) q, so that the differences of a third are at most 2^52, as
-// q <= 2^50 - 2^11 + 1.
+// q <= 2^50 - 2^11 + 1, and their products below q.
 struct Doubles {
     typedef double Point;
+    typedef const double* Table;
+
+    DEV_METHOD static Table table(const Pair* of_prime) { return reinterpret_cast<const double*>(of_prime); }
+    // The share w/q is made of w, within 2^-53: half as much is loaded.
+    DEV_METHOD static Pair factor(Table table, u32 i, const Prime& p) {
+        const double w = table[i];
+        Pair made = {bits_of(w), bits_of(double_mul(w, p.inverse))};
+        return made;
+    }
 
     DEV_METHOD static u64 from_residue(u64 word) { return bits_of(integer_of(word)); }
-    DEV_METHOD static double load(u64 word, const Prime& p) { return centred(double_from(word), p); }
+    DEV_METHOD static double load(u64 word, const Prime& p) { return centred(double_from(word), p.modulus, p.inverse); }
     DEV_METHOD static u64 store(double x) { return bits_of(x); }
     DEV_METHOD static void forward(double& x, double& y, Pair w, const Prime& p) {
         double v = product(y, w, p.modulus);
@@ -127,34 +144,38 @@ struct Doubles {
         y = product(difference, w, p.modulus);
     }
     DEV_METHOD static u64 finish_scaled(double x, const Prime& p) {
-        return residue(product(x, p.inverse_n, p.modulus), p);
+        return residue(product(x, p.inverse_n, p.modulus), p.modulus);
     }
-    DEV_METHOD static u64 finish(double x, const Prime& p) { return residue(x, p); }
-    DEV_METHOD static u64 finish_slot(double x, const Prime& p) { return residue(centred(x, p), p); }
+    DEV_METHOD static u64 finish(double x, const Prime& p) { return residue(x, p.modulus); }
+    DEV_METHOD static u64 finish_slot(double x, const Prime& p) {
+        return residue(centred(x, p.modulus, p.inverse), p.modulus);
+    }
 };
 
 template <class Field, int LAYERS>
-DEV_FN void forward_network(typename Field::Point* x, const Pair* table, u32 root, const Prime& p) {
+DEV_FN void forward_network(typename Field::Point* x, const Pair* of_prime, u32 root, const Prime& p) {
+    const typename Field::Table table = Field::table(of_prime);
     DEV_UNROLL
     for (int layer = 0; layer < LAYERS; layer++) {
         DEV_UNROLL
         for (int k = 0; k < 1 << (LAYERS - 1); k++) {
             int shift = LAYERS - 1 - layer, block = k >> shift;
             int low = (block << (shift + 1)) + (k & ((1 << shift) - 1));
-            Field::forward(x[low], x[low + (1 << shift)], table[(root << layer) + block], p);
+            Field::forward(x[low], x[low + (1 << shift)], Field::factor(table, (root << layer) + block, p), p);
         }
     }
 }
 
 template <class Field, int LAYERS>
-DEV_FN void inverse_network(typename Field::Point* x, const Pair* table, u32 root, const Prime& p) {
+DEV_FN void inverse_network(typename Field::Point* x, const Pair* of_prime, u32 root, const Prime& p) {
+    const typename Field::Table table = Field::table(of_prime);
     DEV_UNROLL
     for (int layer = LAYERS - 1; layer >= 0; layer--) {
         DEV_UNROLL
         for (int k = 0; k < 1 << (LAYERS - 1); k++) {
             int shift = LAYERS - 1 - layer, block = k >> shift;
             int low = (block << (shift + 1)) + (k & ((1 << shift) - 1));
-            Field::inverse(x[low], x[low + (1 << shift)], table[(root << layer) + block], p);
+            Field::inverse(x[low], x[low + (1 << shift)], Field::factor(table, (root << layer) + block, p), p);
         }
     }
 }
@@ -243,22 +264,21 @@ struct ToSlots {
     }
 };
 
-// Most polynomials that are added to a transform.
-#define MAX_ADDENDS 3
-
-// What is added to the slots of a transform, and where slot i then goes: to that of psi^(e(i) inverse), so that the
-// result is the sum under X -> X^g with g = inverse^-1 mod 2N.
-struct Addends {
-    Rows rows[MAX_ADDENDS];
-    u32 count;
+// What is added to the slots of a transform, of two polynomials, and where slot i then goes: to that of psi^(e(i) inverse),
+// so that the result is the sum under X -> X^g with g = inverse^-1 mod 2N.
+struct SlotAddends {
+    PairRows rows[MAX_ADDENDS];
+    // How many either polynomial has.
+    u32 count[2];
     u32 inverse;
+    u32 unused;
 };
 
 // The same with addends, to where sums go. in: addends < q; out: < q.
 struct ToSums {
-    u64* row;
-    const Addends& addends;
-    u32 element, limb;
+    const PairRows& dst;
+    const SlotAddends& addends;
+    u32 limb;
 
     template <class Field, int COUNT, class At>
     DEV_METHOD void put(const At& at, Group g, const typename Field::Point* x, const Prime& p) const {
@@ -267,13 +287,15 @@ struct ToSums {
         for (int j = 0; j < COUNT; j++) {
             sums[j] = Field::finish_slot(x[j], p);
         }
-        for (u32 a = 0; a < addends.count; a++) {
-            const u64* const addend = limb_at(addends.rows[a], element, limb, at.log_n);
+        const u32 count = addends.count[in_second(dst, limb) ? 1 : 0];
+        for (u32 a = 0; a < count; a++) {
+            const u64* const addend = limb_at(addends.rows[a], limb, at.log_n);
             DEV_UNROLL
             for (int j = 0; j < COUNT; j++) {
                 sums[j] = below(sums[j] + addend[at.slot(g.base + j, g.local)], p.q);
             }
         }
+        u64* const row = limb_at(dst, limb, at.log_n);
         const bool stays = addends.inverse == 1;
         DEV_UNROLL
         for (int j = 0; j < COUNT; j++) {
@@ -449,4 +471,9 @@ struct Limb {
           table(tables + ((u64)prime << ring.log_n)),
           src(limb_at(src, element, limb, ring.log_n)),
           dst(limb_at(dst, element, limb, ring.log_n)) {}
+    DEV_METHOD Limb(const Ring& ring, u32 prime, u32 limb, const PairRows& src)
+        : p(ring.primes[prime]),
+          table(ring.forward + ((u64)prime << ring.log_n)),
+          src(limb_at(src, limb, ring.log_n)),
+          dst(nullptr) {}
 };

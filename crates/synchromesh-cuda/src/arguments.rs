@@ -9,8 +9,10 @@ use crate::work::Parameter;
 pub(crate) const MAX_LIMBS: usize = 128;
 /// Most limbs of one launch of the uniform sampler.
 pub(crate) const MAX_STREAMS: usize = 32;
-/// Most sources of a base conversion.
-pub(crate) const MAX_SOURCES: usize = 128;
+/// Most tasks of one launch of base conversions.
+pub(crate) const MAX_TASKS: usize = 72;
+/// Most rows of all of them.
+pub(crate) const MAX_TASK_ROWS: usize = 640;
 
 /// A constant and floor(constant 2^64 / q).
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
@@ -157,10 +159,22 @@ pub(crate) struct Pass {
     pub(crate) unused: u32,
 }
 
-/// Most polynomials that are added to a transform in one launch.
+/// Which of the first 64 batch elements each limb is transformed of.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Chosen {
+    pub(crate) elements: [u64; MAX_LIMBS],
+}
+
+impl Chosen {
+    /// Each limb of all elements.
+    pub(crate) const ALL: Self = Self { elements: [u64::MAX; MAX_LIMBS] };
+}
+
+/// Most polynomials that are added in one launch.
 pub(crate) const MAX_ADDENDS: usize = 3;
 
-/// What is added to the slots of a transform, and where they go.
+/// What is added to a polynomial, and how it is turned.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Addends {
@@ -168,6 +182,29 @@ pub(crate) struct Addends {
     pub(crate) count: u32,
     /// g^-1 mod 2N for the result under X -> X^g.
     pub(crate) inverse: u32,
+}
+
+/// Bit of a row that is in the second of two buffers.
+pub(crate) const IN_SECOND: u32 = 1 << 31;
+
+/// Where limbs are that lie in two buffers.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct PairRows {
+    pub(crate) words: [u64; 2],
+    pub(crate) row: [u32; MAX_LIMBS],
+}
+
+/// What is added to the slots of the transforms of two polynomials, and where they go.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct SlotAddends {
+    pub(crate) rows: [PairRows; MAX_ADDENDS],
+    /// How many either polynomial has.
+    pub(crate) count: [u32; 2],
+    /// g^-1 mod 2N for the result under X -> X^g.
+    pub(crate) inverse: u32,
+    pub(crate) unused: u32,
 }
 
 /// Most limbs of all digits together in one launch of the fused gadget product.
@@ -213,13 +250,19 @@ pub(crate) struct Source {
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Target {
+    /// 2^b, 2^a and 2^(a + b), where sums are reduced in doubles.
+    pub(crate) factors: [Pair; 3],
+    /// A residue, or the bits of it as a double.
     pub(crate) bias: u64,
     pub(crate) prime: u32,
-    pub(crate) unused: u32,
+    /// Whether sums are reduced in doubles.
+    pub(crate) in_doubles: u32,
+    pub(crate) modulus: f64,
+    pub(crate) inverse: f64,
 }
 
 /// A base conversion, by address.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct ConversionTables {
     pub(crate) sources: u64,
@@ -231,19 +274,39 @@ pub(crate) struct ConversionTables {
     pub(crate) count: u32,
     /// Whether to the nearest integer.
     pub(crate) half: u32,
-    /// Half of the bits of the widest prime, rounded up.
-    pub(crate) half_bits: u32,
+    /// Half of the bits of the widest source, and of the widest target, rounded up: a and b.
+    pub(crate) source_bits: u32,
+    pub(crate) target_bits: u32,
+    /// Whether the input carries the factors of the sources already.
+    pub(crate) prescaled: u32,
     pub(crate) unused: u32,
 }
 
-/// Where the limbs of a conversion's input are.
+/// Some targets of a conversion: what a block of threads converts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Task {
+    pub(crate) conversion: u64,
+    /// Where its rows begin in the list.
+    pub(crate) sources: u16,
+    pub(crate) targets: u16,
+    /// Which targets.
+    pub(crate) first: u16,
+    pub(crate) last: u16,
+}
+
+/// The tasks of a launch.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct SourceRows {
-    pub(crate) words: u64,
-    pub(crate) stride: u32,
-    pub(crate) unused: u32,
-    pub(crate) row: [u32; MAX_SOURCES],
+pub(crate) struct Tasks {
+    pub(crate) task: [Task; MAX_TASKS],
+}
+
+/// Their rows.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct TaskRows {
+    pub(crate) row: [u32; MAX_TASK_ROWS],
 }
 
 /// The keys of random streams.
@@ -263,4 +326,19 @@ macro_rules! parameters {
         )*
     };
 }
-parameters!(RingTables, Limbs, Rows, Scalars, Pass, Addends, DigitLimbs, Cut, ConversionTables, SourceRows, StreamKeys);
+parameters!(
+    RingTables,
+    Limbs,
+    Rows,
+    PairRows,
+    Scalars,
+    Pass,
+    Chosen,
+    Addends,
+    SlotAddends,
+    DigitLimbs,
+    Cut,
+    Tasks,
+    TaskRows,
+    StreamKeys
+);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use synchromesh_ring::backend::{RadixDigit, Stage, View, ViewMut};
+use synchromesh_ring::backend::{Converted, RadixDigit, Stage, View, ViewMut};
 use synchromesh_ring::rns::ConvertSpec;
 use synchromesh_ring::sampler::{Purpose, Seed, stream_key};
 use synchromesh_ring::{Backend, BackendError, ConvertMode, IndexSet, Ring};
@@ -10,7 +10,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::arguments::{Cut, Limbs, MAX_LIMBS, MAX_STREAMS, Pair, Scalars, StreamKeys, inverse_mod_2_32};
 use crate::convert::DeviceConversion;
-use crate::cuda::Cuda;
+use crate::cuda::{Cuda, Stages};
 use crate::device::{Device, DeviceError};
 use crate::launch::{Place, groups};
 use crate::memory::DeviceBuffer;
@@ -197,8 +197,8 @@ impl<D: Device> Backend for Cuda<D> {
         dst: ViewMut<'_, Self>,
         mode: ConvertMode,
     ) -> Done {
-        let shape = (dst.batch, dst.rows.len());
-        Ok(self.run_conversion(conversion, (&Place::of(&src), &Place::of_mut(&dst)), shape, mode)?)
+        let one = Converted { conversion, from: src.rows, to: dst.rows };
+        Ok(self.run_conversions(&[one], src, &dst, mode)?)
     }
 
     fn radix_digit(
@@ -266,6 +266,12 @@ impl<D: Device> Backend for Cuda<D> {
                 self.fused_gadget_product(primes, gadget, keys, out, accumulate)
             }
             Stage::SlotSums { sums, g } => self.slot_sums(primes, sums, g),
+            Stage::SumInto { xs, scalars, g, out } if self.sums(&xs, &out) => {
+                self.sum_into(primes, (&xs, scalars), g, out)
+            }
+            Stage::Conversions { each, src, dst, mode } if self.stages() == Stages::Fused => {
+                Ok(self.run_conversions(&each, src, &dst, mode)?)
+            }
             Stage::NttInverseInto { src, dst } => {
                 Ok(self.transform(true, primes, [&Place::of(&src), &Place::of_mut(&dst)])?)
             }
@@ -278,6 +284,7 @@ impl<D: Device> Backend for Cuda<D> {
             | Stage::GadgetSums { .. }
             | Stage::SumInto { .. }
             | Stage::RotatedProduct { .. }
+            | Stage::Conversions { .. }
             | Stage::ProductSums { .. }
             | Stage::Tensor { .. } => stage.apart(self, primes),
         }

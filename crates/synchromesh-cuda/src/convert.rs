@@ -1,15 +1,17 @@
-//! Base conversions on a device: their constants, and the launch.
+//! Base conversions on a device: their constants, and launches of several at once.
 
 use std::sync::Arc;
 
-use synchromesh_ring::backend::ConvertMode;
+use synchromesh_ring::backend::{ConvertMode, Converted, View, ViewMut};
 use synchromesh_ring::rns::{ConvertSpec, Count};
 use synchromesh_ring::{BackendError, IndexSet, Ring};
 
-use crate::arguments::{ConversionTables, MAX_LIMBS, MAX_SOURCES, Pair, Source, SourceRows, Target};
+use crate::arguments::{
+    ConversionTables, MAX_TASK_ROWS, MAX_TASKS, Pair, Prime, Source, Target, Task, TaskRows, Tasks,
+};
 use crate::cuda::Cuda;
 use crate::device::{Device, DeviceError};
-use crate::launch::{Place, groups};
+use crate::launch::Place;
 use crate::memory::{DeviceBuffer, Pool};
 use crate::work::{Argument, Launch};
 
@@ -17,21 +19,24 @@ use crate::work::{Argument, Launch};
 const THREADS: usize = 128;
 /// Bytes of shared memory that a block of a conversion should not exceed, so that several fit a multiprocessor.
 const SHARED: usize = 32 << 10;
-/// Destinations of one block, where there are many: the sources are read and prescaled once for all of them. A multiple of
-/// [`TILE_TARGETS`].
-const GROUP: u32 = 16;
+/// Destinations of one block: the sources are read and prescaled once for all of them. The larger where blocks are so many
+/// that every multiprocessor has several nevertheless. Multiples of [`TILE_TARGETS`].
+const GROUPS: [usize; 2] = [16, 32];
+const MANY_BLOCKS: usize = 1024;
+/// Most sources, which leaves room for the rows of a group.
+const MAX_SOURCES: usize = 128;
 /// Destinations, and coefficients, that a thread computes together.
 const TILE_TARGETS: usize = 4;
 const TILE_COEFFICIENTS: usize = 2;
+/// Bits of words that are integers in doubles.
+const SHORT_BITS: u32 = 52;
 
 /// A base conversion prepared for a device.
 pub struct DeviceConversion<D: Device> {
-    _sources: DeviceBuffer<D>,
-    _targets: DeviceBuffer<D>,
-    _matrix: DeviceBuffer<D>,
-    tables: ConversionTables,
-    /// Whether the input carries the factors of the sources already.
-    prescaled: bool,
+    /// Its tables, with their addresses first.
+    memory: DeviceBuffer<D>,
+    sources: usize,
+    targets: usize,
 }
 
 impl<D: Device> DeviceConversion<D> {
@@ -43,45 +48,65 @@ impl<D: Device> DeviceConversion<D> {
         spec: &ConvertSpec,
     ) -> Result<Self, BackendError> {
         check(src.len(), dst.len(), spec)?;
-        let sources: Vec<Source> = src.iter().enumerate().map(|(j, i)| source(ring, j, i, spec)).collect();
-        let target = |(r, i): (usize, usize)| {
-            let q = ring.modulus(i);
-            Target { bias: q.reduce(spec.bias[r]), prime: i as u32, unused: 0 }
-        };
-        let targets: Vec<Target> = dst.iter().enumerate().map(target).collect();
-        let widest = src.iter().chain(dst.iter()).map(|i| ring.modulus(i).bits()).max().unwrap_or(2);
+        let widest = |set: &IndexSet| set.iter().map(|i| ring.modulus(i).bits()).max().unwrap_or(2);
         // A count of overflows is below 2^33.
-        let half_bits = widest.div_ceil(2).max(17);
-        let matrix = tiles(ring, dst, spec, half_bits);
-        let upload = |words: &[u64]| -> Result<DeviceBuffer<D>, DeviceError> {
-            let mut buffer = pool.take(words.len())?;
-            buffer.write(0, words)?;
-            Ok(buffer)
-        };
-        let (source_count, target_count) = (sources.len() as u32, targets.len() as u32);
-        let sources = upload(bytemuck::cast_slice(&sources))?;
-        let targets = upload(bytemuck::cast_slice(&targets))?;
-        let matrix = upload(&matrix)?;
+        let bits = [widest(src).div_ceil(2).max(17), widest(dst).div_ceil(2)];
+        let columns = src.len() as u32 + 1;
+        let short_sums = bits[0] + bits[1] + u32::BITS - (columns - 1).leading_zeros() <= SHORT_BITS;
+        let sources: Vec<Source> = src.iter().enumerate().map(|(j, i)| source(ring, j, i, spec)).collect();
+        let fast = pool.device().properties().fast_doubles;
+        let target = |(r, i)| target(ring, i, spec.bias[r], (bits, short_sums && fast));
+        let targets: Vec<Target> = dst.iter().enumerate().map(target).collect();
+        let matrix = tiles(ring, dst, spec, bits[1]);
         let (count, half) = match &spec.overflow {
             Count::Fixed { half } => (1, *half),
             Count::Double { half } => (2, *half),
             Count::Montgomery32 { .. } => (3, false),
             _ => (0, false),
         };
-        let tables = ConversionTables {
-            sources: sources.address(),
-            targets: targets.address(),
-            matrix: matrix.address(),
-            source_count,
-            target_count,
+        let mut tables = ConversionTables {
+            sources: 0,
+            targets: 0,
+            matrix: 0,
+            source_count: src.len() as u32,
+            target_count: dst.len() as u32,
             count,
             half: u32::from(half),
-            half_bits,
+            source_bits: bits[0],
+            target_bits: bits[1],
+            prescaled: u32::from(spec.prescale.is_none()),
             unused: 0,
         };
-        let prescaled = spec.prescale.is_none();
-        Ok(Self { _sources: sources, _targets: targets, _matrix: matrix, tables, prescaled })
+        let head = size_of::<ConversionTables>() / size_of::<u64>();
+        let parts: [&[u64]; 3] = [bytemuck::cast_slice(&sources), bytemuck::cast_slice(&targets), &matrix];
+        // Each part begins where 16 bytes do.
+        let at = parts.iter().scan(head, |end, part| {
+            let begin = end.next_multiple_of(2);
+            *end = begin + part.len();
+            Some(begin)
+        });
+        let at: Vec<usize> = at.collect();
+        let mut words = vec![0; at[2] + matrix.len()];
+        let mut memory = pool.take(words.len())?;
+        let address = |i: usize| memory.address() + (at[i] * size_of::<u64>()) as u64;
+        (tables.sources, tables.targets, tables.matrix) = (address(0), address(1), address(2));
+        words[..head].copy_from_slice(bytemuck::cast_slice(&[tables]));
+        parts.iter().zip(&at).for_each(|(part, &at)| words[at..at + part.len()].copy_from_slice(part));
+        memory.write(0, &words)?;
+        Ok(Self { memory, sources: src.len(), targets: dst.len() })
     }
+}
+
+/// The constants of a destination; `in_doubles` says whether its sums, of parts of so many bits, are reduced in doubles where
+/// it is narrow enough.
+fn target(ring: &Ring, index: usize, bias: u64, ([a, b], in_doubles): ([u32; 2], bool)) -> Target {
+    let q = ring.modulus(index);
+    let prime = Prime::new(&q, ring.log_n(), in_doubles);
+    let in_doubles = prime.in_doubles != 0;
+    let of = |x: u64| Pair::of(q.reduce(x), &q, in_doubles);
+    let factors = [b, a, a + b].map(|bits| of(1 << bits));
+    let (bias, in_doubles) = (of(bias).value, u32::from(in_doubles));
+    Target { factors, bias, prime: index as u32, in_doubles, modulus: prime.modulus, inverse: prime.inverse }
 }
 
 /// The matrix, and the corrections as its last column, in tiles of [`TILE_TARGETS`] rows, column after column, each word in
@@ -137,47 +162,111 @@ fn check(sources: usize, destinations: usize, spec: &ConvertSpec) -> Result<(), 
 }
 
 impl<D: Device> Cuda<D> {
-    /// Runs a conversion on each batch element of `dst`.
-    pub(crate) fn run_conversion(
+    /// Runs conversions from rows of one buffer to rows of another, for each batch element of `dst`: as many tasks in one
+    /// launch as fit it.
+    pub(crate) fn run_conversions(
         &self,
-        conversion: &DeviceConversion<D>,
-        (src, dst): (&Place<'_, D>, &Place<'_, D>),
-        (batch, limbs): (usize, usize),
+        each: &[Converted<'_, Self>],
+        src: View<'_, Self>,
+        dst: &ViewMut<'_, Self>,
         mode: ConvertMode,
     ) -> Result<(), DeviceError> {
-        let tables = &conversion.tables;
-        let sources = tables.source_count as usize;
-        let row = self.checked_rows(src, batch, 0..sources)?;
-        let src = SourceRows { words: src.address(), stride: src.stride(), unused: 0, row };
-        let column = TILE_COEFFICIENTS * (sources + 1) * size_of::<u64>();
+        let from = Place::of(&src);
+        let to = Place::of_mut(dst);
+        // Blocks are as large as the conversion with the most sources allows.
+        let most = each.iter().map(|one| one.conversion.sources).max().unwrap_or(1);
+        let column = TILE_COEFFICIENTS * (most + 1) * size_of::<u64>();
         let mut threads = THREADS;
         while threads > 32 && threads * column > SHARED {
             threads /= 2;
         }
-        let shared = (threads * column) as u32;
-        let blocks = (1u32 << self.tables().log_n) / (threads * TILE_COEFFICIENTS) as u32;
-        let (accumulate, prescaled) = (u32::from(mode == ConvertMode::Add), u32::from(conversion.prescaled));
-        for range in groups(limbs.min(tables.target_count as usize), MAX_LIMBS) {
-            let rows = self.rows(dst, batch, range.clone())?;
-            let (first, last) = (range.start as u32, range.end as u32);
-            let grid = [blocks, (last - first).div_ceil(GROUP), batch as u32];
+        let blocks = self.ring.n() / (threads * TILE_COEFFICIENTS);
+        let many = blocks * each.len() * dst.batch >= MANY_BLOCKS;
+        let mut list = List::new(GROUPS[usize::from(many)]);
+        let run = |list: &mut List| {
+            let (tasks, rows) = (Tasks { task: list.task }, TaskRows { row: list.row });
+            let grid = [blocks as u32, list.tasks as u32, dst.batch as u32];
+            let (from, from_stride, to, to_stride) = (from.address(), from.stride(), to.address(), to.stride());
+            let accumulate = u32::from(mode == ConvertMode::Add);
             let arguments = [
                 Argument::new(self.tables()),
-                Argument::new(tables),
-                Argument::new(&src),
+                Argument::new(&tasks),
                 Argument::new(&rows),
-                Argument::new(&first),
-                Argument::new(&last),
-                Argument::new(&GROUP),
+                Argument::new(&from),
+                Argument::new(&to),
+                Argument::new(&from_stride),
+                Argument::new(&to_stride),
                 Argument::new(&accumulate),
-                Argument::new(&prescaled),
             ];
-            // SAFETY: these are the kernel's arguments; the rows exist, and the threads of all blocks are the
-            // coefficients of a row.
-            unsafe {
-                self.queue(c"convert", Launch { grid, cluster: 1, threads: threads as u32, shared }, &arguments)?;
-            };
+            let launch = Launch { grid, cluster: 1, threads: threads as u32, shared: (threads * column) as u32 };
+            list.clear();
+            // SAFETY: these are the kernel's arguments; the rows exist, and the threads of all blocks are the coefficients
+            // of a row.
+            unsafe { self.queue(c"convert", launch, &arguments) }
+        };
+        for one in each {
+            let (conversion, count) = (one.conversion, one.conversion.sources);
+            let (from, to) = (from.with(&one.from[..count]), to.with(one.to));
+            let from: [u32; MAX_SOURCES] = self.checked_rows(&from, dst.batch, 0..count)?;
+            let mut first = 0;
+            let mut sources = None;
+            let targets = one.to.len().min(conversion.targets);
+            while first < targets {
+                let last = targets.min(first + list.group);
+                let rows: [u32; GROUPS[1]] = self.checked_rows(&to, dst.batch, first..last)?;
+                let rows = &rows[..last - first];
+                let new = if sources.is_none() { &from[..count] } else { &[] };
+                if !list.holds(new.len() + rows.len()) {
+                    run(&mut list)?;
+                    sources = None;
+                    continue;
+                }
+                let at = *sources.get_or_insert_with(|| list.push(new));
+                let task = Task {
+                    conversion: conversion.memory.address(),
+                    sources: at,
+                    targets: list.push(rows),
+                    first: first as u16,
+                    last: last as u16,
+                };
+                list.task[list.tasks] = task;
+                list.tasks += 1;
+                first = last;
+            }
         }
-        Ok(())
+        if list.tasks > 0 { run(&mut list) } else { Ok(()) }
+    }
+}
+
+/// The tasks of a launch in the making.
+struct List {
+    task: [Task; MAX_TASKS],
+    tasks: usize,
+    row: [u32; MAX_TASK_ROWS],
+    rows: usize,
+    /// Destinations of a task, at most.
+    group: usize,
+}
+
+impl List {
+    fn new(group: usize) -> Self {
+        Self { task: [Task::default(); MAX_TASKS], tasks: 0, row: [0; MAX_TASK_ROWS], rows: 0, group }
+    }
+
+    /// Whether there is room for one more task with so many rows.
+    const fn holds(&self, rows: usize) -> bool {
+        self.tasks < MAX_TASKS && self.rows + rows <= MAX_TASK_ROWS
+    }
+
+    /// Appends rows; where they begin.
+    fn push(&mut self, rows: &[u32]) -> u16 {
+        let at = self.rows;
+        self.rows += rows.len();
+        self.row[at..self.rows].copy_from_slice(rows);
+        at as u16
+    }
+
+    fn clear(&mut self) {
+        *self = Self::new(self.group);
     }
 }

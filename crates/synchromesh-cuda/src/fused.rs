@@ -3,10 +3,12 @@
 use synchromesh_ring::backend::{DigitLimb, GadgetDigits, SlotSum, Stage, TensorMode, View, ViewMut};
 use synchromesh_ring::{Backend, BackendError};
 
-use crate::arguments::{DigitLimbs, Limbs, MAX_ADDENDS, MAX_DIGIT_LIMBS, MAX_LIMBS, Pass, inverse_mod_2_32};
+use crate::arguments::{
+    Addends, Chosen, DigitLimbs, Limbs, MAX_ADDENDS, MAX_DIGIT_LIMBS, MAX_LIMBS, Pass, inverse_mod_2_32,
+};
 use crate::cuda::{Cuda, Stages};
 use crate::device::{Device, DeviceError};
-use crate::launch::{LAST_LAYERS, Place, TWO_PASSES_LAST, groups, shared_bytes};
+use crate::launch::{LAST_LAYERS, Place, PlacedSum, TWO_PASSES_LAST, groups, shared_bytes_of_fours};
 use crate::work::{Argument, Launch};
 
 /// Most digits of a fused product: as many products as a sum of 128 bits holds.
@@ -19,6 +21,10 @@ const IN_COEFFICIENTS: u16 = 0xffff;
 const LOG_POINTS: [u32; 2] = [12, 9];
 /// log2 of the slots of one thread, whose sums for both columns stay in registers: what the last round of a transform leaves to it.
 const LOG_SLOTS: u32 = 2;
+
+/// Most groups of target primes for an operand, but for what one launch names: what more of them save is little beside
+/// their launches.
+const MAX_GROUPS: usize = 4;
 
 /// The two passes of a digit's transform.
 pub(crate) fn passes(log_n: u32) -> [Pass; 2] {
@@ -69,26 +75,64 @@ impl<D: Device> Cuda<D> {
         self.copy(View::new(input, &sources), ViewMut::new(digits.buffer, &copies))
     }
 
-    /// [`Stage::SlotSums`], each sum in the launches of its transform.
+    /// [`Stage::SlotSums`], two sums in the launches of their transforms.
     pub(crate) fn slot_sums(
         &self,
         primes: &[usize],
         sums: Vec<SlotSum<'_, Self>>,
         g: usize,
     ) -> Result<(), BackendError> {
-        for SlotSum { x, ys, out } in sums {
-            // More addends than one launch takes go by primitives.
-            if self.stages() == Stages::Primitive || ys.len() > MAX_ADDENDS || (out.is_none() && g != 1) {
-                let sums = vec![SlotSum { x, ys, out }];
-                Stage::SlotSums { sums, g }.apart(self, primes)?;
-                continue;
-            }
-            let addends: Vec<Place<'_, D>> = ys.iter().map(Place::of).collect();
-            let place = Place::of_mut(&x);
-            let to = out.as_ref().map_or_else(|| Place::of_mut(&x), Place::of_mut);
-            self.transform_and_add(primes, [&place, &to], &addends, inverse_mod_2_32(g as u32))?;
+        let fits = |sum: &SlotSum<'_, Self>| {
+            let one = sum.x.batch == 1 && sum.ys.iter().all(|y| y.batch == 1);
+            one && sum.ys.len() <= MAX_ADDENDS && (sum.out.is_some() || g == 1)
+        };
+        // More addends than one launch takes go by primitives.
+        if self.stages() == Stages::Primitive || !sums.iter().all(fits) {
+            return Stage::SlotSums { sums, g }.apart(self, primes);
+        }
+        for sums in sums.chunks(2) {
+            let placed = sums.iter().map(|SlotSum { x, ys, out }| PlacedSum {
+                x: Place::of_mut(x),
+                addends: ys.iter().map(Place::of).collect(),
+                dst: out.as_ref().map_or_else(|| Place::of_mut(x), Place::of_mut),
+            });
+            let placed: Vec<PlacedSum<'_, D>> = placed.collect();
+            self.transform_and_add(primes, &placed, inverse_mod_2_32(g as u32))?;
         }
         Ok(())
+    }
+
+    /// [`Stage::SumInto`] of as many polynomials as one launch takes.
+    pub(crate) fn sum_into(
+        &self,
+        primes: &[usize],
+        (xs, scalars): (&[View<'_, Self>], Option<&[u64]>),
+        g: usize,
+        mut out: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
+        let addends: Vec<Place<'_, D>> = xs.iter().map(Place::of).collect();
+        let to = Place::of_mut(&out);
+        for range in groups(primes.len(), MAX_LIMBS) {
+            let limbs = Limbs::new(&primes[range.clone()]);
+            let rows = self.rows(&to, 1, range.clone())?;
+            let inverse = inverse_mod_2_32(g as u32);
+            let mut more = Addends { rows: [rows; MAX_ADDENDS], count: addends.len() as u32, inverse };
+            for (rows, addend) in more.rows.iter_mut().zip(&addends) {
+                *rows = self.rows(addend, 1, range.clone())?;
+            }
+            let arguments =
+                [Argument::new(self.tables()), Argument::new(&limbs), Argument::new(&rows), Argument::new(&more)];
+            let launch = Self::each_word(1 << self.tables().log_n, range.len(), 1);
+            // SAFETY: these are the kernel's arguments, and the rows exist.
+            unsafe { self.queue(c"sum_into", launch, &arguments)? };
+        }
+        scalars.map_or(Ok(()), |scalars| self.mul_scalar_assign(primes, out.reborrow(), scalars))
+    }
+
+    /// Whether a sum of these is one launch.
+    pub(crate) fn sums(&self, xs: &[View<'_, Self>], out: &ViewMut<'_, Self>) -> bool {
+        let one = out.batch == 1 && xs.iter().all(|x| x.batch == 1);
+        self.stages() == Stages::Fused && one && !xs.is_empty() && xs.len() <= MAX_ADDENDS
     }
 
     /// [`Stage::GadgetProduct`] for digits that [`fits`].
@@ -103,19 +147,28 @@ impl<D: Device> Cuda<D> {
         let [first, last] = passes(self.tables().log_n);
         let GadgetDigits { digits, limbs, input } = gadget;
         let terms = limbs.len();
-        let most = self.limbs_in_cache(terms).min(MAX_DIGIT_LIMBS / terms).min(MAX_LIMBS);
+        // Where too few fit the cache for that to pay, as many as one launch names.
+        let most = Some(self.limbs_in_cache(terms))
+            .filter(|most| primes.len().div_ceil(*most) <= MAX_GROUPS * self.pool().operands());
+        let most = most.unwrap_or(MAX_LIMBS).min(MAX_DIGIT_LIMBS / terms).min(MAX_LIMBS);
         let input_address = self.input_address(input, limbs)?;
         let (all, keys) = (Place::of_mut(&digits), keys.each_ref().map(Place::of));
         let (out, points) = (Place::of_mut(&out), last.layers + last.log_sets);
         for range in groups(primes.len(), most) {
-            let pending = range.clone().flat_map(|r| (0..terms).map(move |j| (j, r)));
-            let pending = pending.filter(|&(j, r)| limbs[j][r] == DigitLimb::Coefficients);
-            let (of, rows): (Vec<usize>, Vec<usize>) = pending.map(|(j, r)| (primes[r], digits.row(j, r))).unzip();
-            self.first_pass(&of, &Place::rows(digits.buffer, &rows), &first)?;
             let group = Limbs::new(&primes[range.clone()]);
             let states = states(limbs, range.clone());
             let place = |place, batch| self.rows(place, batch, range.clone());
             let rows = [place(&out, 2)?, place(&all, terms)?, place(&keys[0], terms)?, place(&keys[1], terms)?];
+            let mut chosen = Chosen { elements: [0; MAX_LIMBS] };
+            for (to, r) in chosen.elements.iter_mut().zip(range.clone()) {
+                let pending = limbs.iter().enumerate().filter(|(_, digit)| digit[r] == DigitLimb::Coefficients);
+                *to = pending.fold(0, |elements, (j, _)| elements | 1 << j);
+            }
+            if chosen.elements != [0; MAX_LIMBS] {
+                let both = [Argument::new(&rows[1]), Argument::new(&rows[1])];
+                // SAFETY: the rows of all digits exist.
+                unsafe { self.first_pass((&group, range.len(), terms), both, &first, &chosen)? };
+            }
             let (terms, accumulate) = (terms as u32, u32::from(accumulate));
             let mut arguments = vec![Argument::new(self.tables()), Argument::new(&group)];
             arguments.extend(rows.iter().map(Argument::new));
@@ -125,7 +178,7 @@ impl<D: Device> Cuda<D> {
                 grid: [1 << (self.tables().log_n - points), range.len() as u32, 1],
                 cluster: 1,
                 threads: 1 << (points - LOG_SLOTS),
-                shared: shared_bytes(points),
+                shared: shared_bytes_of_fours(points),
             };
             // SAFETY: these are the kernel's arguments; the rows of all digits and keys exist, and so do those of the
             // input; the blocks cover a row, four slots a thread.
@@ -154,17 +207,6 @@ impl<D: Device> Cuda<D> {
         let (Some(greatest), Some(input)) = (named.max(), input) else { return Ok(0) };
         self.rows(&Place::rows(input, &[greatest]), 1, 0..1)?;
         Ok(input.address())
-    }
-
-    /// The first pass of transforms, in place.
-    fn first_pass(&self, primes: &[usize], x: &Place<'_, D>, pass: &Pass) -> Result<(), DeviceError> {
-        for range in groups(primes.len(), MAX_LIMBS) {
-            let limbs = Limbs::new(&primes[range.clone()]);
-            let rows = self.rows(x, 1, range.clone())?;
-            // SAFETY: the kernel takes the arguments of a pass alone, and the rows exist.
-            unsafe { self.pass(c"ntt_forward_first", (&limbs, range.len(), 1), [&rows, &rows], (pass, 1), None)? };
-        }
-        Ok(())
     }
 
     /// [`Stage::Tensor`].

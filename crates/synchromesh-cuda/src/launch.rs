@@ -3,7 +3,9 @@
 use synchromesh_ring::Backend;
 use synchromesh_ring::backend::{View, ViewMut};
 
-use crate::arguments::{Addends, Limbs, MAX_ADDENDS, MAX_LIMBS, Pass, RingTables, Rows};
+use crate::arguments::{
+    Chosen, IN_SECOND, Limbs, MAX_ADDENDS, MAX_LIMBS, PairRows, Pass, RingTables, Rows, SlotAddends,
+};
 use crate::cuda::{Cuda, ONE_BLOCK_LOG_N, Transforms};
 use crate::device::{Device, DeviceError, MAX_CLUSTER};
 use crate::memory::DeviceBuffer;
@@ -42,6 +44,11 @@ impl<'a, D: Device> Place<'a, D> {
         Self { buffer, batch: 1, stride: 0, rows }
     }
 
+    /// Other rows of the same buffer.
+    pub(crate) const fn with(self, rows: &'a [usize]) -> Self {
+        Self { rows, ..self }
+    }
+
     /// Where the buffer begins.
     pub(crate) const fn address(&self) -> u64 {
         self.buffer.address()
@@ -53,13 +60,38 @@ impl<'a, D: Device> Place<'a, D> {
     }
 }
 
+impl<D: Device> Clone for Place<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<D: Device> Copy for Place<'_, D> {}
+
+/// One polynomial whose transform is added to others in slots.
+pub(crate) struct PlacedSum<'a, D: Device> {
+    pub(crate) x: Place<'a, D>,
+    pub(crate) addends: Vec<Place<'a, D>>,
+    pub(crate) dst: Place<'a, D>,
+}
+
 /// Layers of the last of two passes, for which the kernels are compiled.
 pub(crate) const TWO_PASSES_LAST: u32 = 8;
 
-/// Bytes of shared memory for 2^log_points points, one word left out behind every 16.
+/// Words that are left out behind every 16 in shared memory; more where rounds are of two layers. Twins of those in
+/// kernels/rounds.h.
+const PADDING: u32 = 1;
+const PADDING_OF_FOURS: u32 = 5;
+
+/// Bytes of shared memory for 2^log_points points.
 pub(crate) const fn shared_bytes(log_points: u32) -> u32 {
     let words = 1 << log_points;
-    8 * (words + words / 16)
+    8 * (words + PADDING * (words / 16))
+}
+
+/// The same where rounds are of two layers.
+pub(crate) const fn shared_bytes_of_fours(log_points: u32) -> u32 {
+    let words = 1 << log_points;
+    8 * (words + PADDING_OF_FOURS * (words / 16))
 }
 
 /// What the limbs of a view are split into: the groups of one launch each.
@@ -184,42 +216,96 @@ impl<D: Device> Cuda<D> {
                     (false, false, false) => c"ntt_forward_first",
                     (true, false, false) => c"ntt_inverse_first",
                 };
-                let rows = [if step == 0 { &from } else { &to }, &to];
-                // SAFETY: these kernels take the arguments of a pass alone; the rows exist.
-                unsafe { self.pass(kernel, (&limbs, range.len(), dst.batch), rows, (pass, *cluster), None)? };
+                let rows = [Argument::new(if step == 0 { &from } else { &to }), Argument::new(&to)];
+                let shape = (&limbs, range.len(), dst.batch);
+                // SAFETY: these kernels take the arguments of a pass alone, but for the first, which is told apart; the rows
+                // exist.
+                unsafe {
+                    if kernel == c"ntt_forward_first" {
+                        self.first_pass(shape, rows, pass, &Chosen::ALL)?;
+                    } else {
+                        self.pass(kernel, shape, rows, (pass, *cluster), None)?;
+                    }
+                };
             }
         }
         Ok(())
     }
 
-    /// `dst` = (NTT(x) + the addends)(X^g) in slots with g = inverse^-1 mod 2N; `x` is used up.
+    /// For each of one or two sums dst = (NTT(x) + the addends)(X^g) in slots with g = inverse^-1 mod 2N; each x, one
+    /// polynomial, is used up. Limbs of one prime are neighbours, as they have the factors in common.
     pub(crate) fn transform_and_add(
         &self,
         primes: &[usize],
-        [x, dst]: [&Place<'_, D>; 2],
-        addends: &[Place<'_, D>],
+        sums: &[PlacedSum<'_, D>],
         inverse: u32,
     ) -> Result<(), DeviceError> {
         let steps = self.steps();
-        for range in groups(primes.len(), MAX_LIMBS) {
+        let (last, before) = steps.split_last().expect("invariant: a transform has a pass");
+        for range in groups(primes.len(), MAX_LIMBS / 2) {
             let limbs = Limbs::new(&primes[range.clone()]);
-            let (from, to) = (self.rows(x, x.batch, range.clone())?, self.rows(dst, x.batch, range.clone())?);
-            let mut more = Addends { rows: [from; MAX_ADDENDS], count: addends.len() as u32, inverse };
-            for (rows, addend) in more.rows.iter_mut().zip(addends) {
-                *rows = self.rows(addend, x.batch, range.clone())?;
-            }
-            let shape = (&limbs, range.len(), x.batch);
-            let (last, before) = steps.split_last().expect("invariant: a transform has a pass");
-            for step in before {
+            for (step, sum) in before.iter().flat_map(|step| sums.iter().map(move |sum| (step, sum))) {
+                let x = self.rows(&sum.x, 1, range.clone())?;
+                let rows = [Argument::new(&x), Argument::new(&x)];
                 // SAFETY: the kernel takes the arguments of a pass alone; the rows exist.
-                unsafe { self.pass(c"ntt_forward_first", shape, [&from, &from], (&step.pass, 1), None)? };
+                unsafe { self.first_pass((&limbs, range.len(), 1), rows, &step.pass, &Chosen::ALL)? };
             }
+            let pairs = |places: Vec<Option<Place<'_, D>>>| self.pair_rows(&places, &range);
+            let from = pairs(sums.iter().map(|sum| Some(sum.x)).collect())?;
+            let to = pairs(sums.iter().map(|sum| Some(sum.dst)).collect())?;
+            let mut more = SlotAddends { rows: [to; MAX_ADDENDS], count: [0; 2], inverse, unused: 0 };
+            for (a, rows) in more.rows.iter_mut().enumerate() {
+                *rows = pairs(sums.iter().map(|sum| sum.addends.get(a).copied()).collect())?;
+            }
+            for (count, sum) in more.count.iter_mut().zip(sums) {
+                *count = sum.addends.len() as u32;
+            }
+            let of: Vec<usize> =
+                primes[range.clone()].iter().flat_map(|&prime| sums.iter().map(move |_| prime)).collect();
             let kernel = if last.cluster > 1 { c"ntt_forward_sum_cluster" } else { c"ntt_forward_sum" };
+            let (limbs, rows) = (Limbs::new(&of), [Argument::new(&from), Argument::new(&to)]);
             let more = Argument::new(&more);
-            // SAFETY: the kernels take the addends besides; the rows exist.
-            unsafe { self.pass(kernel, shape, [&from, &to], (&last.pass, last.cluster), Some(more))? };
+            // SAFETY: the kernels take pairs of rows and the addends besides; the rows exist.
+            unsafe { self.pass(kernel, (&limbs, of.len(), 1), rows, (&last.pass, last.cluster), Some(more))? };
         }
         Ok(())
+    }
+
+    /// The rows of a range of limbs of one or two polynomials, prime by prime; what is not there has none.
+    fn pair_rows(
+        &self,
+        places: &[Option<Place<'_, D>>],
+        range: &std::ops::Range<usize>,
+    ) -> Result<PairRows, DeviceError> {
+        let mut pair = PairRows { words: [0; 2], row: [0; MAX_LIMBS] };
+        for (part, place) in places.iter().enumerate() {
+            let Some(place) = place else { continue };
+            let rows = self.rows(place, 1, range.clone())?;
+            pair.words[part] = rows.words;
+            let mark = if part == 0 { 0 } else { IN_SECOND };
+            for (limb, &row) in rows.row[..range.len()].iter().enumerate() {
+                if row & IN_SECOND != 0 {
+                    return Err(DeviceError::NoSuchRow { row: row as usize, rows: IN_SECOND as usize });
+                }
+                pair.row[limb * places.len() + part] = row | mark;
+            }
+        }
+        Ok(pair)
+    }
+
+    /// Queues the first pass of a forward transform, of the chosen elements.
+    ///
+    /// # Safety
+    /// The rows are those of existing limbs.
+    pub(crate) unsafe fn first_pass(
+        &self,
+        shape: (&Limbs, usize, usize),
+        rows: [Argument<'_>; 2],
+        pass: &Pass,
+        chosen: &Chosen,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: the kernel takes the chosen elements besides; else the forwarded contract.
+        unsafe { self.pass(c"ntt_forward_first", shape, rows, (pass, 1), Some(Argument::new(chosen))) }
     }
 
     /// Queues one pass of a transform, in clusters of so many blocks.
@@ -230,7 +316,7 @@ impl<D: Device> Cuda<D> {
         &self,
         kernel: &'static std::ffi::CStr,
         (limbs, count, batch): (&Limbs, usize, usize),
-        [src, dst]: [&Rows; 2],
+        rows: [Argument<'_>; 2],
         (pass, cluster): (&Pass, u32),
         more: Option<Argument<'_>>,
     ) -> Result<(), DeviceError> {
@@ -241,8 +327,8 @@ impl<D: Device> Cuda<D> {
             threads: NTT_THREADS.min(1 << (points - 3)),
             shared: shared_bytes(points),
         };
-        let mut arguments = vec![Argument::new(self.tables()), Argument::new(limbs), Argument::new(src)];
-        arguments.extend([Argument::new(dst), Argument::new(pass)].into_iter().chain(more));
+        let mut arguments = vec![Argument::new(self.tables()), Argument::new(limbs)];
+        arguments.extend(rows.into_iter().chain([Argument::new(pass)]).chain(more));
         // SAFETY: by contract; the sets of points of all blocks cover a row.
         unsafe { self.queue(kernel, launch, &arguments) }
     }

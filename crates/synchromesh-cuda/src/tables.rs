@@ -35,7 +35,13 @@ impl<D: Device> Tables<D> {
                 reason: e.to_string(),
             })?;
             let write = |to: &mut DeviceBuffer<D>, base, scale| -> Result<(), DeviceError> {
-                to.write(i * words, bytemuck::cast_slice(&powers(modulus, base, (log_n, prime.in_doubles != 0), scale)))
+                let in_doubles = prime.in_doubles != 0;
+                let powers = powers(modulus, base, (log_n, in_doubles), scale);
+                if !in_doubles {
+                    return to.write(i * words, bytemuck::cast_slice(&powers));
+                }
+                let values: Vec<u64> = powers.iter().map(|power| power.value).collect();
+                to.write(i * words, &values)
             };
             write(&mut forward, psi, 1)?;
             write(&mut inverse, modulus.pow(psi, modulus.value() - 2), inverse_n(modulus, log_n))?;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use zeroize::Zeroize;
 
 pub use self::around::Around;
-pub use self::stage::{Addend, DigitLimb, Factors, GadgetDigits, ProductSum, SlotSum, Stage, TensorMode};
+pub use self::stage::{Addend, Converted, DigitLimb, Factors, GadgetDigits, ProductSum, SlotSum, Stage, TensorMode};
 pub use crate::error::BackendError;
 pub use crate::kernels::RadixDigit;
 use crate::ring::{IndexSet, Ring};

@@ -542,7 +542,7 @@ impl Backend for Cpu {
             }
             Stage::NttInverseInto { src, dst } => self.inverse_rows(primes, &src, dst),
             Stage::Tensor { a, b, out, mode } => self.tensor_rows(primes, a, b, out, mode),
-            Stage::TransformDigits(_) => stage.apart(self, primes),
+            Stage::TransformDigits(_) | Stage::Conversions { .. } => stage.apart(self, primes),
         }
     }
 }

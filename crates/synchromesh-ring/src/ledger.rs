@@ -277,6 +277,7 @@ impl Observer for Book {
                 whole(Operation::Tensor, &|_| Work { primes: 1, rows: 4, terms: 4, extra })
             }
             Stage::TransformDigits(_)
+            | Stage::Conversions { .. }
             | Stage::GadgetProductOnto { .. }
             | Stage::SumInto { .. }
             | Stage::Tensor { .. } => Handling::Apart,

@@ -4,8 +4,8 @@
 //! backend for other primes besides returns the same.
 
 use crate::backend::{
-    Addend, Backend, BackendError, ConvertMode, DigitLimb, Factors, GadgetDigits, ProductSum, RadixDigit, SlotSum,
-    Stage, TensorMode, View, ViewMut,
+    Addend, Backend, BackendError, ConvertMode, Converted, DigitLimb, Factors, GadgetDigits, ProductSum, RadixDigit,
+    SlotSum, Stage, TensorMode, View, ViewMut,
 };
 use crate::error::Error;
 use crate::repeated;
@@ -42,6 +42,7 @@ stages! {
     SlotSums: "sums of slots",
     SumInto: "the sum of several",
     RotatedProduct: "a product, rotated",
+    Conversions: "several base conversions",
     ProductSums: "sums of products that share columns",
     NttInverseInto: "the inverse transform elsewhere",
     Tensor: "the tensor product",
@@ -81,6 +82,7 @@ pub fn stages<B: Backend>(backend: &B, primes: &IndexSet) -> Result<Transcript, 
     bench.sums()?;
     bench.tensors()?;
     bench.product_sums()?;
+    bench.conversions()?;
     Ok(bench.results)
 }
 
@@ -329,6 +331,38 @@ impl<'a, B: Backend> Bench<'a, B> {
             let sums = sums.collect();
             let name = self.run(Stage::ProductSums { sums })?;
             self.note(name, 2, &outs)?;
+        }
+        Ok(())
+    }
+
+    /// Base conversions of several numbers of primes at once, of both elements of a batch: stored and added.
+    fn conversions(&mut self) -> Result<(), Error> {
+        let (limbs, rule) = (self.primes.len(), Overflow::Round);
+        if limbs < 2 {
+            return Ok(());
+        }
+        let mut prepared = Vec::new();
+        // From the first prime, and from all but one, to the others.
+        for count in [1, limbs - 1] {
+            let (src, dst) = self.primes.split_at(count);
+            let [src, dst] = [src, dst].map(|primes| primes.iter().copied().collect::<IndexSet>());
+            let spec = ConvertSpec::new(self.backend.ring(), &src, &dst, &vec![2; count], &vec![3; dst.len()], rule)?;
+            prepared.push((self.backend.conversion(&src, &dst, &spec)?, count));
+        }
+        let x = self.random(2)?;
+        for mode in [ConvertMode::Replace, ConvertMode::Add] {
+            let mut out = self.random(2 * prepared.len())?;
+            let rows: Vec<usize> = (0..prepared.len() * limbs).collect();
+            let each = prepared.iter().zip(rows.chunks(limbs));
+            let each = each.map(|((conversion, count), to)| Converted {
+                conversion,
+                from: &self.rows[..*count],
+                to: &to[*count..],
+            });
+            let (src, to) = (View { buffer: &x, batch: 2, batch_stride: limbs, rows: &[] }, prepared.len() * limbs);
+            let dst = ViewMut { buffer: &mut out, batch: 2, batch_stride: to, rows: &[] };
+            let name = self.run(Stage::Conversions { each: each.collect(), src, dst, mode })?;
+            self.note(name, 2 * prepared.len(), &[out])?;
         }
         Ok(())
     }

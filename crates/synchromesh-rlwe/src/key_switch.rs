@@ -20,7 +20,7 @@ pub use self::rotated::{Accumulators, Digits, Plus, RowSum};
 
 use std::ops::Range;
 
-use synchromesh_ring::backend::{DigitLimb, GadgetDigits, Stage};
+use synchromesh_ring::backend::{Converted, DigitLimb, GadgetDigits, Stage};
 use synchromesh_ring::scale::ScaleSpec;
 use synchromesh_ring::{Backend, Coeff, ConvertMode, Error as RingError, IndexSet, Ntt, Poly, View, ViewMut};
 
@@ -200,29 +200,42 @@ impl<B: Backend> Switcher<B> {
             gathered = self.gather_coefficients(context, input)?;
             &gathered
         };
+        let at = |position: usize, rows: &[usize]| rows.iter().map(|r| position * width + r).collect::<Vec<usize>>();
+        let rest: Vec<_> = self.digits.iter().enumerate().map(|(i, digit)| at(i, &digit.rest_rows)).collect();
+        let (mut conversions, mut kept, mut own_rows) = (Vec::new(), Vec::new(), Vec::new());
         let mut limbs = Vec::with_capacity(self.digits.len());
-        for (position, digit) in self.digits.iter().enumerate() {
-            let at = |rows: &[usize]| -> Vec<usize> { rows.iter().map(|r| position * width + r).collect() };
+        for (position, (digit, rest)) in self.digits.iter().zip(&rest).enumerate() {
             let mut state = vec![DigitLimb::Coefficients; width];
-            let (src, rest) = (View::new(coefficients.buffer(), &digit.input_rows), at(&digit.rest_rows));
-            let dst = ViewMut::new(&mut buffer, &rest);
             match &digit.fill {
-                Fill::Nothing => Ok(()),
-                Fill::Convert(conversion) => backend.convert(conversion, src, dst, ConvertMode::Replace),
-                Fill::Radix(from, radix) => backend.radix_digit(digit.rest.as_slice(), *from, *radix, src, dst),
+                Fill::Nothing => {}
+                Fill::Convert(conversion) => {
+                    conversions.push(Converted { conversion, from: &digit.input_rows, to: rest });
+                }
+                Fill::Radix(from, radix) => {
+                    let src = View::new(coefficients.buffer(), &digit.input_rows);
+                    let dst = ViewMut::new(&mut buffer, rest);
+                    backend.radix_digit(digit.rest.as_slice(), *from, *radix, src, dst).map_err(ring)?;
+                }
             }
-            .map_err(ring)?;
             for &(row, own) in &digit.kept {
                 let prime = self.active.as_slice()[row];
                 if let Some(slots) = input.ntt().and_then(|p| p.primes().position(prime)) {
                     state[own] = DigitLimb::Input(slots);
                     continue;
                 }
-                let (src, dst) = ([row], [position * width + own]);
-                let dst = ViewMut::new(&mut buffer, &dst);
-                backend.copy(View::new(coefficients.buffer(), &src), dst).map_err(ring)?;
+                kept.push(row);
+                own_rows.push(position * width + own);
             }
             limbs.push(state);
+        }
+        if !conversions.is_empty() {
+            let (src, dst) = (View::new(coefficients.buffer(), &[]), ViewMut::new(&mut buffer, &[]));
+            let all = Stage::Conversions { each: conversions, src, dst, mode: ConvertMode::Replace };
+            backend.stage(&[], all).map_err(ring)?;
+        }
+        if !kept.is_empty() {
+            let dst = ViewMut::new(&mut buffer, &own_rows);
+            backend.copy(View::new(coefficients.buffer(), &kept), dst).map_err(ring)?;
         }
         Ok(Decomposed { buffer, limbs, input: input.ntt().map(Poly::buffer) })
     }

@@ -1,6 +1,8 @@
 //! A backend around others: its operands as those of the one inside.
 
-use super::{Addend, Backend, BackendError, Factors, GadgetDigits, ProductSum, SlotSum, Stage, View, ViewMut};
+use super::{
+    Addend, Backend, BackendError, Converted, Factors, GadgetDigits, ProductSum, SlotSum, Stage, View, ViewMut,
+};
 
 /// A backend whose buffers hold those of another, to which it hands work on.
 pub trait Around<I: Backend>: Backend {
@@ -80,6 +82,11 @@ fn product<'a, B: Around<I>, I: Backend>(sum: ProductSum<'a, B>) -> Result<Produ
     Ok(ProductSum { factors, columns: both(columns)?, out: out.inside()?, accumulate })
 }
 
+fn converted<'a, B: Around<I>, I: Backend>(one: Converted<'a, B>) -> Result<Converted<'a, I>, BackendError> {
+    let Converted { conversion, from, to } = one;
+    Ok(Converted { conversion: B::prepared(conversion)?, from, to })
+}
+
 impl<'a, B: Backend> Stage<'a, B> {
     /// The same stage on the buffers inside.
     ///
@@ -111,6 +118,10 @@ impl<'a, B: Backend> Stage<'a, B> {
                 let (gadget, keys) = (gadget(digits)?, both(keys)?);
                 let addend = Addend { x: x.inside()?, limbs, scalars };
                 Stage::RotatedProduct { gadget, keys, addend, g, out: out.inside()? }
+            }
+            Self::Conversions { each, src, dst, mode } => {
+                let each = each.into_iter().map(converted).collect::<Result<_, _>>()?;
+                Stage::Conversions { each, src: src.inside()?, dst: dst.inside()?, mode }
             }
             Self::ProductSums { sums } => {
                 Stage::ProductSums { sums: sums.into_iter().map(product).collect::<Result<_, _>>()? }

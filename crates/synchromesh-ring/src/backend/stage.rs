@@ -1,6 +1,6 @@
 //! Fused stages as data: what a device may carry out as one, and the primitives that each stands for.
 
-use super::{Backend, BackendError, View, ViewMut};
+use super::{Backend, BackendError, ConvertMode, View, ViewMut};
 use crate::repeated;
 
 /// Where one limb of one digit is.
@@ -63,6 +63,16 @@ pub struct Addend<'a, B: Backend> {
     pub limbs: &'a [usize],
     /// For each limb of x what it is multiplied by; none: 1.
     pub scalars: Option<&'a [u64]>,
+}
+
+/// One of several base conversions from one buffer to another; see [`Stage::Conversions`].
+pub struct Converted<'a, B: Backend> {
+    /// The conversion.
+    pub conversion: &'a B::Conversion,
+    /// Row of each source.
+    pub from: &'a [usize],
+    /// Row of each destination.
+    pub to: &'a [usize],
 }
 
 /// What [`Stage::Tensor`] does besides multiplying.
@@ -154,6 +164,18 @@ pub enum Stage<'a, B: Backend> {
         g: usize,
         /// Slots.
         out: ViewMut<'a, B>,
+    },
+    /// Base conversions from rows of one buffer to rows of another, no two of them to the same. Rows are those of each
+    /// conversion, and so are primes.
+    Conversions {
+        /// The conversions.
+        each: Vec<Converted<'a, B>>,
+        /// What is converted.
+        src: View<'a, B>,
+        /// As large a batch.
+        dst: ViewMut<'a, B>,
+        /// What becomes of the destination.
+        mode: ConvertMode,
     },
     /// Sums of products of which several read the same columns.
     ProductSums {
@@ -251,6 +273,10 @@ impl<B: Backend> Stage<'_, B> {
                 let both = View { buffer: &sum, batch: 2, batch_stride: primes.len(), rows: own };
                 backend.automorphism_ntt(g, both, out)
             }
+            Self::Conversions { each, src, mut dst, mode } => each.into_iter().try_for_each(|one| {
+                let dst = ViewMut { rows: one.to, ..dst.reborrow() };
+                backend.convert(one.conversion, View { rows: one.from, ..src }, dst, mode)
+            }),
             Self::ProductSums { sums } => sums.into_iter().try_for_each(|sum| product_sum(backend, primes, sum)),
             Self::NttInverseInto { src, mut dst } => {
                 backend.copy(src, dst.reborrow())?;

@@ -115,12 +115,15 @@ fn every_stage_is_written_down_whole_or_by_its_parts() {
         Operation::NttInverseInto,
         Operation::Tensor,
     ];
-    // Digits brought to slots, a product on top of slots, a sum that is turned, and a tensor product of slots.
+    // Digits brought to slots, a product on top of slots, a sum that is turned, several conversions, and a tensor product of
+    // slots.
     let parts = [
         Operation::NttForward,
         Operation::NttInverse,
         Operation::Copy,
         Operation::Add,
+        Operation::Convert,
+        Operation::ConvertAdd,
         Operation::PermuteCoeff,
         Operation::Mul,
         Operation::MulAcc,

@@ -1,7 +1,7 @@
 //! The way out of an extended ring: results of R_E, centred, modulo the primes of each digit of the key, and the rest
 //! of the mod-down on coefficients.
 
-use synchromesh_ring::backend::Stage;
+use synchromesh_ring::backend::{Converted, Stage};
 use synchromesh_ring::{Backend, Coeff, ConvertMode, IndexSet, Ntt, Poly, View, ViewMut};
 
 use super::{Accumulator, Switcher, ring};
@@ -66,12 +66,12 @@ impl<B: Backend> Switcher<B> {
             Some(buffer) => buffer,
             None => backend.alloc(2 * self.extended.len()).map_err(ring)?,
         };
-        for (m, group) in way_out.groups.iter().enumerate() {
-            let from: Vec<usize> = (m * width..(m + 1) * width).collect();
-            let src = View { buffer: &accumulator.buffer, batch: 2, batch_stride: stride, rows: &from };
-            let dst = ViewMut { buffer: &mut out, batch: 2, batch_stride: self.extended.len(), rows: &group.rows };
-            backend.convert(&group.conversion, src, dst, mode).map_err(ring)?;
-        }
+        let rows: Vec<usize> = (0..stride).collect();
+        let each = way_out.groups.iter().zip(rows.chunks(width.max(1)));
+        let each = each.map(|(group, from)| Converted { conversion: &group.conversion, from, to: &group.rows });
+        let src = View { buffer: &accumulator.buffer, batch: 2, batch_stride: stride, rows: &[] };
+        let dst = ViewMut { buffer: &mut out, batch: 2, batch_stride: self.extended.len(), rows: &[] };
+        backend.stage(&[], Stage::Conversions { each: each.collect(), src, dst, mode }).map_err(ring)?;
         accumulator.settled = Some(out);
         accumulator.products = 0;
         Ok(())
@@ -125,6 +125,7 @@ impl<B: Backend> Switcher<B> {
         let to_rows = self.target.rows(&self.down.staying)?;
         // Slots that join after the transforms: those of the addends on primes that leave in slots.
         let mut slots: [Option<Poly<B, Ntt>>; 2] = [None, None];
+        let mut direct: [Option<(&B::Buffer, Vec<usize>)>; 2] = [None, None];
         let ntt_rows: Vec<usize> = (0..ntt_primes.len()).collect();
         for (e, (out, addend)) in out.iter_mut().zip(addends).enumerate() {
             let (staying, rows) = (&self.down.staying, self.part_rows(e, &self.down.staying_rows));
@@ -136,14 +137,19 @@ impl<B: Backend> Switcher<B> {
                 self.add_addend(context, c.buffer(), c.primes(), &self.target, &self.target, to)?;
             }
             let Some(s) = addend.and_then(|a| a.ntt()) else { continue };
-            if !ntt_primes.intersection(s.primes()).is_empty() {
+            if self.down.addend_factors.is_none() && ntt_primes.without(s.primes()).is_empty() {
+                direct[e] = Some((s.buffer(), s.primes().rows(&ntt_primes)?));
+            } else if !ntt_primes.intersection(s.primes()).is_empty() {
                 let mut sum = Poly::zero(backend, &ntt_primes)?;
                 let to = (sum.buffer_mut(), 0);
                 self.add_addend(context, s.buffer(), s.primes(), &ntt_primes, &ntt_primes, to)?;
                 slots[e] = Some(sum);
             }
         }
-        let ys = slots.each_ref().map(|s| s.iter().map(|s| View::new(s.buffer(), &ntt_rows)).collect());
+        let ys = [0, 1].map(|e| {
+            let summed = slots[e].iter().map(|s| View::new(s.buffer(), &ntt_rows));
+            summed.chain(direct[e].iter().map(|(buffer, rows)| View::new(*buffer, rows))).collect()
+        });
         self.finish(context, out, (ys, &ntt_primes), [&coeff_primes, &ntt_primes], [false; 2], output.galois)
     }
 }
