@@ -78,8 +78,12 @@ struct Module {
     std::map<std::string, Function> functions;
 };
 
+struct Stream;
+
 struct Event {
     bool over = false;
+    // Where it was recorded last.
+    Stream* stream = nullptr;
     std::chrono::steady_clock::time_point at;
 };
 
@@ -87,6 +91,8 @@ std::recursive_mutex mutex;
 std::set<Stream*> streams;
 std::map<u64, size_t> memory;
 size_t memory_used = 0;
+// Page-locked memory of the host: copies read and write it when they are made, not when they are asked for.
+std::map<u64, size_t> locked;
 long launches = 0;
 // What every call says once the device has failed.
 int failed = SUCCESS;
@@ -107,9 +113,9 @@ bool capturing() {
 }
 
 // Whether memory that was handed out holds all these bytes.
-bool within(u64 address, size_t bytes) {
-    auto after = memory.upper_bound(address);
-    return after != memory.begin() && address + bytes <= (--after)->first + after->second;
+bool within(u64 address, size_t bytes, const std::map<u64, size_t>& of = memory) {
+    auto after = of.upper_bound(address);
+    return after != of.begin() && address + bytes <= (--after)->first + after->second;
 }
 
 int add(Stream* stream, Step step) {
@@ -497,6 +503,33 @@ API cuMemFree_v2(u64 address) {
     return failed;
 }
 
+API cuMemHostAlloc(void** made, size_t bytes, unsigned) {
+    Lock lock(mutex);
+    if (int wrong = usable()) {
+        return wrong;
+    }
+    if (capturing()) {
+        return CAPTURE_UNSUPPORTED;
+    }
+    *made = std::malloc(bytes);
+    if (*made == nullptr) {
+        return OUT_OF_MEMORY;
+    }
+    std::memset(*made, 0xdb, bytes);
+    locked.emplace((u64)*made, bytes);
+    return SUCCESS;
+}
+
+API cuMemFreeHost(void* address) {
+    Lock lock(mutex);
+    if (locked.erase((u64)address) == 0) {
+        return INVALID_VALUE;
+    }
+    drain_all();
+    std::free(address);
+    return failed;
+}
+
 API cuMemcpyHtoDAsync_v2(u64 to, const void* from, size_t bytes, Stream* stream) {
     Lock lock(mutex);
     if (int wrong = usable()) {
@@ -504,6 +537,12 @@ API cuMemcpyHtoDAsync_v2(u64 to, const void* from, size_t bytes, Stream* stream)
     }
     if (!within(to, bytes)) {
         return INVALID_VALUE;
+    }
+    if (within((u64)from, bytes, locked)) {
+        return add(stream, [to, from, bytes] {
+            std::memcpy((void*)to, from, bytes);
+            return SUCCESS;
+        });
     }
     std::vector<char> staged((const char*)from, (const char*)from + bytes);
     return add(stream, [to, staged] {
@@ -551,11 +590,23 @@ API cuEventRecord(Event* event, Stream* stream) {
         return wrong;
     }
     event->over = false;
+    event->stream = stream;
     return add(stream, [event] {
         event->over = true;
         event->at = std::chrono::steady_clock::now();
         return SUCCESS;
     });
+}
+
+API cuEventSynchronize(Event* event) {
+    Lock lock(mutex);
+    if (int wrong = usable()) {
+        return wrong;
+    }
+    if (event->stream == nullptr || event->over) {
+        return SUCCESS;
+    }
+    return event->stream->captured != nullptr ? CAPTURE_UNSUPPORTED : drain(event->stream);
 }
 
 API cuEventElapsedTime(float* milliseconds, Event* from, Event* to) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::{result, sys};
 use synchromesh_ring::backend::Open;
@@ -12,6 +12,7 @@ use synchromesh_ring::{BackendError, Ring};
 use crate::cuda::{Cuda, ONE_BLOCK_LOG_N};
 use crate::device::{Device, DeviceError, First, MAX_CLUSTER, Properties};
 use crate::launch::{NTT_THREADS, shared_bytes};
+use crate::staging::Staging;
 use crate::work::{Arguments, Launch, Work};
 
 /// The kernels as PTX, made by `cargo xtask kernels`.
@@ -44,6 +45,7 @@ pub struct Driver {
     stream: sys::CUstream,
     modules: Vec<sys::CUmodule>,
     functions: Mutex<HashMap<CString, Function>>,
+    staging: Mutex<Staging>,
 }
 
 /// A kernel found in the module.
@@ -177,7 +179,15 @@ impl Driver {
             unsafe { result::primary_ctx::retain(device) }.map_err(|error| lost(&properties.name, "opening", error))?;
         // From here on what has been made is given back when `opened` is dropped.
         let (stream, modules) = (std::ptr::null_mut(), Vec::new());
-        let mut opened = Self { device, context, stream, modules, functions: Mutex::default(), properties };
+        let mut opened = Self {
+            device,
+            context,
+            stream,
+            modules,
+            functions: Mutex::default(),
+            staging: Mutex::new(Staging::new()),
+            properties,
+        };
         let name = opened.properties.name.clone();
         let failed = |error| lost(&name, "opening", error);
         // SAFETY: the context is alive.
@@ -260,6 +270,10 @@ impl Driver {
     fn enter(&self, operation: &'static str) -> Result<(), DeviceError> {
         // SAFETY: the context is alive as long as this object.
         unsafe { result::ctx::set_current(self.context) }.map_err(|error| self.lost(operation)(error))
+    }
+
+    fn staging(&self) -> MutexGuard<'_, Staging> {
+        self.staging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lost(&self, operation: &'static str) -> impl Fn(result::DriverError) -> DeviceError + '_ {
@@ -382,6 +396,8 @@ impl Drop for Driver {
             // SAFETY: made by `open`, and nobody else has it.
             let _ = unsafe { result::stream::synchronize(self.stream) };
         }
+        // While its context is there.
+        *self.staging() = Staging::new();
         for module in &self.modules {
             // SAFETY: as above.
             let _ = unsafe { result::module::unload(*module) };
@@ -467,23 +483,22 @@ impl Device for Driver {
 
     unsafe fn write(&self, words: &[u64], address: u64) -> Result<(), DeviceError> {
         self.enter("a copy to the device")?;
-        // SAFETY: by contract the memory is large enough; the copy has been made or `words` staged when the stream has
-        // been waited for.
-        unsafe { result::memcpy_htod_async(address, words, self.stream) }.map_err(self.lost("a copy to the device"))?;
-        self.synchronize()
+        // SAFETY: forwarded contract; the stream is alive as long as this object.
+        unsafe { self.staging().write(words, address, self.stream) }.map_err(self.lost("a copy to the device"))
     }
 
     unsafe fn read(&self, address: u64, words: &mut [u64]) -> Result<(), DeviceError> {
         self.enter("a copy from the device")?;
-        // SAFETY: by contract the memory is large enough; waited for below.
-        unsafe { result::memcpy_dtoh_async(words, address, self.stream) }
-            .map_err(self.lost("a copy from the device"))?;
-        self.synchronize()
+        // SAFETY: forwarded contract; the stream is alive as long as this object.
+        unsafe { self.staging().read(address, words, self.stream) }.map_err(self.lost("a copy from the device"))
     }
 
     unsafe fn clear(&self, address: u64, words: usize) -> Result<(), DeviceError> {
         // SAFETY: forwarded contract; the stream is alive as long as this object.
-        unsafe { self.clear_on(self.stream, address, words) }
+        unsafe { self.clear_on(self.stream, address, words) }?;
+        // What is cleared may have come by there.
+        self.staging().wipe();
+        Ok(())
     }
 
     unsafe fn launch(&self, kernel: &CStr, launch: Launch, arguments: &Arguments) -> Result<(), DeviceError> {

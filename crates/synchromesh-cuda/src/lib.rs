@@ -33,6 +33,8 @@ mod memory;
 pub mod model;
 mod recording;
 mod self_test;
+#[cfg(feature = "driver")]
+mod staging;
 mod tables;
 mod work;
 
