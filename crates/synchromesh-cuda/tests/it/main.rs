@@ -29,4 +29,5 @@ mod laws;
 mod runs;
 mod schemes;
 mod self_test;
+mod spread;
 mod translated;
