@@ -19,6 +19,7 @@ macro_rules! for_both {
     };
 }
 
+mod bootstrap;
 mod card;
 mod counts;
 mod driver;
