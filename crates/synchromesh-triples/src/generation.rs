@@ -36,7 +36,7 @@ mod tests;
 mod traffic;
 mod tuple_check;
 
-pub use blocks::Workers;
+pub use blocks::{DeviceWorker, Workers};
 pub use decryptions::DecryptionJournal;
 pub use encryption::Proofs;
 pub use floor::Floor;

@@ -1,15 +1,17 @@
-//! Products of blocks on other machines: what goes to a worker, and what comes back.
+//! Products of blocks on other machines and on other devices: what goes to a worker, and what comes back.
 //!
 //! A block is a part of a batch's products: some rows and columns of the ciphertexts of C, computed from those rows of A's
 //! ciphertexts, those columns of B's, and the MAC key's. All of it is public to the parties, and the products are a function of it
 //! and of the setup, to the bit, so that a block whose worker is lost may be computed again by another. Shares of decryptions are
 //! made by the party alone.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use synchromesh::bgv::Ciphertext;
+use synchromesh::bgv::{Ciphertext, Context, Evaluator};
 use synchromesh::rlwe::codec::Trust;
-use synchromesh::rlwe::ring::Cpu;
+use synchromesh::rlwe::ring::{Backend, Cpu};
 
 use super::circuit::{Factors, Products, multiply};
 use super::setup::Setup;
@@ -81,21 +83,26 @@ fn wrong(what: &str) -> Error {
 }
 
 /// Appends a ciphertext after its length.
-fn put(setup: &Setup, x: &Ciphertext, bytes: &mut Vec<u8>) -> Result<()> {
-    let container = x.to_bytes(setup.context(), None)?;
+fn put<B: Backend>(context: &Context<B>, x: &Ciphertext<B>, bytes: &mut Vec<u8>) -> Result<()> {
+    let container = x.to_bytes(context, None)?;
     bytes.extend_from_slice(&(container.len() as u64).to_le_bytes());
     bytes.extend_from_slice(&container);
     Ok(())
 }
 
 /// All ciphertexts in `bytes`, which are `count`; their certificates are believed.
-fn take(setup: &Setup, mut bytes: &[u8], count: usize, what: &str) -> Result<Vec<Ciphertext>> {
+fn take<B: Backend>(
+    (setup, context): (&Setup, &Context<B>),
+    mut bytes: &[u8],
+    count: usize,
+    what: &str,
+) -> Result<Vec<Ciphertext<B>>> {
     let mut list = Vec::new();
     for _ in 0..count {
         let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| wrong(what))?;
         let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| wrong(what))?;
         let (container, rest) = rest.split_at_checked(length).ok_or_else(|| wrong(what))?;
-        list.push(Ciphertext::from_bytes(setup.context(), container, Some(setup.key()), Trust::Certificate)?);
+        list.push(Ciphertext::from_bytes(context, container, Some(setup.key()), Trust::Certificate)?);
         bytes = rest;
     }
     if bytes.is_empty() { Ok(list) } else { Err(wrong(what)) }
@@ -123,7 +130,7 @@ impl Remote {
             place.write(&mut bytes);
             let left = &a[place.rows.start * inner..place.rows.end * inner];
             let right = (0..inner).flat_map(|l| &b[l * columns..][place.columns.clone()]);
-            left.iter().chain(right).chain([alpha]).try_for_each(|x| put(setup, x, &mut bytes))?;
+            left.iter().chain(right).chain([alpha]).try_for_each(|x| put(setup.context(), x, &mut bytes))?;
             workers.begin(*next, bytes)?;
             blocks.push((*next, place));
             *next += 1;
@@ -149,7 +156,8 @@ impl Remote {
             let right = (0..inner).flat_map(|l| place.columns.clone().map(move |j| l * columns + j)).filter(|_| of_b);
             let places: [Vec<usize>; 4] = [products().collect(), left.collect(), right.collect(), products().collect()];
             let total = places.iter().map(Vec::len).sum();
-            let mut made = take(setup, &workers.finish(number)?, total, "products of a block")?.into_iter();
+            let mut made =
+                take((setup, setup.context()), &workers.finish(number)?, total, "products of a block")?.into_iter();
             for (to, at) in std::iter::once(&mut c).chain(&mut macs).zip(places) {
                 at.into_iter().zip(&mut made).for_each(|(at, x)| to[at] = Some(x));
             }
@@ -167,19 +175,60 @@ impl Setup {
     /// # Errors
     /// [`Error::Workers`] for bytes that are no block of this setup, or [`Error::Library`].
     pub fn multiply_block(&self, block: &[u8], threads: usize) -> Result<Vec<u8>> {
-        let plan = self.plan();
+        self.multiply_block_on(self.evaluator(), block, threads)
+    }
+
+    fn multiply_block_on<B: Backend>(&self, evaluator: &Evaluator<B>, block: &[u8], threads: usize) -> Result<Vec<u8>> {
+        let (plan, context) = (self.plan(), evaluator.context());
         let [rows, inner, columns] = plan.matrices().blocks();
         let (place, rest) = Place::read(block, [rows, columns]).ok_or_else(|| wrong("block"))?;
         let [left, right] = [place.rows.len() * inner, inner * place.columns.len()];
-        let list = take(self, rest, left + right + 1, "block")?;
+        let list = take((self, context), rest, left + right + 1, "block")?;
         let (factors, alpha) = list.split_at(left + right);
         let (a, b) = factors.split_at(left);
         let factors = Factors { a, b, alpha: alpha.first().ok_or_else(|| wrong("block"))?, macs: place.macs() };
         let choices = plan.choices().threads(threads.max(1));
-        let made = multiply(self.evaluator(), plan.matrices(), &choices, &factors, plan.placement().product)?;
+        let made = multiply(evaluator, plan.matrices(), &choices, &factors, plan.placement().product)?;
         let mut bytes = Vec::new();
-        made.all().try_for_each(|x| put(self, x, &mut bytes))?;
+        made.all().try_for_each(|x| put(context, x, &mut bytes))?;
         Ok(bytes)
+    }
+}
+
+/// A device of this machine that computes the products of blocks, a card say: whose bits are those of the CPU.
+pub struct DeviceWorker<'a, B: Backend> {
+    setup: &'a Setup,
+    evaluator: Evaluator<B>,
+    begun: BTreeMap<u64, Vec<u8>>,
+}
+
+impl<'a, B: Backend> DeviceWorker<'a, B> {
+    /// A device that was opened for the setup's ring, with its evaluation keys.
+    ///
+    /// # Errors
+    /// [`Error::Library`] where the device fails.
+    pub fn new(setup: &'a Setup, device: B) -> Result<Self> {
+        let context = Context::with_backend(setup.context().params().clone(), device)?;
+        let keys = setup.keys().transfer(setup.context().rlwe(), context.rlwe()).map_err(synchromesh::Error::from)?;
+        let evaluator = Evaluator::new(&context, Some(Arc::new(keys)));
+        Ok(Self { setup, evaluator, begun: BTreeMap::new() })
+    }
+}
+
+impl<B: Backend> Workers for DeviceWorker<'_, B> {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn begin(&mut self, number: u64, block: Vec<u8>) -> Result<()> {
+        self.begun.insert(number, block);
+        Ok(())
+    }
+
+    fn finish(&mut self, number: u64) -> Result<Vec<u8>> {
+        let block = self.begun.remove(&number);
+        let block = block.ok_or_else(|| Error::Workers { reason: format!("block {number} was not begun") })?;
+        self.setup.multiply_block_on(&self.evaluator, &block, 1)
     }
 }
 
@@ -189,6 +238,7 @@ mod tests {
     use std::time::Duration;
 
     use synchromesh::rlwe::Security;
+    use synchromesh_cuda::{Cuda, Emulated, Order};
 
     use super::*;
     use crate::field::{DEFAULT_PRIME, Field};
@@ -229,6 +279,15 @@ mod tests {
 
     /// Two parties, of which the first has workers; what each made.
     fn run(setup: &Setup, keys: &[PartyKey], count: usize, deed: Deed) -> Vec<Result<Vec<MatrixTriple>>> {
+        run_with(setup, keys, count, || Box::new(Here { setup, begun: HashMap::new(), deed }))
+    }
+
+    fn run_with<'a>(
+        setup: &'a Setup,
+        keys: &'a [PartyKey],
+        count: usize,
+        workers: impl Fn() -> Box<dyn Workers + 'a> + Sync,
+    ) -> Vec<Result<Vec<MatrixTriple>>> {
         let root = tempfile::tempdir().unwrap();
         let keys = &unused((setup, keys));
         let party = |transport: InProcess| {
@@ -237,7 +296,7 @@ mod tests {
             let journal = journal_of(&journal, &keys[number], setup.plan().most_decryptions())?;
             let mut generator = Generator::new(transport, setup, &keys[number], journal, Box::new(|_| ()))?;
             if number == 0 {
-                generator = generator.with_workers(Box::new(Here { setup, begun: HashMap::new(), deed }));
+                generator = generator.with_workers(workers());
             }
             generator.generate(count)
         };
@@ -246,6 +305,26 @@ mod tests {
             let threads: Vec<_> = transports.into_iter().map(|transport| scope.spawn(|| party(transport))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         })
+    }
+
+    #[test]
+    fn a_card_computes_what_the_party_would() {
+        let field: Field = DEFAULT_PRIME.parse().unwrap();
+        let base = Request::new(&field, 2, "4x3x4".parse().unwrap());
+        let request =
+            Request { security: Security::Insecure, log_n: Some(10), statistical_security: 40, count: 1, ..base };
+        let (setup, keys) = deal(GenerationPlan::find(&request).unwrap()).unwrap();
+        let device = || {
+            let ring = Arc::clone(setup.context().params().rlwe().ring());
+            Cuda::new(ring, Emulated::new(Order::Ascending), None).unwrap()
+        };
+        let card = || -> Box<dyn Workers + '_> { Box::new(DeviceWorker::new(&setup, device()).unwrap()) };
+        let made: Vec<_> = run_with(&setup, &keys, 1, card).into_iter().map(Result::unwrap).collect();
+        let macs: Vec<_> = keys.iter().map(|key| key.mac().clone()).collect();
+        check_opened(&field, &macs, &made).unwrap();
+        // What was not begun is refused.
+        let mut worker = DeviceWorker::new(&setup, device()).unwrap();
+        assert!(worker.finish(3).is_err_and(|error| error.kind() == "workers"));
     }
 
     #[test]

@@ -257,6 +257,10 @@ impl Setup {
         self.public.id()
     }
 
+    pub(crate) fn keys(&self) -> &EvaluationKeys {
+        &self.keys
+    }
+
     pub(crate) fn evaluator(&self) -> &Evaluator {
         &self.evaluator
     }
