@@ -88,7 +88,8 @@ impl<B: Backend> Spread<B> {
     }
 
     /// Puts keys from another device where [`KeyPlaces::plan`] says, with room for so many bytes of them on each: of a key
-    /// both columns are kept in memory once it is prepared. Keys under derived secret keys go with all.
+    /// both columns are kept in memory once it is prepared. Keys under derived secret keys go with all, and so do those
+    /// of a larger ring.
     ///
     /// # Errors
     /// As [`KeyPlaces::plan`], [`Error::ParamsDiffer`], or when a device fails.
@@ -111,6 +112,10 @@ impl<B: Backend> Spread<B> {
             }
             if let Some(sparse) = keys.sparse() {
                 made.set_sparse(sparse.transfer(from, to)?);
+            }
+            if let Some(inside) = keys.inside() {
+                let (from, to) = (from.inside_or_own(), to.inside_or_own());
+                made.set_inside(to.params(), Arc::new(inside.transfer(from, to)?))?;
             }
             Ok(made)
         };
