@@ -11,6 +11,8 @@ use synchromesh::rlwe::spectrum::even_error;
 use synchromesh::rlwe::switch_key::inverse_galois;
 use synchromesh::rlwe::{Context, KeyPart, PublicKey, Randomness, SecretKey};
 
+use zeroize::Zeroizing;
+
 use crate::error::Result;
 use crate::proofs::encryption::uniform;
 use crate::proven::Rows;
@@ -33,20 +35,27 @@ impl Maker<'_> {
         Ok(error.into_ntt(backend)?)
     }
 
-    /// -a s + t e on these primes.
-    fn masked(&mut self, a: &Poly<Cpu, Ntt>, under: &Poly<Cpu, Ntt>) -> Result<Poly<Cpu, Ntt>> {
-        let (backend, primes) = (self.context.backend(), a.primes());
-        let under = SecretPoly::new(under.restrict(backend, primes)?);
-        let product = SecretPoly::new(a.mul(backend, under.poly())?);
-        let mut row = self.error(primes)?;
-        row.sub_assign(backend, product.poly())?;
+    /// t e - a s, of -s on the primes of a.
+    fn masked(&mut self, a: &Poly<Cpu, Ntt>, minus: &SecretPoly<Cpu>) -> Result<Poly<Cpu, Ntt>> {
+        let mut row = self.error(a.primes())?;
+        row.mul_acc(self.context.backend(), a, minus.poly())?;
         Ok(row)
+    }
+
+    /// -s(X^g) on these primes.
+    fn minus(&self, g: usize, primes: &IndexSet) -> Result<SecretPoly<Cpu>> {
+        let backend = self.context.backend();
+        let mut minus = Zeroizing::new(self.secret.poly().restrict(backend, primes)?);
+        minus.neg_assign(backend)?;
+        Ok(SecretPoly::new(minus.automorphism(backend, g)?))
     }
 
     /// Of the public key.
     pub(super) fn public(&mut self, seed: &Seed) -> Result<Poly<Cpu, Ntt>> {
-        let a = uniform(self.context, &self.context.params().keyed(), seed, Purpose::PublicKeyUniform, 0)?;
-        self.masked(&a, self.secret.poly())
+        let keyed = self.context.params().keyed();
+        let a = uniform(self.context, &keyed, seed, Purpose::PublicKeyUniform, 0)?;
+        let minus = self.minus(1, &keyed)?;
+        self.masked(&a, &minus)
     }
 
     /// -a_j s(X^(1/g)) + t e_j + P g_j s for each row: of a key for a rotation, or with g = 1 of the first round of the
@@ -54,8 +63,7 @@ impl Maker<'_> {
     pub(super) fn switch(&mut self, galois: usize, part: &KeyPart, seed: &Seed) -> Result<Rows> {
         let (params, backend) = (self.context.params(), self.context.backend());
         let primes = part.primes();
-        let under = self.secret.poly().automorphism(backend, inverse_galois(galois, 2 * params.n()))?;
-        let under = SecretPoly::new(under);
+        let minus = self.minus(inverse_galois(galois, 2 * params.n()), primes)?;
         let own = SecretPoly::new(self.secret.poly().restrict(backend, primes)?);
         let (rows, special) = (part.shape().rows(params), params.ring().product(&part.shape().special));
         let row = |&index: &usize| {
@@ -65,7 +73,7 @@ impl Maker<'_> {
             let of_digit = |(prime, x)| if row.own.contains(prime) { x } else { 0 };
             let gadget: Vec<u64> = primes.iter().zip(gadget).map(of_digit).collect();
             let a = uniform(self.context, primes, seed, Purpose::SwitchKeyUniform, index as u32)?;
-            let mut b = self.masked(&a, under.poly())?;
+            let mut b = self.masked(&a, &minus)?;
             b.mul_scalar_acc(backend, own.poly(), &gadget)?;
             Ok(b)
         };
