@@ -71,7 +71,7 @@ fn tamper(number: usize, frames: usize, deed: Deed) -> Option<Tamper> {
 
 /// Every deed to every frame of the last party, or to every `together` frames. `right` judges what honest parties believe,
 /// all of them together. Returns how many attempts there were, and how many ended for both.
-fn every_frame<R: std::fmt::Debug>(
+pub(super) fn every_frame<R: std::fmt::Debug>(
     together: usize,
     mut attempt: impl FnMut(Option<Tamper>) -> Vec<Result<R>>,
     right: impl Fn(&[&R]) -> bool,

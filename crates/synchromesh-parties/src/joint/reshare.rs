@@ -167,6 +167,8 @@ fn roles<T: Transport>(session: &mut Session<T>, to: &Plan, holding: &Holding<'_
 fn journals<T: Transport>(session: &mut Session<T>, to: &Plan, journal: Option<&Decryptions>) -> Result<Vec<[u8; 32]>> {
     let own = journal.map_or_else(Vec::new, Decryptions::hashes);
     let counts = session.broadcast(Kind::Record, &(own.len() as u64).to_le_bytes(), 8)?;
+    // Who was told another number would wait for a frame of another length, and blame its sender.
+    session.agree()?;
     let count = |bytes: &Vec<u8>| <[u8; 8]>::try_from(&bytes[..]).map_or(u64::MAX, u64::from_le_bytes);
     let counts: Vec<u64> = counts.iter().map(count).collect();
     if let Some(party) = counts.iter().position(|&count| count > to.decryptions) {

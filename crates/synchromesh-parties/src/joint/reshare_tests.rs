@@ -14,6 +14,7 @@ use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::scheme::Values;
 use synchromesh::shares::Shares;
 
+use super::adversary_tests::every_frame;
 use super::test_kit::*;
 use super::*;
 use crate::journal::Decryptions;
@@ -236,6 +237,27 @@ fn shares_that_do_not_add_up_to_the_key_are_used_by_nobody() {
     doubled.add_assign(backend, old[0].0.secret.poly()).unwrap();
     old[0].0.secret = SecretPoly::new(doubled);
     found(&hand_on(&kit, &old, plan.held_by(2, 3), &roles, (PATIENCE, None)), "those who gave");
+}
+
+/// One who gives and takes does each deed to each frame: nobody honest is named, and shares that both others believe are of the
+/// same key.
+#[test]
+fn no_deed_to_a_frame_hands_on_another_key_or_names_an_honest_party() {
+    let (kit, old, plan) = two_of_three();
+    let to = plan.held_by(2, 3);
+    let roles = [(Some(1), Some(0)), (None, Some(1)), (Some(0), Some(2))];
+    let key = words(&kit, &kit.secret());
+    let attempt = |tamper| {
+        let results = hand_on(&kit, &old, to, &roles, (PATIENCE, tamper)).into_iter();
+        results.map(|result| result.map(|taken| taken.map(|taken| taken.share))).collect()
+    };
+    let right = |believed: &[&Option<KeyShare>]| {
+        let shares: Vec<&KeyShare> = believed.iter().filter_map(|share| share.as_ref()).collect();
+        shares.len() < 2 || words(&kit, &secret(kit.rlwe(), &shares)) == key
+    };
+    let (attempts, ended) = every_frame(1, attempt, right);
+    assert!(attempts >= 300 && ended > attempts / 2, "{ended} of {attempts}");
+    assert_eq!(old[0].0.open_journal(&old[0].1).unwrap().made(), 0);
 }
 
 #[test]
