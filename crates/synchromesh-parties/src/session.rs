@@ -147,41 +147,75 @@ impl<T: Transport> Session<T> {
     /// # Errors
     /// [`Error::Abort`] with the blame if a party is silent or sends what does not belong here; [`Error::Aborted`] ever after.
     pub fn broadcast(&mut self, kind: Kind, payload: &[u8], length: usize) -> Result<Vec<Vec<u8>>> {
-        let header = self.header(kind, 0);
-        let received = self.exchange_each(kind, length, |_| payload)?;
-        self.transcript.update(&header);
-        for bytes in &received {
-            self.transcript.update(&(bytes.len() as u64).to_le_bytes());
-            self.transcript.update(bytes);
-        }
+        let mut received = self.round(kind, payload, length)?;
+        received.iter_mut().for_each(|frame| cut(frame));
+        received[self.party()] = payload.to_vec();
         Ok(received)
     }
 
-    /// A round: a frame to each party and one from each, the own among them.
-    fn exchange_each<'p>(
+    /// As [`broadcast`](Self::broadcast) of a message in pieces of these lengths, a round each, and of what the others send of
+    /// theirs, pieces of the same lengths: `read` has each with its party and its number as it comes, and none is kept.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Self::broadcast), and those of `read`.
+    pub fn broadcast_in_pieces(
+        &mut self,
+        kind: Kind,
+        message: &[u8],
+        lengths: &[usize],
+        mut read: impl FnMut(&mut Self, usize, usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        for (number, piece) in pieces(message, lengths).enumerate() {
+            let frames = self.round(kind, piece, piece.len())?;
+            for (party, frame) in self.others(&frames) {
+                read(self, party, number, &frame[HEADER..])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A round in which all tell all the same: the frames of the others.
+    fn round(&mut self, kind: Kind, payload: &[u8], length: usize) -> Result<Vec<Vec<u8>>> {
+        let (own, header) = (self.party(), self.header(kind, 0));
+        let frames = self.frames(kind, length, |_| [payload, &[]])?;
+        self.transcript.update(&header);
+        for (party, frame) in frames.iter().enumerate() {
+            let bytes = if party == own { payload } else { &frame[HEADER..] };
+            self.transcript.update(&(bytes.len() as u64).to_le_bytes());
+            self.transcript.update(bytes);
+        }
+        Ok(frames)
+    }
+
+    /// A round: a frame to each other party, with a payload in two parts, and one from each, whole; none from this one.
+    fn frames<'p>(
         &mut self,
         kind: Kind,
         length: usize,
-        payload: impl Fn(usize) -> &'p [u8],
+        payload: impl Fn(usize) -> [&'p [u8]; 2],
     ) -> Result<Vec<Vec<u8>>> {
         if self.aborted {
             return Err(Error::Aborted);
         }
         let own = self.party();
-        let mut received = Vec::with_capacity(self.parties());
-        for peer in 0..self.parties() {
-            if peer == own {
-                received.push(payload(peer).to_vec());
-                continue;
-            }
-            let frame = [&self.header(kind, own)[..], payload(peer)].concat();
+        let mut received = vec![Vec::new(); self.parties()];
+        for (peer, answered) in received.iter_mut().enumerate().filter(|(peer, _)| *peer != own) {
+            let [front, back] = payload(peer);
+            let frame = [&self.header(kind, own)[..], front, back].concat();
             self.sent += frame.len() as u64;
             let answer = self.transport.exchange(peer, frame, HEADER + length.max(NOTICE));
             let answer = answer.map_err(|fault| self.fault(peer, &fault))?;
-            received.push(self.payload_of(answer, kind, peer, length)?);
+            self.require(&answer, kind, peer, length)?;
+            *answered = answer;
         }
         self.round += 1;
         Ok(received)
+    }
+
+    /// What came from others, by party.
+    fn others<'f>(&self, frames: &'f [Vec<u8>]) -> impl Iterator<Item = (usize, &'f Vec<u8>)> + use<'f, T> {
+        let own = self.party();
+        frames.iter().enumerate().filter(move |(party, _)| *party != own)
     }
 
     /// Checks that all parties are about to do the same, of which this is the hash, before anything else depends on it.
@@ -203,7 +237,10 @@ impl<T: Transport> Session<T> {
     /// As [`broadcast`](Self::broadcast).
     pub fn scatter(&mut self, payloads: &[Zeroizing<Vec<u8>>], length: usize) -> Result<Zeroizing<Vec<Vec<u8>>>> {
         let payload = |peer: usize| payloads.get(peer).map_or(&[][..], |bytes| &bytes[..]);
-        self.exchange_each(Kind::Private, length, payload).map(Zeroizing::new)
+        let mut received = Zeroizing::new(self.frames(Kind::Private, length, |peer| [payload(peer), &[]])?);
+        received.iter_mut().for_each(|frame| cut(frame));
+        received[self.party()] = payload(self.party()).to_vec();
+        Ok(received)
     }
 
     /// Checks that all parties received the same in every broadcast so far.
@@ -238,18 +275,58 @@ impl<T: Transport> Session<T> {
         value: &[u8],
         before: impl FnOnce() -> std::result::Result<(), E>,
     ) -> std::result::Result<Vec<Vec<u8>>, E> {
-        let opening = [&entropy::random_bytes::<NONCE>().map_err(Error::from)?[..], value].concat();
-        let commitment = self.commitment(self.party(), &opening);
-        let commitments = self.broadcast(Kind::Commitment, &commitment, 32)?;
+        let mut values = vec![Vec::new(); self.parties()];
+        self.commit_then_read(value, &[value.len()], before, |_, party, _, bytes| {
+            values[party] = bytes.to_vec();
+            Ok(())
+        })?;
+        values[self.party()] = value.to_vec();
+        Ok(values)
+    }
+
+    /// As [`commit_and_open`](Self::commit_and_open) of a value in pieces of these lengths, a round each: `read` has each piece
+    /// of the others with its party and its number as it comes, and none is kept. What was read may be believed once this has
+    /// returned.
+    ///
+    /// # Errors
+    /// As [`commit_and_open`](Self::commit_and_open), and those of `read`.
+    pub fn commit_and_read(
+        &mut self,
+        value: &[u8],
+        lengths: &[usize],
+        read: impl FnMut(&mut Self, usize, usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.commit_then_read(value, lengths, || Ok(()), read)
+    }
+
+    /// Openings are in no transcript: all agreed on the commitments, and each compares what it is told with those.
+    fn commit_then_read<E: From<Error>>(
+        &mut self,
+        value: &[u8],
+        lengths: &[usize],
+        before: impl FnOnce() -> std::result::Result<(), E>,
+        mut read: impl FnMut(&mut Self, usize, usize, &[u8]) -> Result<()>,
+    ) -> std::result::Result<(), E> {
+        let nonce = entropy::random_bytes::<NONCE>().map_err(Error::from)?;
+        let mut commitment = self.commitment(self.party());
+        commitment.update(&nonce).update(value);
+        let commitments = self.broadcast(Kind::Commitment, commitment.finalize().as_bytes(), 32)?;
         self.agree()?;
         self.or_leave(before())?;
-        let openings = self.broadcast(Kind::Decommitment, &opening, NONCE + value.len())?;
-        for (party, (opening, commitment)) in openings.iter().zip(&commitments).enumerate() {
-            if self.commitment(party, opening)[..] != commitment[..] {
-                return Err(self.abort(Blame::Party(party), "opened something other than it committed to").into());
+        let mut opened: Vec<blake3::Hasher> = (0..self.parties()).map(|party| self.commitment(party)).collect();
+        for (number, piece) in pieces(value, lengths).enumerate() {
+            let front = if number == 0 { &nonce[..] } else { &[] };
+            let frames = self.frames(Kind::Decommitment, front.len() + piece.len(), |_| [front, piece])?;
+            for (party, frame) in self.others(&frames) {
+                opened[party].update(&frame[HEADER..]);
+                read(self, party, number, &frame[HEADER + front.len()..])?;
             }
         }
-        Ok(openings.into_iter().map(|opening| opening[NONCE..].to_vec()).collect())
+        let own = self.party();
+        let mut pairs = opened.iter().zip(&commitments).enumerate().filter(|(party, _)| *party != own);
+        let other = pairs.find(|(_, (opened, commitment))| opened.finalize().as_bytes()[..] != commitment[..]);
+        let deed = "opened something other than it committed to";
+        other.map_or(Ok(()), |(party, _)| Err(self.abort(Blame::Party(party), deed).into()))
     }
 
     /// 32 uniform bytes that no party could influence or foresee.
@@ -358,9 +435,10 @@ impl<T: Transport> Session<T> {
         header
     }
 
-    fn payload_of(&mut self, mut frame: Vec<u8>, kind: Kind, peer: usize, length: usize) -> Result<Vec<u8>> {
-        if self.notice(&frame, peer).is_some() {
-            return Err(self.told(&frame, peer));
+    /// Fails unless a frame is what a peer says next, with a payload of this length.
+    fn require(&mut self, frame: &[u8], kind: Kind, peer: usize, length: usize) -> Result<()> {
+        if self.notice(frame, peer).is_some() {
+            return Err(self.told(frame, peer));
         }
         let foreign = frame.get(..HEADER).is_some_and(|header| header != self.header(kind, peer));
         if foreign && kind == Kind::Hello {
@@ -376,16 +454,29 @@ impl<T: Transport> Session<T> {
             let deed = format!("sent {} bytes where {} belong", frame.len(), HEADER + length);
             return Err(self.abort(Blame::Party(peer), &deed));
         }
-        // In the place of the frame: pages of a long message are not taken twice.
-        frame.drain(..HEADER);
-        Ok(frame)
+        Ok(())
     }
 
-    fn commitment(&self, party: usize, opening: &[u8]) -> [u8; 32] {
+    /// What a commitment of a party is the hash of, but for the nonce and the value.
+    fn commitment(&self, party: usize) -> blake3::Hasher {
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, commitment");
         hasher.update(&self.id);
         hasher.update(&(party as u64).to_le_bytes());
-        hasher.update(opening);
-        *hasher.finalize().as_bytes()
+        hasher
     }
+}
+
+/// The payload in the place of a frame: pages of a long one are not taken twice.
+fn cut(frame: &mut Vec<u8>) {
+    frame.drain(..HEADER.min(frame.len()));
+}
+
+/// A message in pieces of these lengths, which are those of all of it.
+fn pieces<'m>(mut message: &'m [u8], lengths: &[usize]) -> impl Iterator<Item = &'m [u8]> {
+    debug_assert_eq!(lengths.iter().sum::<usize>(), message.len());
+    lengths.iter().map(move |&length| {
+        let (piece, rest) = message.split_at(length.min(message.len()));
+        message = rest;
+        piece
+    })
 }

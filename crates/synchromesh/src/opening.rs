@@ -9,7 +9,7 @@
 use num_bigint::BigUint;
 use synchromesh_rlwe::codec::absorb_words;
 use synchromesh_rlwe::noise::{Certificate, Noise, hints};
-use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
+use synchromesh_rlwe::ring::{Backend, Coeff, Ntt, Poly};
 use synchromesh_rlwe::{self as rlwe, SwitchDomain};
 
 use crate::error::{Error, Result};
@@ -86,8 +86,10 @@ impl Hiding {
 pub struct Opening<C, B: Backend> {
     /// The ciphertext, at the lowest level that has room for the noise.
     pub ciphertext: C,
-    /// c_0 and c_1 in the ring's slots, on as many primes as the result takes.
-    pub parts: [Poly<B, Ntt>; 2],
+    /// c_0, on as many primes as the result takes: what shares are added to.
+    pub c0: Poly<B, Coeff>,
+    /// c_1, on the same primes, in the ring's slots: what is multiplied by a share of the key.
+    pub c1: Poly<B, Ntt>,
     /// log2 of the width of the Gaussian that each party adds to every coefficient.
     pub sigma_bits: u32,
     /// What multiplies it: the error multiple of the scheme.

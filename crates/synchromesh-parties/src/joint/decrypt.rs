@@ -19,7 +19,7 @@ use super::generate::blamed;
 use super::quorum::Quorum;
 use crate::error::Result;
 use crate::journal::Decryptions;
-use crate::polynomials::{poly_bytes, read_poly, write_poly};
+use crate::polynomials::{add_piece, pieces, poly_bytes, write_poly};
 use crate::proofs::decryption::DecryptionProofs;
 use crate::session::Kind;
 use crate::transport::Transport;
@@ -91,18 +91,13 @@ impl<T: Transport> Quorum<'_, T> {
             let level = S::state(context, &opening.ciphertext)?.level;
             let sealed: rlwe::Ciphertext<Cpu, Ntt> = receiver.encrypt(rlwe, &shown, level, &mut randomness)?;
             sealed.parts().iter().try_for_each(|part| write_poly(rlwe, part, &mut message))?;
-            let c0 = opening.parts[0].duplicate(rlwe.backend())?;
-            sums.push([c0, Poly::zero(rlwe.backend(), opening.parts[0].primes())?]);
+            let c0 = opening.c0.duplicate(rlwe.backend())?.into_ntt(rlwe.backend())?;
+            sums.push([c0, Poly::zero(rlwe.backend(), opening.c1.primes())?]);
         }
         let messages = self.session.broadcast(Kind::Decryption, &message, message.len())?;
         for (party, message) in messages.iter().enumerate() {
-            let mut rest = &message[..];
-            for sum in sums.iter_mut().flatten() {
-                let (bytes, after) = rest.split_at(poly_bytes(rlwe, sum.primes()).min(rest.len()));
-                let share = blamed(self.session, party, read_poly(rlwe, sum.primes(), bytes))?;
-                sum.add_assign(rlwe.backend(), &share)?;
-                rest = after;
-            }
+            let added = add_piece(rlwe, sums.iter_mut().flatten(), message, drop);
+            blamed(self.session, party, added)?;
         }
         self.session.agree()?;
         let passed = |(opening, parts)| Ok(S::passed_on(context, opening, receiver.id(), parts)?);
@@ -134,7 +129,7 @@ impl<T: Transport> Quorum<'_, T> {
             let opening = open(context, ciphertext, &hiding)?;
             hasher.update(&opening.subject).update(&opening.sigma_bits.to_le_bytes());
             hasher.update(&opening.own_bits.unwrap_or(0).to_le_bytes());
-            hasher.update(&(opening.parts[0].primes().len() as u64).to_le_bytes());
+            hasher.update(&(opening.c1.primes().len() as u64).to_le_bytes());
             openings.push(opening);
         }
         if let Some(receiver) = receiver {
@@ -171,13 +166,13 @@ impl<T: Transport> Quorum<'_, T> {
         mut show: impl FnMut(&Self, &Opening<C, Cpu>) -> Result<Zeroizing<Poly<Cpu, Coeff>>>,
     ) -> Result<(Vec<u8>, Phases)> {
         let backend = context.backend();
-        let length = openings.iter().map(|opening| poly_bytes(context, opening.parts[0].primes())).sum();
+        let length = openings.iter().map(|opening| poly_bytes(context, opening.c0.primes())).sum();
         let (mut message, mut phases) = (Vec::with_capacity(length), Vec::with_capacity(openings.len()));
         let mut shares = Vec::new();
         for opening in openings {
             let shown = show(self, opening)?;
             write_poly(context, &*shown, &mut message)?;
-            let mut phase = opening.parts[0].duplicate(backend)?.into_coeff(backend)?;
+            let mut phase = opening.c0.duplicate(backend)?;
             phase.add_assign(backend, &*shown)?;
             phases.push(phase);
             if !proofs.is_empty() {
@@ -199,19 +194,26 @@ impl<T: Transport> Quorum<'_, T> {
         message: &[u8],
         mut phases: Phases,
     ) -> Result<Phases> {
-        let (backend, own) = (context.backend(), self.session.party());
-        let messages = self.session.broadcast(Kind::Decryption, message, message.len())?;
-        for (party, message) in messages.iter().enumerate().filter(|(party, _)| *party != own) {
-            let mut rest = &message[..];
-            let mut shares = Vec::with_capacity(phases.len());
-            for phase in &mut phases {
-                let (bytes, after) = rest.split_at(poly_bytes(context, phase.primes()).min(rest.len()));
-                let share = blamed(self.session, party, read_poly(context, phase.primes(), bytes))?;
-                phase.add_assign(backend, &share)?;
-                rest = after;
-                shares.push(share);
-            }
-            let verified = self.verified(party, proofs, openings, shares, rest);
+        let lengths: Vec<usize> = phases.iter().map(|phase| poly_bytes(context, phase.primes())).collect();
+        let (ranges, mut sizes) = pieces(&lengths);
+        if !proofs.is_empty() {
+            // All proofs are a piece behind all shares.
+            sizes.push(message.len() - lengths.iter().sum::<usize>());
+        }
+        let mut told: Vec<(Phases, Vec<u8>)> = self.members.iter().map(|_| Default::default()).collect();
+        self.session.broadcast_in_pieces(Kind::Decryption, message, &sizes, |session, party, number, bytes| {
+            let (shares, proven) = &mut told[party];
+            let Some(range) = ranges.get(number) else {
+                proven.extend_from_slice(bytes);
+                return Ok(());
+            };
+            let keep = |share| if proofs.is_empty() { drop(share) } else { shares.push(share) };
+            let added = add_piece(context, &mut phases[range.clone()], bytes, keep);
+            blamed(session, party, added)
+        })?;
+        let own = self.session.party();
+        for (party, (shares, proven)) in told.into_iter().enumerate().filter(|(party, _)| *party != own) {
+            let verified = self.verified(party, proofs, openings, shares, &proven);
             blamed(self.session, party, verified)?;
         }
         self.session.agree()?;
@@ -227,7 +229,7 @@ impl<T: Transport> Quorum<'_, T> {
     ) -> Result<Zeroizing<Poly<Cpu, Coeff>>> {
         let (backend, params) = (context.backend(), context.params());
         let noise = Wide::gaussian(&self.seed(opening, to), opening.sigma_bits, params.n());
-        let noise = noise.to_poly(backend, params.ring(), opening.parts[1].primes(), &opening.multiple)?;
+        let noise = noise.to_poly(backend, params.ring(), opening.c1.primes(), &opening.multiple)?;
         self.hidden(context, opening, &noise)
     }
 
@@ -238,7 +240,7 @@ impl<T: Transport> Quorum<'_, T> {
         opening: &Opening<C, Cpu>,
         hides: &Poly<Cpu, Coeff>,
     ) -> Result<Zeroizing<Poly<Cpu, Coeff>>> {
-        let (backend, c1) = (context.backend(), &opening.parts[1]);
+        let (backend, c1) = (context.backend(), &opening.c1);
         let part = SecretPoly::new(self.part.poly().restrict(backend, c1.primes())?);
         let mut share = Zeroizing::new(c1.mul(backend, part.poly())?.into_coeff(backend)?);
         share.add_assign(backend, hides)?;

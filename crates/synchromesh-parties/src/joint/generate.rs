@@ -7,7 +7,7 @@
 //! three ring elements a row. One round (ePrint 2021/1085) would take a wider key or more noise at every product.
 //! Everybody commits to its shares before it sees any, so that none is chosen after the others'.
 
-use synchromesh::rlwe::ring::{Cpu, IndexSet, Poly};
+use synchromesh::rlwe::ring::{Cpu, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{
     Context, EvaluationKeys, KeyPart, PublicKey, Randomness, SecretKey, Source, SwitchKey, UniformHalves,
@@ -20,7 +20,7 @@ use super::points;
 use super::rows::Maker;
 use super::share::{KeyShare, Publics};
 use crate::error::{Blame, Error, Result};
-use crate::polynomials::{poly_bytes, read_poly, sum, write_poly};
+use crate::polynomials::{add_piece, pieces, poly_bytes, read_poly, write_poly};
 use crate::proven::{self, Conduct, Honest, ProvenKeys, Rows, Step};
 use crate::seeds::Seeds;
 use crate::session::Session;
@@ -119,15 +119,12 @@ fn rounds<T: Transport>(
     wanted: &[(Source, KeyPart)],
 ) -> Result<(PublicKey, EvaluationKeys)> {
     let context = maker.context;
-    let keyed = context.params().keyed();
-    let mut layout = vec![(&keyed, 1)];
-    layout.extend(wanted.iter().map(|(_, part)| (part.primes(), part.rows().len())));
     let mut rows = vec![maker.public(&seeds.public)?];
     for ((source, part), seed) in wanted.iter().zip(&seeds.keys) {
         let galois = if let Source::Galois(g) = source { *g } else { 1 };
         rows.extend(maker.switch(galois, part, seed)?);
     }
-    let mut sums = exchange(session, context, rows, &layout)?.into_iter();
+    let mut sums = exchange(session, context, rows)?.into_iter();
     let b = sums.next().ok_or(Error::Aborted)?;
     let public = PublicKey::from_parts(context, seeds.id, seeds.public.clone(), b)?;
     let sums: Vec<Rows> = wanted.iter().map(|(_, part)| sums.by_ref().take(part.rows().len()).collect()).collect();
@@ -136,7 +133,7 @@ fn rounds<T: Transport>(
         let (uniform, b) = if *source == Source::Square {
             session.enter("making the relinearisation key");
             let rows = maker.square(part, seed, &sums, &public)?;
-            let halves = exchange(session, context, rows, &[(part.primes(), 2 * part.rows().len())])?;
+            let halves = exchange(session, context, rows)?;
             let (b, a): (Vec<_>, Vec<_>) = halves.into_iter().enumerate().partition(|(row, _)| row.is_multiple_of(2));
             let rows = |half: Vec<(usize, _)>| half.into_iter().map(|(_, row)| row).collect::<Rows>();
             (UniformHalves::Given(rows(a)), rows(b))
@@ -148,40 +145,17 @@ fn rounds<T: Transport>(
     Ok((public, keys))
 }
 
-/// The sums of all parties' rows, so many on each of these sets of primes in turn.
-fn exchange<T: Transport>(
-    session: &mut Session<T>,
-    context: &Context<Cpu>,
-    rows: Rows,
-    layout: &[(&IndexSet, usize)],
-) -> Result<Rows> {
-    let mut message =
-        Vec::with_capacity(layout.iter().map(|(primes, count)| poly_bytes(context, primes) * count).sum());
+/// The sums of all parties' rows, of which this one has these.
+fn exchange<T: Transport>(session: &mut Session<T>, context: &Context<Cpu>, mut rows: Rows) -> Result<Rows> {
+    let lengths: Vec<usize> = rows.iter().map(|row| poly_bytes(context, row.primes())).collect();
+    let (ranges, sizes) = pieces(&lengths);
+    let mut message = Vec::with_capacity(lengths.iter().sum());
     rows.iter().try_for_each(|row| write_poly(context, row, &mut message))?;
-    let messages = session.commit_and_open(&message)?;
+    session.commit_and_read(&message, &sizes, |session, party, number, bytes| {
+        let added = add_piece(context, &mut rows[ranges[number].clone()], bytes, drop);
+        blamed(session, party, added)
+    })?;
     session.agree()?;
-    let own = session.party();
-    let mut shares = Vec::with_capacity(messages.len());
-    for (party, message) in messages.iter().enumerate() {
-        if party != own {
-            shares.push(blamed(session, party, read(context, message, layout))?);
-        }
-    }
-    shares.push(rows);
-    sum(context, &shares)
-}
-
-/// The rows of a message.
-fn read(context: &Context<Cpu>, mut message: &[u8], layout: &[(&IndexSet, usize)]) -> Result<Rows> {
-    let mut rows = Rows::new();
-    for &(primes, count) in layout {
-        let each = poly_bytes(context, primes);
-        for _ in 0..count {
-            let (row, rest) = message.split_at(each.min(message.len()));
-            rows.push(read_poly(context, primes, row)?);
-            message = rest;
-        }
-    }
     Ok(rows)
 }
 

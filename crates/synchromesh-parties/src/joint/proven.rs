@@ -22,7 +22,7 @@ impl<T: Transport> Quorum<'_, T> {
         let Some(publics) = &self.share.publics else { return Ok(Vec::new()) };
         let proofs = |opening: &Opening<C, Cpu>| {
             let noise = (opening.sigma_bits, &opening.multiple);
-            Ok(DecryptionProofs::new(context, &publics.seed, &opening.parts[1], noise)?)
+            Ok(DecryptionProofs::new(context, &publics.seed, &opening.c1, noise)?)
         };
         openings.iter().map(proofs).collect()
     }

@@ -139,7 +139,7 @@ fn shows(kit: &mut Kit<Bgv>, deed: impl Fn(&mut [u8], usize) + Sync) -> Vec<Resu
         let proofs = quorum.proofs(rlwe, &openings)?;
         let own = quorum.message(rlwe, &openings, &proofs, |quorum, opening| quorum.shown(rlwe, opening, &[]));
         let (mut message, phases) = own?;
-        deed(&mut message, poly_bytes(rlwe, openings[0].parts[1].primes()));
+        deed(&mut message, poly_bytes(rlwe, openings[0].c1.primes()));
         quorum.exchanged(rlwe, &openings, &proofs, &message, phases).map(|_| true)
     })
 }

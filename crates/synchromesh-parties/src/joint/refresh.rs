@@ -16,7 +16,7 @@ use super::generate::blamed;
 use super::quorum::Quorum;
 use crate::error::Result;
 use crate::journal::Decryptions;
-use crate::polynomials::{poly_bytes, read_poly, write_poly};
+use crate::polynomials::{add_piece, write_poly};
 use crate::session::Kind;
 use crate::transport::Transport;
 
@@ -109,10 +109,8 @@ impl<T: Transport> Quorum<'_, T> {
         let zero = |_| Poly::zero(backend, primes);
         let mut sums = (0..2 * shares.len()).map(zero).collect::<std::result::Result<Vec<Poly<Cpu, Ntt>>, _>>()?;
         for (party, message) in messages.iter().enumerate() {
-            for (sum, bytes) in sums.iter_mut().zip(message.chunks(poly_bytes(rlwe, primes))) {
-                let part: Poly<Cpu, Ntt> = blamed(self.session, party, read_poly(rlwe, primes, bytes))?;
-                sum.add_assign(backend, &part)?;
-            }
+            let added = add_piece(rlwe, &mut sums, message, drop);
+            blamed(self.session, party, added)?;
         }
         self.session.agree()?;
         let mut sums = sums.into_iter();

@@ -88,9 +88,11 @@ impl<B: Backend> Context<B> {
         let all = params.rlwe().level(ct.level())?.clone();
         let primes = if hiding.encrypted { all } else { self.primes_for(ct, together)? };
         let [c0, c1] = [0, 1].map(|i| ct.inner().parts()[i].restrict(backend, &primes));
+        let (c0, c1) = (c0?.into_coeff(backend)?, c1?);
         Ok(Opening {
             ciphertext: ct.duplicate(self)?,
-            parts: [c0?, c1?],
+            c0,
+            c1,
             sigma_bits: bits as u32,
             multiple: 1u32.into(),
             own_bits: None,

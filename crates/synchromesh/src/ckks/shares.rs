@@ -113,9 +113,11 @@ impl Context {
         }
         let primes = self.primes_for(x, all)?;
         let [c0, c1] = [0, 1].map(|i| x.inner().parts()[i].restrict(backend, &primes));
+        let (c0, c1) = (c0?.into_coeff(backend)?, c1?);
         Ok(Opening {
             ciphertext: x.duplicate(self)?,
-            parts: [c0?, c1?],
+            c0,
+            c1,
             sigma_bits: bits as u32,
             multiple: 1u32.into(),
             own_bits: revealed.map(|(bits, _)| bits as u32),
@@ -133,7 +135,7 @@ impl Context {
     ) -> Result<(Part, Zeroizing<Poly<Cpu, Coeff>>)> {
         let (params, backend) = (self.params(), self.rlwe().backend());
         let mut own = Wide::gaussian(seed, opening.sigma_bits, params.n());
-        let mut hides = own.to_poly(backend, params.rlwe().ring(), opening.parts[1].primes(), &1u32.into())?;
+        let mut hides = own.to_poly(backend, params.rlwe().ring(), opening.c1.primes(), &1u32.into())?;
         hides.neg_assign(backend)?;
         if let Some(bits) = opening.own_bits {
             own = own.plus(&Wide::gaussian(&seed.derive("a part of a message", 0), bits, params.n()));

@@ -7,7 +7,8 @@ use synchromesh_rlwe::codec::Trust;
 use synchromesh_rlwe::ring::{Backend, Coeff, Ntt, Poly, Ring};
 use synchromesh_rlwe::wire::EnvelopeKey;
 use synchromesh_rlwe::{
-    self as rlwe, EvaluationKeys, KeyId, Operation, Randomness, SecretKey, SwitchDomain, SwitchPlan,
+    self as rlwe, EvaluationKeys, KeyId, Operand as DomainOperand, Operation, Randomness, SecretKey, SwitchDomain,
+    SwitchPlan,
 };
 
 use super::{Binary, Encryptor, Scheme, State, Values};
@@ -165,11 +166,16 @@ impl<S: exact::Scheme> Scheme for S {
         hiding: &Hiding,
     ) -> Result<Opening<Ciphertext<S, B>, B>> {
         let (ciphertext, sigma_bits, noise) = exact::hidden(context, x, hiding)?;
-        let [c0, c1] = [0, 1].map(|i| S::Domain::to_ntt(context.backend(), &ciphertext.inner().parts()[i]));
+        let (backend, parts) = (context.backend(), ciphertext.inner().parts());
+        let c0 = match S::Domain::operand(&parts[0]) {
+            DomainOperand::Coeff(c0) => c0.duplicate(backend)?,
+            _ => S::Domain::to_ntt(backend, &parts[0])?.into_coeff(backend)?,
+        };
+        let c1 = S::Domain::to_ntt(backend, &parts[1])?;
         let multiple = S::error_multiple(context.params().t());
         let subject = opening::subject(context.rlwe(), opening::OPENED, x.inner())?;
         let (own_bits, error_bound) = (None, 0.0);
-        Ok(Opening { parts: [c0?, c1?], ciphertext, sigma_bits, multiple, own_bits, noise, error_bound, subject })
+        Ok(Opening { c0, c1, ciphertext, sigma_bits, multiple, own_bits, noise, error_bound, subject })
     }
 
     fn opened<B: Backend>(

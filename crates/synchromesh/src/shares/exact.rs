@@ -48,7 +48,7 @@ impl<S: exact::Scheme> Shares for S {
         let (params, backend) = (context.params(), context.backend());
         let own = uniform(params.t(), params.n(), &seed.derive("a part of a message", 0))?;
         let noise = Wide::gaussian(seed, opening.sigma_bits, params.n());
-        let primes = opening.parts[1].primes();
+        let primes = opening.c1.primes();
         let mut hides = noise.to_poly(backend, params.rlwe().ring(), primes, &opening.multiple)?;
         let (level, header) = (opening.ciphertext.level(), opening.ciphertext.header());
         let encoded = Zeroizing::new(S::message(context, &own, level, header)?.0);
