@@ -197,40 +197,44 @@ struct Cells {
 /// 2^128 times the probability of the cells up to each, but for the last.
 struct Thresholds {
     /// [`top`] of each, and above them the largest number, which is no more than a tie: so many are compared at once.
-    tops: Vec<[i32; LANES]>,
+    tops: Vec<[i16; LANES]>,
     /// Two words, the higher one first.
     words: Vec<[u64; 2]>,
 }
 
 /// Thresholds that are compared at once.
-const LANES: usize = 8;
+const LANES: usize = 16;
 
-/// The upper half of a word, in the order of signed numbers.
-const fn top(word: u64) -> i32 {
-    ((word >> 32) as u32 ^ (1 << 31)) as i32
+/// The upper quarter of a word, in the order of signed numbers.
+const fn top(word: u64) -> i16 {
+    ((word >> 48) as u16 ^ (1 << 15)) as i16
 }
 
 impl Thresholds {
     fn new(width: u64) -> Self {
         let words = thresholds(width);
-        let mut tops = vec![[i32::MAX; LANES]; words.len().div_ceil(LANES)];
+        let mut tops = vec![[i16::MAX; LANES]; words.len().div_ceil(LANES)];
         tops.as_flattened_mut().iter_mut().zip(&words).for_each(|(to, &[high, _])| *to = top(high));
         Self { tops, words }
     }
 
+    /// Of how many the top is so.
+    fn count(&self, is: impl Fn(i16) -> bool) -> u64 {
+        let mut counts = [0i16; LANES];
+        for tops in &self.tops {
+            counts.iter_mut().zip(tops).for_each(|(count, &threshold)| *count += i16::from(is(threshold)));
+        }
+        counts.iter().sum::<i16>() as u64
+    }
+
     /// How many a number of 128 bits reaches, of which the lower half is drawn where the upper one does not decide.
     fn reached(&self, high: u64, low: impl FnOnce() -> u64) -> u64 {
-        let (top, mut cells, mut ties) = (top(high), [0i32; LANES], [0i32; LANES]);
-        for tops in &self.tops {
-            for ((cell, tie), &threshold) in cells.iter_mut().zip(&mut ties).zip(tops) {
-                *cell += i32::from(top >= threshold);
-                *tie |= i32::from(top == threshold);
-            }
+        let top = top(high);
+        let (above, ties) = (self.count(|threshold| threshold > top), self.count(|threshold| threshold == top));
+        if ties == 0 {
+            return (self.tops.len() * LANES) as u64 - above;
         }
-        if ties == [0; LANES] {
-            return cells.iter().sum::<i32>() as u64;
-        }
-        // Half a word does not decide, which happens once in some 2^26 samples.
+        // A quarter of a word does not decide, which happens once in some thousand samples.
         let low = if self.words.iter().any(|&[threshold, _]| high == threshold) { low() } else { 0 };
         self.words.iter().map(|&threshold| u64::from([high, low] >= threshold)).sum()
     }
