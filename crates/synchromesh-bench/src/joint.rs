@@ -53,7 +53,9 @@ pub struct Report {
     pub generate_ms: f64,
     /// Bytes that each sends for it to each of the others.
     pub generate_bytes: u64,
-    /// Milliseconds in which those who meet decrypt all ciphertexts.
+    /// Milliseconds in which one party brings all ciphertexts to the level at which they are decrypted.
+    pub lower_ms: f64,
+    /// Milliseconds in which those who meet decrypt all ciphertexts, which are at that level.
     pub decrypt_ms: f64,
     /// Bytes that each sends for it to each of the others.
     pub decrypt_bytes: u64,
@@ -61,6 +63,8 @@ pub struct Report {
 
 /// The first slots of every ciphertext, which rotated by one and squared they are found again in.
 const MESSAGE: [i64; 4] = [1, 2, 3, 4];
+/// Bits of a message that must be right, of CKKS.
+const PRECISION: f64 = 10.0;
 /// How long parties wait for one another.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -135,11 +139,12 @@ fn run<S: Scheme>(request: &Request, params: S::Params, plans: &LevelPlans, plan
     let Some(JointKeys { public, evaluation, .. }) = keys.into_iter().next() else { return Err(wrong("no keys")) };
     let evaluator = S::with_keys(&evaluator, Arc::new(evaluation));
     let results = computed::<S>(request, &evaluator, &public)?;
-    let given: Vec<_> = results.iter().collect();
+    let (lowered, lower) = lowered::<S>(&evaluator, &results, plan, request.threshold)?;
+    let given: Vec<_> = lowered.iter().collect();
     let opened = together(&everybody[..request.threshold], |session, member| {
         let mut journal = shares[member].open_journal(&journal(member))?;
         let mut quorum = Quorum::meet(session, rlwe, &shares[member])?;
-        Ok(quorum.decrypt::<S>(context, &mut journal, &given, 10.0)?)
+        Ok(quorum.decrypt::<S>(context, &mut journal, &given, PRECISION)?)
     })?;
     let found = opened.results.iter().flatten().map(|opened| opened.values.reals());
     let off = found.flat_map(|values| [4.0, 9.0, 16.0].into_iter().zip(values.to_vec()).map(|(x, y)| (x - y).abs()));
@@ -154,6 +159,7 @@ fn run<S: Scheme>(request: &Request, params: S::Params, plans: &LevelPlans, plan
         security_bits: params.security_bits(),
         generate_ms: made.seconds * 1e3,
         generate_bytes: made.bytes,
+        lower_ms: lower.as_secs_f64() * 1e3,
         decrypt_ms: opened.seconds * 1e3,
         decrypt_bytes: opened.bytes,
     })
@@ -176,6 +182,22 @@ fn computed<S: Scheme>(
         Ok(evaluator.square(&evaluator.rotate(&x, 1)?)?)
     };
     (0..request.ciphertexts).map(one).collect()
+}
+
+/// Ciphertexts at the lowest level that has room for what hides a decryption, as a computation leaves them where parties are to
+/// send little; and the time that it took.
+fn lowered<S: Scheme>(
+    evaluator: &S::Evaluator<Cpu>,
+    given: &[S::Ciphertext<Cpu>],
+    plan: &Plan,
+    present: usize,
+) -> Result<(Vec<S::Ciphertext<Cpu>>, Duration), Error> {
+    let (context, hiding) = (S::context(evaluator), plan.hiding(present, PRECISION));
+    let Some(first) = given.first() else { return Ok((Vec::new(), Duration::ZERO)) };
+    let level = S::state(context, &S::opening(context, first, &hiding)?.ciphertext)?.level;
+    let begin = Instant::now();
+    let lowered = given.iter().map(|x| Ok(evaluator.at_level(x, level)?)).collect::<Result<_, Error>>()?;
+    Ok((lowered, begin.elapsed()))
 }
 
 /// What parties have made, with the seconds all took and the most bytes that one sent to each of the others.
