@@ -22,8 +22,9 @@ use synchromesh_triples::parties::tls::Stop;
 /// Keys that nobody holds alone: made by all parties, used by anybody, decrypted with by those who have met.
 ///
 /// Each party runs each command on its own machine, at about the same time; they meet over TLS. Parties are
-/// expected to follow the protocol: a share of a decryption that is wrong makes the result wrong. Shares of keys are proven
-/// where the plan says so (`plan --proofs`).
+/// expected to follow the protocol: a share of a decryption that is wrong makes the result wrong. Where the plan says so
+/// (`plan --proofs`) shares of keys, and of what is decrypted for all, are proven, and who sends a wrong one is named; what is
+/// passed on or made fresh still takes parties who follow the protocol.
 #[derive(Subcommand, Debug)]
 pub(super) enum Parties {
     /// Make a party's certificate and print the fingerprint that the others need.
@@ -64,6 +65,40 @@ impl Meeting {
         let (hosts, identity) = (self.hosts.clone(), self.identity.clone());
         Ok(Party { hosts, identity, with, timeout: Duration::from_secs(self.timeout), stop: Stop::default() })
     }
+}
+
+/// What a holder of a key and those who are there need to know.
+#[derive(Args, Debug)]
+struct Holder {
+    /// This party's directory.
+    #[arg(long, value_name = "DIR")]
+    keys: PathBuf,
+    /// Numbers of the holders who are there, say 0,2 [default: all].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    with: Option<Vec<usize>>,
+    #[command(flatten)]
+    meeting: Meeting,
+    #[command(flatten)]
+    least: Least,
+}
+
+impl Holder {
+    fn party(&self) -> Result<Party, Error> {
+        self.meeting.party(self.with.clone())
+    }
+}
+
+/// A column, and what becomes of it.
+#[derive(Args, Debug)]
+struct Files {
+    /// The encrypted column.
+    #[arg(long, value_name = "FILE")]
+    r#in: PathBuf,
+    /// What becomes of it: a table, or a column again.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 /// What this party takes of a plan, whoever wrote it.
@@ -138,13 +173,18 @@ impl From<Traffic> for Sent {
     }
 }
 
-/// What is assumed of the parties.
+/// What is assumed of the parties who make keys or decrypt for all.
 const fn model(joint: &Joint) -> &'static str {
     match joint.proofs {
-        true => "malicious: shares of keys, and of what is decrypted for all, are proven",
-        false => "semi-honest: parties follow the protocol",
+        true => {
+            "malicious: shares of keys, and of what is decrypted for all, are proven; what is passed on or made fresh is not"
+        }
+        false => FOLLOWING,
     }
 }
+
+/// What is assumed of those who pass on or make fresh, whatever the plan: a share that is wrong makes the result wrong.
+const FOLLOWING: &str = "semi-honest: parties follow the protocol";
 
 impl Keygen {
     fn run(&self) -> Result<Report, Error> {
@@ -180,31 +220,17 @@ impl Keygen {
 /// zeros with `eval`, which is another ciphertext and counts as another decryption.
 #[derive(Args, Debug)]
 pub(super) struct Decrypt {
-    /// This party's directory.
-    #[arg(long, value_name = "DIR")]
-    keys: PathBuf,
-    /// The encrypted column.
-    #[arg(long, value_name = "FILE")]
-    r#in: PathBuf,
-    /// The table; with --to, the column under the receiver's key.
-    #[arg(long, value_name = "FILE")]
-    out: PathBuf,
-    /// Numbers of the parties who are there, this one among them, say 0,2 [default: all].
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    with: Option<Vec<usize>>,
+    #[command(flatten)]
+    files: Files,
     /// A receiver's directory with public.key and, for a result that is authenticated, envelope.key: of `keygen` with the same
-    /// plan.
+    /// plan. What comes out is the column under the receiver's key.
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
     /// ckks: bits of the bound of each message that must be right in every slot; fewer are an error before anything is shown.
     #[arg(long, value_name = "BITS", default_value_t = 1.0)]
     precision: f64,
     #[command(flatten)]
-    overwrite: Overwrite,
-    #[command(flatten)]
-    meeting: Meeting,
-    #[command(flatten)]
-    least: Least,
+    holder: Holder,
 }
 
 #[derive(Serialize)]
@@ -223,21 +249,22 @@ struct Shown {
     authenticated: Option<bool>,
     decryptions: u64,
     most_decryptions: u64,
+    security_model: &'static str,
     #[serde(flatten)]
     traffic: Sent,
 }
 
 impl Decrypt {
     fn run(&self) -> Result<Report, Error> {
-        let existing = self.overwrite.permit([self.out.as_path()])?;
-        let party = self.meeting.party(self.with.clone())?;
-        let (input, out): (&Path, &Path) = (&self.r#in, &self.out);
+        let (Files { r#in, out, overwrite }, Holder { keys, least, .. }) = (&self.files, &self.holder);
+        let existing = overwrite.permit([out.as_path()])?;
+        let (party, input, out): (_, &Path, &Path) = (self.holder.party()?, r#in, out);
         if let Some(receiver) = &self.to {
             let to = (&**receiver, &[out][..], existing);
-            let passed = party.pass_on(&self.keys, &[input], to, self.precision, &self.least.floor())?;
+            let passed = party.pass_on(keys, &[input], to, self.precision, &least.floor())?;
             return Report::new(&Shown::rewritten(out, passed));
         }
-        let shown = party.decrypt(&self.keys, &[input], self.precision, &self.least.floor())?;
+        let shown = party.decrypt(keys, &[input], self.precision, &least.floor())?;
         let Some(column) = shown.columns.into_iter().next() else { return Err(TableError::Empty.into()) };
         let (ciphertexts, error_bound) = (column.values.len(), column.error_bound);
         let (name, values) = named(column);
@@ -256,6 +283,7 @@ impl Decrypt {
             authenticated: None,
             decryptions: shown.decryptions.0,
             most_decryptions: shown.decryptions.1,
+            security_model: shown.plan.joint.as_ref().map_or(FOLLOWING, model),
             traffic: shown.traffic.into(),
         })
     }
@@ -269,32 +297,18 @@ impl Decrypt {
 /// what comes out can. In ckks its level needs room for what hides it, and its error stays.
 #[derive(Args, Debug)]
 pub(super) struct Refresh {
-    /// This party's directory.
-    #[arg(long, value_name = "DIR")]
-    keys: PathBuf,
-    /// The encrypted column.
-    #[arg(long, value_name = "FILE")]
-    r#in: PathBuf,
-    /// The fresh column.
-    #[arg(long, value_name = "FILE")]
-    out: PathBuf,
-    /// Numbers of the parties who are there, this one among them, say 0,2 [default: all].
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    with: Option<Vec<usize>>,
     #[command(flatten)]
-    overwrite: Overwrite,
+    files: Files,
     #[command(flatten)]
-    meeting: Meeting,
-    #[command(flatten)]
-    least: Least,
+    holder: Holder,
 }
 
 impl Refresh {
     fn run(&self) -> Result<Report, Error> {
-        let existing = self.overwrite.permit([self.out.as_path()])?;
-        let party = self.meeting.party(self.with.clone())?;
-        let (input, out): (&Path, &Path) = (&self.r#in, &self.out);
-        let fresh = party.refresh(&self.keys, &[input], (&[out], existing), &self.least.floor())?;
+        let (Files { r#in, out, overwrite }, Holder { keys, least, .. }) = (&self.files, &self.holder);
+        let existing = overwrite.permit([out.as_path()])?;
+        let (party, input, out): (_, &Path, &Path) = (self.holder.party()?, r#in, out);
+        let fresh = party.refresh(keys, &[input], (&[out], existing), &least.floor())?;
         Report::new(&Shown::rewritten(out, fresh))
     }
 }
@@ -313,6 +327,7 @@ impl Shown {
             authenticated: Some(written.authenticated),
             decryptions: written.decryptions.0,
             most_decryptions: written.decryptions.1,
+            security_model: FOLLOWING,
             traffic: written.traffic.into(),
         }
     }
@@ -327,9 +342,6 @@ impl Shown {
 /// that enough of them do.
 #[derive(Args, Debug)]
 pub(super) struct Reshare {
-    /// This party's directory, or a copy of another's without its share.
-    #[arg(long, value_name = "DIR")]
-    keys: PathBuf,
     /// The new directory, of one who is in the new list.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -339,13 +351,8 @@ pub(super) struct Reshare {
     /// As many of the new holders as decrypt [default: all].
     #[arg(long, value_name = "T")]
     threshold: Option<usize>,
-    /// Numbers of the old holders who are there, say 0,2 [default: all].
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    with: Option<Vec<usize>>,
     #[command(flatten)]
-    meeting: Meeting,
-    #[command(flatten)]
-    least: Least,
+    holder: Holder,
 }
 
 #[derive(Serialize)]
@@ -368,14 +375,10 @@ struct HandedOn {
 
 impl Reshare {
     fn run(&self) -> Result<Report, Error> {
-        let party = self.meeting.party(self.with.clone())?;
-        let hosts = self.new_hosts.clone();
-        let threshold = match self.threshold {
-            Some(threshold) => threshold,
-            None => synchromesh_triples::parties::hosts::read(&hosts)?.len(),
-        };
-        let done = party.hand_on(&self.keys, &NewHolders { hosts, threshold }, &self.least.floor(), &self.out)?;
-        let joint = done.plan.joint.ok_or(synchromesh_triples::parties::Error::NotJoint)?;
+        let to = NewHolders { hosts: self.new_hosts.clone(), threshold: self.threshold };
+        let Holder { keys, least, .. } = &self.holder;
+        let done = self.holder.party()?.hand_on(keys, &to, &least.floor(), &self.out)?;
+        let joint = done.joint;
         let file = |(path, bytes): (PathBuf, u64)| KeyFile { path: path.display().to_string(), bytes };
         Report::new(&HandedOn {
             scheme: done.plan.scheme.name(),

@@ -6,6 +6,9 @@ use serde_json::Value;
 use std::net::TcpListener;
 use std::process::Child;
 use std::thread;
+use synchromesh::bundle::{Bundle, KEY, Kind, PLAN};
+use synchromesh_rlwe::file::{Access, Existing};
+use synchromesh_rlwe::wire::{EnvelopeKey, HEADER_BYTES, TRAILER_BYTES};
 
 const X: [i64; 5] = [3, -4, 5, 0, 120];
 const Y: [i64; 5] = [2, 6, -1, 9, 100];
@@ -251,6 +254,78 @@ fn three_of_three_compute_and_decrypt_bfv() {
 #[test]
 fn three_of_three_compute_and_decrypt_ckks() {
     computes(&[&["--scheme", "ckks", "--precision", "12"], &ALL[..]].concat(), &[0, 1, 2], UNIT, 2f64.powi(-11));
+}
+
+const PROVEN: [&str; 5] = ["--depth", "1", "--decryptions", "4", "--proofs"];
+
+#[test]
+fn three_of_three_who_prove_their_shares_compute_and_decrypt_bgv() {
+    computes(&[&["--scheme", "bgv"], &PROVEN[..]].concat(), &[0, 1, 2], 1.0, 0.0);
+}
+
+#[test]
+fn three_of_three_who_prove_their_shares_compute_and_decrypt_bfv() {
+    computes(&[&["--scheme", "bfv"], &PROVEN[..]].concat(), &[0, 1, 2], 1.0, 0.0);
+}
+
+#[test]
+fn three_of_three_who_prove_their_shares_compute_and_decrypt_ckks() {
+    computes(&[&["--scheme", "ckks", "--precision", "12"], &PROVEN[..]].concat(), &[0, 1, 2], UNIT, 2f64.powi(-11));
+}
+
+/// Another's secret, and what that is known by, in the place of a party's own, in a file that is authentic: what it shows is as
+/// well formed as any, and proven of the other's secret.
+fn with_the_secret_of(shell: &Shell, other: usize, party: usize) {
+    let read = |name: &str| Bundle::read(&shell.path(name)).unwrap();
+    let envelope = read(&format!("party-{party}/envelope.key"));
+    let (params, _) = envelope.plan().unwrap().params.check().unwrap();
+    let envelope = EnvelopeKey::from_container(&params, envelope.one(KEY).unwrap()).unwrap().0;
+    let [theirs, own] = [other, party].map(|i| read(&format!("party-{i}/share.key")));
+    let (mut share, plan) = (own.one(KEY).unwrap().to_vec(), own.one(PLAN).unwrap().to_vec());
+    // Behind the plan, the number, and the key of the noise is the secret, then a seed and what the secrets of all three are known by.
+    let begin = HEADER_BYTES + 29 + 8 + 32;
+    let each = (share.len() - TRAILER_BYTES - begin - 32) / 4;
+    share[begin..begin + each].copy_from_slice(&theirs.one(KEY).unwrap()[begin..begin + each]);
+    let known = |i: usize| begin + each + 32 + i * each;
+    share.copy_within(known(other)..known(other) + each, known(party));
+    let body = share.len() - TRAILER_BYTES;
+    let digest = blake3::hash(&share[..body]);
+    share[body..].copy_from_slice(digest.as_bytes());
+    let (path, sections) = (shell.path(&format!("party-{party}/share.key")), [(PLAN, &plan[..]), (KEY, &share[..])]);
+    std::fs::remove_file(&path).unwrap();
+    Bundle::write(&path, Kind::KeyShare, &sections, Some(&envelope), (Access::Secret, Existing::Keep)).unwrap();
+}
+
+/// A party that shows what is no share of its own is named by the others, and what it was to see is not decrypted again.
+#[test]
+fn a_party_that_does_not_prove_what_it_shows_is_named() {
+    let parties = Parties::with_keys(3, &[&["--scheme", "bgv"], &PROVEN[..]].concat());
+    parties.encrypt(1.0);
+    let shell = &parties.shell;
+    let honest = shell.read("party-2/share.key");
+    with_the_secret_of(shell, 1, 2);
+    let reports = parties.decrypt(&[0, 1, 2], "x.ct", &[]);
+    let says = |report: &Value| error(report, "abort").contains("party 2 sent what it did not prove");
+    // Who hears of it from the other first has not looked itself.
+    assert!(reports[..2].iter().any(says), "{reports:?}");
+    let names = |report: &Value| error(report, "abort").contains("party 2");
+    assert!(reports[..2].iter().all(names), "{reports:?}");
+    assert!(!shell.path("x.ct-0.csv").exists() && !shell.path("x.ct-1.csv").exists());
+    shell.write("party-2/share.key", &honest);
+    let again = parties.decrypt(&[0, 1, 2], "x.ct", &[]);
+    assert!(kinds(&again).contains(&"decrypted_before"), "{again:?}");
+    let shown = parties.decrypt(&[0, 1, 2], "y.ct", &[]);
+    assert!(shown.iter().all(|report| report["rows"] == 5), "{shown:?}");
+    // All have to be there, and nobody else can have the key.
+    let two =
+        ["plan", "--scheme", "bgv", "--depth", "1", "--insecure", "--parties", "3", "--threshold", "2", "--proofs"];
+    let refused = shell.fail(&[&two[..], &["--out", "two.json"]].concat());
+    assert!(refused["error"]["message"].as_str().unwrap().contains("let all 3 decrypt"), "{refused}");
+    let handed = words(
+        "parties reshare --insecure --keys party-0 --out new --hosts hosts --new-hosts hosts --identity 0.identity",
+    );
+    let refused = shell.fail(&handed.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(error(&refused, "joint_key").contains("proof of their shares"));
 }
 
 /// The command by which a party, by its number among all five, hands the key on.

@@ -28,8 +28,8 @@ use crate::tls::{Identity, Peer};
 pub struct NewHolders {
     /// The list of them, in the order of their new numbers.
     pub hosts: PathBuf,
-    /// How many of them decrypt.
-    pub threshold: usize,
+    /// How many of them decrypt; none: all.
+    pub threshold: Option<usize>,
 }
 
 /// What handing on left behind.
@@ -37,8 +37,10 @@ pub struct NewHolders {
 pub struct HandedOn {
     /// Names the joint key.
     pub key: KeyId,
-    /// The plan with its new holders.
+    /// The plan.
     pub plan: Plan,
+    /// Its joint key with the new holders.
+    pub joint: Joint,
     /// Number of this party among the new holders.
     pub member: Option<usize>,
     /// Numbers of the old holders who gave.
@@ -93,7 +95,7 @@ impl Party {
         let public = authentic(keys, Kind::PublicKey, &envelope)?;
         let evaluation = authentic(keys, Kind::EvaluationKeys, &envelope)?;
         let plan = public.plan()?;
-        let to = floor.admit(&plan)?.held_by(new.threshold, 0);
+        let made = floor.admit(&plan)?;
         let (identity, old, next) =
             (Identity::read(&self.identity)?, hosts::read(&self.hosts)?, hosts::read(&new.hosts)?);
         let own = identity.fingerprint();
@@ -127,7 +129,7 @@ impl Party {
         let number = place(&peers).unwrap_or_default();
         let present = (0..peers.len()).collect();
         let ready = Ready { identity, peers, number, present, timeout: self.timeout, stop: self.stop.clone() };
-        let to = Joint { parties: next.len(), ..to };
+        let to = made.held_by(new.threshold.unwrap_or(next.len()), next.len());
         to.check().map_err(|error| Error::JointKey { parties: to.parties, rule: error.to_string() })?;
         let public = [Bundle::read(&path)?.require(Kind::EnvelopeKey)?, evaluation, public];
         Ok(Handing { ready, plan, to, share, gives, takes, givers, envelope, keys, public })
@@ -175,6 +177,6 @@ impl Handing<'_> {
         confirm(&mut session, blake3::hash(text.as_bytes()).as_bytes(), out, &paths)?;
         let spent = share.map_or_else(Vec::new, |_| vec![keys.join(SHARE), keys.join(JOURNAL)]);
         let traffic = traffic(&session);
-        Ok(HandedOn { key: key.id(), plan, member: takes, givers, files, spent, decryptions, traffic })
+        Ok(HandedOn { key: key.id(), plan, joint: to, member: takes, givers, files, spent, decryptions, traffic })
     }
 }

@@ -160,7 +160,7 @@ fn a_key_is_handed_on_from_files_to_files() {
     for name in ["public.key", "eval.keys", "envelope.key"] {
         std::fs::copy(folder.path(&format!("party-2/{name}")), folder.path(&format!("copy/{name}"))).unwrap();
     }
-    let to = NewHolders { hosts: folder.path("new"), threshold: 3 };
+    let to = NewHolders { hosts: folder.path("new"), threshold: Some(3) };
     let hand = |givers: &'static [usize], parties: &[usize]| {
         folder.all("hosts", parties, Some(givers), |i, party| {
             let keys = folder.path(&if i < 3 { format!("party-{i}") } else { "copy".into() });
@@ -172,7 +172,7 @@ fn a_key_is_handed_on_from_files_to_files() {
     assert_eq!(hand(&[0, 2], &[1])[0].as_ref().unwrap_err().kind(), "unlisted_party");
     let done: Vec<HandedOn> = hand(&[0, 2], &[0, 2, 3, 4, 5]).into_iter().map(|result| result.unwrap()).collect();
     assert_eq!(done.iter().map(|done| done.member).collect::<Vec<_>>(), [None, Some(3), Some(0), Some(1), Some(2)]);
-    assert!(done.iter().all(|done| done.givers == [0, 2] && done.plan.joint.unwrap().makers() == 3));
+    assert!(done.iter().all(|done| done.givers == [0, 2] && done.joint.makers() == 3));
     assert!(done[0].files.is_empty() && done[0].spent.len() == 2 && done[2].spent.is_empty());
     assert!(!folder.path("new-0").exists());
     for name in ["public.key", "eval.keys", "envelope.key"] {
