@@ -34,21 +34,31 @@ fn pack_in<const WIDTH: usize>(words: &[u64], bytes: &mut [u8]) {
     }
 }
 
-/// Reads words of `width` bytes, eight at a time where these are there, and returns the largest of them.
+/// Reads words of `width` bytes and returns the largest of them.
 fn unpack(bytes: &[u8], width: usize, words: &mut [u64]) -> u64 {
-    let (mask, mut largest) = (u64::MAX >> (64 - 8 * width), 0);
-    let mut words = words.iter_mut();
-    let mut put = |to: &mut u64, word: u64| {
-        *to = word;
-        largest = largest.max(word);
-    };
-    let whole = bytes.windows(8).step_by(width);
-    let done = whole.len();
-    for (from, to) in whole.zip(words.by_ref()) {
-        put(to, from.first_chunk().map_or(0, |from| u64::from_le_bytes(*from)) & mask);
+    match width {
+        6 => unpack_from::<6>(bytes, words),
+        7 => unpack_from::<7>(bytes, words),
+        8 => unpack_from::<8>(bytes, words),
+        _ => {
+            for (to, from) in words.iter_mut().zip(bytes.chunks_exact(width)) {
+                *to = from.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+            }
+            words.iter().copied().max().unwrap_or(0)
+        }
     }
-    for (from, to) in bytes.chunks_exact(width).skip(done).zip(words) {
-        put(to, from.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+}
+
+/// [`unpack`] for the widths that primes mostly have: eight bytes at a time where these are there.
+fn unpack_from<const WIDTH: usize>(bytes: &[u8], words: &mut [u64]) -> u64 {
+    let (mask, mut largest) = (u64::MAX >> (64 - 8 * WIDTH), 0);
+    for (i, to) in words.iter_mut().enumerate() {
+        let from = &bytes[i * WIDTH..];
+        *to = match from.first_chunk::<8>() {
+            Some(from) => u64::from_le_bytes(*from) & mask,
+            None => from[..WIDTH].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        };
+        largest = largest.max(*to);
     }
     largest
 }
