@@ -43,7 +43,9 @@ mod _native {
     #[pymodule_export]
     use crate::operation::{Approximation, Operation, each};
     #[pymodule_export]
-    use crate::parties::{Stop, decrypt_together, make_joint_key, pass_on_together, refresh_together};
+    use crate::parties::{
+        Stop, decrypt_together, hand_on_together, make_joint_key, pass_on_together, refresh_together,
+    };
     #[pymodule_export]
     use crate::plan::{check_plan, plan, plan_function, slot_prime};
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! Keys that several parties hold together: making one, decrypting with it, and passing columns on.
+//! Keys that several parties hold together: making one, decrypting with it, passing columns on, and handing it on itself.
 //!
 //! A session goes on without the interpreter's lock, on whatever thread called it; [`Stop`] ends it from another.
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use synchromesh::plan::Plan;
 use synchromesh_rlwe::file::Existing;
-use synchromesh_triples::parties::party::{Floor, Party, Rewritten};
+use synchromesh_triples::parties::party::{Floor, HandedOn, NewHolders, Party, Rewritten};
 use synchromesh_triples::parties::tls;
 
 use crate::fault::Fault;
@@ -159,4 +159,36 @@ pub(crate) fn pass_on_together(
 fn passed(out: PathBuf, written: Rewritten) -> Passed {
     let ((made, most), traffic) = (written.decryptions, written.traffic);
     (out, written.authenticated, written.members, made, most, traffic.rounds, traffic.bytes_sent)
+}
+
+/// Name of the key, holders and how many of them decrypt, this party's new number, givers, decryptions so far, files, what is to be
+/// deleted, rounds, bytes sent.
+type Handed = (String, usize, usize, Option<usize>, Vec<usize>, u64, Vec<PathBuf>, Vec<PathBuf>, u64, u64);
+
+/// Hands a key on to other holders, with those who give and those who take.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "each is an argument of Python's function")]
+pub(crate) fn hand_on_together(
+    py: Python<'_>,
+    keys: PathBuf,
+    out: PathBuf,
+    new_hosts: PathBuf,
+    threshold: Option<usize>,
+    hosts: PathBuf,
+    identity: PathBuf,
+    members: Option<Vec<usize>>,
+    timeout: f64,
+    insecure: bool,
+    least_statistical_security: u32,
+    stop: &Stop,
+) -> PyResult<Handed> {
+    let done = detached(py, || {
+        let party = party((hosts, identity), members, timeout, stop)?;
+        let to = NewHolders { hosts: new_hosts, threshold };
+        Ok(party.hand_on(&keys, &to, &floor(insecure, least_statistical_security), &out)?)
+    })?;
+    let HandedOn { key, joint, member, givers, files, spent, decryptions, traffic, .. } = done;
+    let files = files.into_iter().map(|file| file.0).collect();
+    let (name, sent) = (key.to_string(), traffic.bytes_sent);
+    Ok((name, joint.parties, joint.threshold, member, givers, decryptions, files, spent, traffic.rounds, sent))
 }

@@ -142,6 +142,88 @@ def test_a_tensor_without_levels_is_made_fresh_and_goes_on(tmp_path, scheme):
         assert np.abs(shown.values - x * y * y).max() <= shown.error_bound <= 2**-8
 
 
+@pytest.mark.parametrize("scheme", ["bgv", "bfv", "ckks"])
+def test_three_who_prove_their_shares_make_a_key_and_decrypt(tmp_path, scheme):
+    joint = sm.parties.Joint(3, decryptions=4, proofs=True)
+    more = {"precision": 10} if scheme == "ckks" else {"bounds": 9}
+    plan = sm.plan(lambda x: x * x + x, [(2, 3)], scheme=scheme, security="insecure", joint=joint, **more)
+    plain = sm.plan(
+        lambda x: x * x + x, [(2, 3)], scheme=scheme, security="insecure", joint=sm.parties.Joint(3, decryptions=4), **more
+    )
+    made = make(tmp_path, plan)
+    x = np.array([[5, -4, 3], [2, -1, 9]]) / (9 if scheme == "ckks" else 1)
+    encrypted(tmp_path, 1, plan, x if scheme == "ckks" else x.astype(int), "x.ct")
+    held, _ = opened(tmp_path, 0, plan)
+    each = sm.Tensor.load(tmp_path / "x.ct", held)
+    (each * each + each).save(tmp_path / "z.ct")
+    for shown in together(tmp_path, [0, 1, 2], "z.ct"):
+        assert np.abs(shown.values - (x * x + x)).max() <= shown.error_bound <= 2**-9
+    # Proofs go with the shares, and certificates are for the worst that they let through.
+    assert plan != plain and all(part.bytes_sent > 0 for part in made)
+    with pytest.raises(errors.ParamsError, match="let all 3 decrypt"):
+        sm.plan(scheme=scheme, depth=1, joint=sm.parties.Joint(3, threshold=2, proofs=True))
+    # Nobody has a proof of other holders' shares.
+    with pytest.raises(errors.SynchromeshError, match="proof of their shares") as caught:
+        asyncio.run(sm.parties.reshare(tmp_path / "0", tmp_path / "new", new_hosts=tmp_path / "hosts", **me(tmp_path, 0)))
+    assert caught.value.kind == "joint_key" and not (tmp_path / "new").exists()
+
+
+def test_a_key_is_handed_on_and_its_new_holders_decrypt_what_was_encrypted_before(tmp_path):
+    plan = sm.plan(lambda x: 2 * x, [4], scheme="bgv", security="insecure", bounds=9, joint=sm.parties.Joint(3, threshold=2))
+    made = make(tmp_path, plan)
+    x = np.array([3, -4, 5, 9])
+    for name in ("x.ct", "y.ct"):
+        encrypted(tmp_path, 1, plan, x, name)
+    assert all((shown.values == x).all() for shown in together(tmp_path, [0, 1], "y.ct"))
+    # One of the old holders stays, as the last of three, and two come.
+    (tmp_path / "come").mkdir()
+    meeting(tmp_path / "come", parties=2)
+    stays = (tmp_path / "hosts").read_text().splitlines()[2]
+    (tmp_path / "new-hosts").write_text((tmp_path / "come" / "hosts").read_text() + stays + "\n")
+    identities = [tmp_path / "come" / "0.identity", tmp_path / "come" / "1.identity", tmp_path / "2.identity"]
+    (tmp_path / "copy").mkdir()
+    for name in ("public.key", "eval.keys", "envelope.key"):
+        (tmp_path / "copy" / name).write_bytes((tmp_path / "2" / name).read_bytes())
+
+    async def handing():
+        def hand(keys, out, identity):
+            how = {**me(tmp_path, 0), "identity": identity, "members": [0, 2], "threshold": 3}
+            return sm.parties.reshare(tmp_path / keys, tmp_path / out, new_hosts=tmp_path / "new-hosts", **how)
+
+        return await asyncio.gather(
+            hand("0", "nowhere", tmp_path / "0.identity"),
+            hand("copy", "new-0", identities[0]),
+            hand("copy", "new-1", identities[1]),
+            hand("2", "new-2", identities[2]),
+        )
+
+    done = asyncio.run(handing())
+    assert [each.party for each in done] == [None, 0, 1, 2]
+    assert all((each.parties, each.threshold, each.givers) == (3, 3, [0, 2]) for each in done)
+    assert {each.key_id for each in done} == {made[0].key_id}
+    assert [len(each.delete) for each in done] == [2, 0, 0, 2] and [len(each.files) for each in done] == [0, 5, 5, 5]
+    assert not (tmp_path / "nowhere").exists()
+
+    async def decrypting(file, members):
+        calls = [
+            sm.parties.decrypt(
+                tmp_path / f"new-{i}",
+                tmp_path / file,
+                members=members,
+                **{**me(tmp_path, 0), "hosts": tmp_path / "new-hosts", "identity": identities[i]},
+            )
+            for i in members
+        ]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    for shown in asyncio.run(decrypting("x.ct", [0, 1, 2])):
+        assert (shown.values == x).all() and shown.decryptions == 3
+    before = asyncio.run(decrypting("y.ct", [0, 1, 2]))
+    assert "decrypted_before" in [error.kind for error in before]
+    few = asyncio.run(decrypting("x.ct", [0, 1]))
+    assert {error.kind for error in few} == {"too_few_parties"}
+
+
 def test_whoever_cancels_leaves_at_once_and_nothing_is_written(tmp_path):
     plan = sm.plan(scheme="bgv", depth=1, security="insecure", joint=sm.parties.Joint(3))
     meeting(tmp_path)

@@ -23,6 +23,7 @@ __all__ = [
     "decrypt_together",
     "pass_on_together",
     "refresh_together",
+    "hand_on_together",
     "info",
     "plan",
     "check_plan",
@@ -359,6 +360,19 @@ def refresh_together(
     least_statistical_security: int,
     stop: Stop,
 ) -> tuple[tuple[str, bool, list[int], int, int, int, int], int]: ...
+def hand_on_together(
+    keys: str,
+    out: str,
+    new_hosts: str,
+    threshold: int | None,
+    hosts: str,
+    identity: str,
+    members: list[int] | None,
+    timeout: float,
+    insecure: bool,
+    least_statistical_security: int,
+    stop: Stop,
+) -> tuple[str, int, int, int | None, list[int], int, list[str], list[str], int, int]: ...
 def run_triples_party(
     id: int,
     hosts: str,

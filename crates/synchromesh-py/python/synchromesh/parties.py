@@ -1,7 +1,7 @@
 """Keys that several parties hold together: made by all of them, used by anybody, decrypted with by those who are there.
 
-Each party runs :func:`keygen` and :func:`decrypt` on its own machine, at about the same time; they meet over TLS. Both are
-awaited, so that a program goes on meanwhile; who cancels them leaves the others at once. The files are those of
+Each party runs :func:`keygen` and :func:`decrypt` on its own machine, at about the same time; they meet over TLS. All such are
+awaited, so that a program goes on meanwhile; who cancels one leaves the others at once. The files are those of
 ``synchromesh parties``: a party's directory has its share, and the public, evaluation and envelope keys that
 :class:`~synchromesh.PublicKey` and the others load as any. Parties are expected to follow the protocol.
 """
@@ -24,7 +24,7 @@ from .errors import DTypeError, InputError
 from .planning import Joint, Plan
 from .tensor import Tensor
 
-__all__ = ["Decrypted", "Joint", "Made", "Passed", "Refreshed", "decrypt", "identity", "keygen", "pass_on", "refresh"]
+__all__ = ["Decrypted", "HandedOn", "Joint", "Made", "Passed", "Refreshed", "decrypt", "identity", "keygen", "pass_on", "refresh", "reshare"]
 
 Path = Union[str, "os.PathLike[str]"]
 Result = TypeVar("Result")
@@ -79,6 +79,26 @@ class Refreshed:
     members: list[int]
     decryptions: int
     most_decryptions: int
+    rounds: int
+    bytes_sent: int
+
+
+@dataclass(frozen=True)
+class HandedOn:
+    """A key that has other holders: ``threshold`` of ``parties`` decrypt with it from now on.
+
+    ``party`` is the number of this one among them, or None; ``delete`` are the files of its old share, with which the old
+    holders can still decrypt.
+    """
+
+    key_id: str
+    parties: int
+    threshold: int
+    party: int | None
+    givers: list[int]
+    decryptions: int
+    files: list[str]
+    delete: list[str]
     rounds: int
     bytes_sent: int
 
@@ -270,3 +290,42 @@ async def refresh(
     made, level = await _awaited(lambda stop: _native.refresh_together(*arguments, stop))
     written, _, who, decryptions, most, rounds, sent = made
     return Refreshed(written, level, who, decryptions, most, rounds, sent)
+
+
+async def reshare(
+    keys: Path,
+    out: Path,
+    *,
+    new_hosts: Path,
+    hosts: Path,
+    identity: Path,
+    threshold: int | None = None,
+    members: Sequence[int] | None = None,
+    timeout: float = 600.0,
+    insecure: bool = False,
+    least_statistical_security: int = 40,
+) -> HandedOn:
+    """Hands a key on to other holders, of whom ``threshold`` decrypt then, or all: some come, some go, some stay.
+
+    Of the old holders as many as decrypt call this, ``members`` of the list ``hosts``, and all of the new list ``new_hosts``. An
+    old holder's ``keys`` is its directory, that of one who comes a copy without share and journal; who is in the new list gets
+    the directory ``out``. Public keys stay as they are, and so does what was encrypted. Old shares can do what they could: that
+    a holder leaves means that it deletes its own, and it is believed that enough of them do. Keys whose shares are proven are
+    not handed on.
+    """
+    arguments = (
+        _path(keys, "keys"),
+        _path(out, "out"),
+        _path(new_hosts, "new_hosts"),
+        None if threshold is None else _numbers.whole(threshold, "threshold", 1, 64),
+        _path(hosts, "hosts"),
+        _path(identity, "identity"),
+        _who(members),
+        _seconds(timeout),
+        bool(insecure),
+        _numbers.whole(least_statistical_security, "least_statistical_security", 0, 256),
+    )
+    done = await _awaited(lambda stop: _native.hand_on_together(*arguments, stop))
+    key, parties, least, party, givers, decryptions, files, spent, rounds, sent = done
+    written, old = ([os.fspath(file) for file in part] for part in (files, spent))
+    return HandedOn(key, parties, least, party, givers, decryptions, written, old, rounds, sent)
