@@ -148,7 +148,7 @@ impl<T: Transport> Session<T> {
     /// [`Error::Abort`] with the blame if a party is silent or sends what does not belong here; [`Error::Aborted`] ever after.
     pub fn broadcast(&mut self, kind: Kind, payload: &[u8], length: usize) -> Result<Vec<Vec<u8>>> {
         let mut received = self.round(kind, payload, length)?;
-        received.iter_mut().for_each(|frame| cut(frame));
+        received.iter_mut().for_each(cut);
         received[self.party()] = payload.to_vec();
         Ok(received)
     }
@@ -238,7 +238,7 @@ impl<T: Transport> Session<T> {
     pub fn scatter(&mut self, payloads: &[Zeroizing<Vec<u8>>], length: usize) -> Result<Zeroizing<Vec<Vec<u8>>>> {
         let payload = |peer: usize| payloads.get(peer).map_or(&[][..], |bytes| &bytes[..]);
         let mut received = Zeroizing::new(self.frames(Kind::Private, length, |peer| [payload(peer), &[]])?);
-        received.iter_mut().for_each(|frame| cut(frame));
+        received.iter_mut().for_each(cut);
         received[self.party()] = payload(self.party()).to_vec();
         Ok(received)
     }
