@@ -163,6 +163,21 @@ impl Source {
         (high + (low >> 64), low & u128::from(u64::MAX)) < wanted
     }
 
+    /// A cell of |x|: how many thresholds a uniform number reaches.
+    fn cell(&mut self, thresholds: &[[u64; 2]]) -> u64 {
+        let high = self.word();
+        let (mut cell, mut tie) = (0, false);
+        for &[threshold, _] in thresholds {
+            cell += u64::from(high >= threshold);
+            tie |= high == threshold;
+        }
+        if tie {
+            let number = [high, self.word()];
+            cell = thresholds.iter().map(|&threshold| u64::from(number >= threshold)).sum();
+        }
+        cell
+    }
+
     /// x with probability proportional to exp(-x^2 / (2 sigma^2)), sigma^2 = 4^bits once or three times; in the latter
     /// case `bits` is 1 or more.
     ///
@@ -171,8 +186,7 @@ impl Source {
     fn gaussian(&mut self, cells: &Cells) -> i128 {
         let Cells { log2, factor, exponent, thresholds } = *cells;
         loop {
-            let high = self.word();
-            let h = u128::from(thresholds.reached(high, || self.word()));
+            let h = u128::from(self.cell(thresholds));
             let word = self.word();
             let (negative, low) = (word & 1 == 1, u128::from(word >> 1) & ((1 << log2) - 1));
             let zero = h == 0 && low == 0;
@@ -191,53 +205,8 @@ struct Cells {
     /// 2 sigma^2 = factor 2^exponent.
     factor: u64,
     exponent: u32,
-    thresholds: &'static Thresholds,
-}
-
-/// 2^128 times the probability of the cells up to each, but for the last.
-struct Thresholds {
-    /// [`top`] of each, and above them the largest number, which is no more than a tie: so many are compared at once.
-    tops: Vec<[i16; LANES]>,
-    /// Two words, the higher one first.
-    words: Vec<[u64; 2]>,
-}
-
-/// Thresholds that are compared at once.
-const LANES: usize = 16;
-
-/// The upper quarter of a word, in the order of signed numbers.
-const fn top(word: u64) -> i16 {
-    ((word >> 48) as u16 ^ (1 << 15)) as i16
-}
-
-impl Thresholds {
-    fn new(width: u64) -> Self {
-        let words = thresholds(width);
-        let mut tops = vec![[i16::MAX; LANES]; words.len().div_ceil(LANES)];
-        tops.as_flattened_mut().iter_mut().zip(&words).for_each(|(to, &[high, _])| *to = top(high));
-        Self { tops, words }
-    }
-
-    /// Of how many the top is so.
-    fn count(&self, is: impl Fn(i16) -> bool) -> u64 {
-        let mut counts = [0i16; LANES];
-        for tops in &self.tops {
-            counts.iter_mut().zip(tops).for_each(|(count, &threshold)| *count += i16::from(is(threshold)));
-        }
-        counts.iter().sum::<i16>() as u64
-    }
-
-    /// How many a number of 128 bits reaches, of which the lower half is drawn where the upper one does not decide.
-    fn reached(&self, high: u64, low: impl FnOnce() -> u64) -> u64 {
-        let top = top(high);
-        let (above, ties) = (self.count(|threshold| threshold > top), self.count(|threshold| threshold == top));
-        if ties == 0 {
-            return (self.tops.len() * LANES) as u64 - above;
-        }
-        // A quarter of a word does not decide, which happens once in some thousand samples.
-        let low = if self.words.iter().any(|&[threshold, _]| high == threshold) { low() } else { 0 };
-        self.words.iter().map(|&threshold| u64::from([high, low] >= threshold)).sum()
-    }
+    /// 2^128 times the probability of the cells up to each, but for the last: two words, the higher one first.
+    thresholds: &'static [[u64; 2]],
 }
 
 impl Cells {
@@ -251,9 +220,9 @@ impl Cells {
     }
 }
 
-/// Those of a width, found once; of sigma = 1, 2, more, and the root of three times a power of two.
-fn known_thresholds(width: u64) -> &'static Thresholds {
-    static KNOWN: [OnceLock<Thresholds>; 5] = [const { OnceLock::new() }; 5];
+/// [`thresholds`] of a width, found once; of sigma = 1, 2, more, and the root of three times a power of two.
+fn known_thresholds(width: u64) -> &'static [[u64; 2]] {
+    static KNOWN: [OnceLock<Vec<[u64; 2]>>; 5] = [const { OnceLock::new() }; 5];
     let at = match width {
         2 => 0,
         8 => 1,
@@ -261,7 +230,7 @@ fn known_thresholds(width: u64) -> &'static Thresholds {
         24 => 3,
         _ => 4,
     };
-    KNOWN[at].get_or_init(|| Thresholds::new(width))
+    KNOWN[at].get_or_init(|| thresholds(width))
 }
 
 /// 2^128 times the sums of exp(-h^2 / `width`) over h = 0, 1, .., over the whole sum, as far as cells matter: the rest has
@@ -381,35 +350,6 @@ mod tests {
                 assert!((high as f64 / 64f64.exp2() - sum).abs() < 1e-14, "{width} {h}");
             }
             assert!(thresholds.is_sorted() && weight(thresholds.len() as f64 + 1.0) < 1e-38);
-        }
-    }
-
-    #[test]
-    fn thresholds_are_reached_at_ties_too() {
-        for width in [2u64, 8, 24, 32] {
-            let (known, all) = (known_thresholds(width), thresholds(width));
-            for (i, &[high, low]) in all.iter().enumerate() {
-                for number in [
-                    [high - 1, u64::MAX],
-                    [high, low.saturating_sub(1)],
-                    [high, low],
-                    [high, u64::MAX],
-                    [high ^ 1 << 40, 0],
-                    [high ^ 1 << 20, 5],
-                    [high.wrapping_add(1 << 32), 7],
-                    [0, 0],
-                    [u64::MAX, u64::MAX],
-                ] {
-                    let expected = all.iter().filter(|&&threshold| number >= threshold).count() as u64;
-                    let mut drawn = 0;
-                    let reached = known.reached(number[0], || {
-                        drawn += 1;
-                        number[1]
-                    });
-                    let tie = all.iter().any(|&[high, _]| high == number[0]);
-                    assert_eq!((reached, drawn), (expected, i32::from(tie)), "{width}, {i}: {number:?}");
-                }
-            }
         }
     }
 
