@@ -164,7 +164,7 @@ fn errors_that_real_messages_bring_along_are_in_the_certificates() {
         let [one, two] = f.bootstrapper.refresh_pair(&a, &b).unwrap();
         for (refreshed, message) in [(&alone, &x), (&one, &x), (&two, &y)] {
             let [error, bound] = f.error(refreshed, message);
-            assert!(error > 0.9 * off && bound < 1.3 * off, "2^{:.1} and 2^{:.1}", error.log2(), bound.log2());
+            assert!(error > 0.9 * off && bound < 4.0 * off, "2^{:.1} and 2^{:.1}", error.log2(), bound.log2());
         }
     }
 }
@@ -201,7 +201,7 @@ fn rounds_make_a_refresh_more_precise() {
         // Until the scale of what is refreshed is the limit.
         let [one, two, three] = [0, 1, 2].map(|at| reached[at]);
         assert!(two[0] < one[0] - 12.0 && two[1] < one[1] - 12.0, "{reached:?}");
-        assert!(three[1] < two[1] - 5.0 && three[1] < -38.0, "{reached:?}");
+        assert!(three[1] < two[1] - 2.0 && three[1] < -40.0, "{reached:?}");
     }
 }
 
