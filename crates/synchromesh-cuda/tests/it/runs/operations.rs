@@ -85,11 +85,12 @@ pub(crate) fn launches(operation: &Operation, card: &Card) -> Vec<Counted> {
 /// The columns of the record: one row for each operation, card and kernel, and one for all kernels.
 const COLUMNS: &str =
     "operation,card,kernel,launches,assembled,shared_ways,megabytes,missed_megabytes,occupancy,bound,microseconds\n";
-/// The part of a number that may differ from the record: small buffers lie where the host's memory has room, and share
-/// lines of the emulated cache as it comes, so that what it misses differs, and the time where memory binds.
-const SLACK: [(&str, f64); 2] = [("missed_megabytes", 0.1), ("microseconds", 0.05)];
-/// That of other columns.
-const LITTLE: f64 = 0.01;
+/// The part of a number that may differ from the record, and how much of it at the least: small buffers lie where the host's
+/// memory has room, and share lines of the emulated cache as it comes, so that what it misses differs, and the time where
+/// memory binds.
+const SLACK: [(&str, [f64; 2]); 2] = [("missed_megabytes", [0.1, 8.0]), ("microseconds", [0.05, 2.0])];
+/// Those of other columns.
+const LITTLE: [f64; 2] = [0.01, 0.0];
 
 /// All operations on all cards.
 pub(crate) fn record() -> String {
@@ -137,7 +138,8 @@ pub(crate) fn differences(record: &str, rows: &str) -> Vec<String> {
             let same = match (before.parse::<f64>(), now.parse::<f64>()) {
                 (Ok(before), Ok(now)) => {
                     let slack = SLACK.iter().find(|(name, _)| *name == column).map_or(LITTLE, |(_, slack)| *slack);
-                    (now - before).abs() <= slack * before.abs()
+                    let [part, least] = slack;
+                    (now - before).abs() <= (part * before.abs()).max(least)
                 }
                 _ => before == now,
             };
