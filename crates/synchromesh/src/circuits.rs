@@ -59,6 +59,9 @@ pub struct Combination<'a, C, T> {
 /// A polynomial that multiplies rotations, modulo QP, and its size.
 pub type Factor<A> = (Poly<<A as Arithmetic>::Backend, Ntt>, <A as Arithmetic>::Size);
 
+/// An operation on ciphertexts of which some may be refreshed before it.
+pub type Run<'r, 'x, C> = dyn Fn(&[&'x C]) -> Result<C> + 'r;
+
 /// The operations that circuits are made of.
 ///
 /// Errors are those of the operations of the same name of the scheme's evaluator.
@@ -143,7 +146,7 @@ pub trait Arithmetic {
     fn with_room<'x>(
         &self,
         x: &[&'x Self::Ciphertext],
-        run: &dyn Fn(&[&'x Self::Ciphertext]) -> Result<Self::Ciphertext>,
+        run: &Run<'_, 'x, Self::Ciphertext>,
     ) -> Result<Self::Ciphertext> {
         run(x)
     }

@@ -144,7 +144,7 @@ fn a_plan_of_an_exact_scheme_with_refreshes_has_no_last_product() {
         shell.rename("away", "keys/secret.key");
         run("decrypt --keys keys --in 6.ct --out 6.csv");
         // Beside the numbers there are zeros.
-        let mut y = X.map(|x| x as i64).to_vec();
+        let mut y = X.to_vec();
         y.push(0);
         let x = y.clone();
         for _ in 1..6 {

@@ -64,6 +64,7 @@ fn every_stage_of_a_refresh_has_the_bits_of_the_cpu() {
         messages: Messages::Complex,
         message_bound: 1.0,
         ratio_bits: 12,
+        rounds: 1,
     };
     let params = params(&choices);
     let ring: &Arc<Ring> = params.rlwe().ring();

@@ -10,7 +10,7 @@ use super::context::Secret;
 use super::integers::{centred, log2_biguint, residue};
 use super::plaintext::Norms;
 use super::{Ciphertext, Evaluator, Plaintext, Scheme, lift, signed_residues};
-use crate::circuits::{Arithmetic, Coefficient, Combination, Cost, SizedSum, SlotShape};
+use crate::circuits::{Arithmetic, Coefficient, Combination, Cost, Run, SizedSum, SlotShape};
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 
@@ -198,7 +198,7 @@ impl<S: Scheme, B: Backend> Arithmetic for Evaluator<S, B> {
     fn with_room<'x>(
         &self,
         x: &[&'x Ciphertext<S, B>],
-        run: &dyn Fn(&[&'x Ciphertext<S, B>]) -> Result<Ciphertext<S, B>>,
+        run: &Run<'_, 'x, Ciphertext<S, B>>,
     ) -> Result<Ciphertext<S, B>> {
         self.with_room_for(x, run)
     }
