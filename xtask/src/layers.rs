@@ -81,10 +81,8 @@ const EVERYTHING: &[&str] = &[
 ];
 
 /// What tests may use besides: a backend is tested under the layers above it.
-const TESTS_MAY_USE: &[(&str, &[&str])] = &[
-    ("synchromesh-cuda", &["synchromesh-rlwe", "synchromesh"]),
-    ("synchromesh-triples", &["synchromesh-cuda"]),
-];
+const TESTS_MAY_USE: &[(&str, &[&str])] =
+    &[("synchromesh-cuda", &["synchromesh-rlwe", "synchromesh"]), ("synchromesh-triples", &["synchromesh-cuda"])];
 
 /// Packages that others may name only as a development dependency.
 const DEV_ONLY: &str = "synchromesh-testing";
