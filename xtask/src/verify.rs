@@ -89,7 +89,7 @@ impl Part {
             Self::Bootstrap => {
                 "refreshes of CKKS ciphertexts at real parameters: the largest error of a slot beside the certificate, the \
                  multiples of the modulus that come in beside their distribution, and one ciphertext refreshed again and again; \
-                 products in a row of BFV and BGV with refreshes between, all slots of each compared (`docs/bootstrap`)"
+                 products in a row of BFV and BGV with refreshes between, all coefficients of each compared (`docs/bootstrap`)"
             }
             Self::Triples => {
                 "parties that cheat, fall silent or are killed while triples and keys are made: honest ones always abort with \

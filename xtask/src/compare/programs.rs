@@ -219,7 +219,9 @@ fn execute(root: &Path, words: &[String]) -> Result<Vec<Value>> {
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
-        bail!("`{}` failed: {} {}", words.join(" "), text.trim(), errors.trim());
+        // Reports go to others, whom paths of this machine tell nothing.
+        let command = words.join(" ").replace(&format!("{}/", root.display()), "");
+        bail!("`{command}` failed: {} {}", text.trim(), errors.trim());
     }
     let lines: Vec<Value> = match serde_json::from_str::<Value>(&text) {
         Ok(one) => vec![one],

@@ -75,7 +75,7 @@ pub struct BootstrapLiteral {
 }
 
 /// Rounds where nothing is said of them.
-const fn one() -> u32 {
+pub(crate) const fn one() -> u32 {
     1
 }
 

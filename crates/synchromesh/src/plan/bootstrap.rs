@@ -69,14 +69,10 @@ pub struct BootstrapRequest {
     #[serde(default)]
     pub baby_steps: Option<usize>,
     /// Rounds of a refresh, each of which takes as long as one alone, for more precision.
-    #[serde(default = "one")]
+    #[serde(default = "crate::ckks::bootstrap::one")]
     pub rounds: u32,
     /// Required security.
     pub security: Security,
-}
-
-const fn one() -> u32 {
-    1
 }
 
 /// Parameters that were found.
