@@ -16,7 +16,7 @@ mod instructions;
 mod ptx;
 
 /// The files of PTX.
-const UNITS: [&str; 5] = ["kernels", "ntt_forward", "ntt_inverse", "key_switch", "cluster"];
+const UNITS: [&str; 6] = ["kernels", "ntt_forward", "ntt_forward_sum", "ntt_inverse", "key_switch", "cluster"];
 
 fn main() {
     // Not the records of counts, which the programs made here write.

@@ -1,5 +1,5 @@
 //! `cargo xtask kernels`: makes the PTX that is embedded in synchromesh-cuda and the record of what its kernels do, or checks
-//! them; needs no card.
+//! them, and the machine profiles that follow; needs no card.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,6 +20,9 @@ const PTX: &str = "crates/synchromesh-cuda/ptx";
 /// Runs the PTX on the emulator, prints what kernels do and writes it down, or compares.
 const COUNTS: &str = "run --quiet --package synchromesh-cuda --example kernel_counts --";
 
+/// Prices what they do as machine profiles of cards, and writes those down, or compares.
+const PROFILES: &str = "run --quiet --package synchromesh-bench --features cuda,predicted --example predicted_profiles --";
+
 /// Compiles the kernels and counts what they do; `--check` compares with the PTX and the record that are there instead of
 /// writing them.
 ///
@@ -36,7 +39,8 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     // What the PTX does is counted even where it is not what the sources give.
     let compiled = compile.command(&root).status()?.success();
     let counted = Invocation::cargo(COUNTS).args(args).command(&root).status()?.success();
-    Ok(if compiled && counted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let priced = Invocation::cargo(PROFILES).args(args).command(&root).status()?.success();
+    Ok(if compiled && counted && priced { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The Python of an environment that has the packages.

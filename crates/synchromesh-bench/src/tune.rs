@@ -9,6 +9,8 @@
 mod cases;
 mod fit;
 mod machine;
+#[cfg(feature = "predicted")]
+pub mod predicted;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -50,6 +52,8 @@ pub struct Plan {
     pub least: Duration,
     /// Times that everything is measured, at least 1.
     pub rounds: usize,
+    /// Working sets in bytes, rising.
+    pub sets: &'static [usize],
     /// Largest working set in bytes; about four times as much memory is taken.
     pub most_bytes: usize,
 }
@@ -58,14 +62,15 @@ impl Plan {
     /// Every degree from 2^10 to 2^17; minutes.
     #[must_use]
     pub fn full() -> Self {
-        Self { log_n: (10..=17).collect(), least: Duration::from_millis(8), rounds: 2, most_bytes: 512 << 20 }
+        let (least, rounds, most_bytes) = (Duration::from_millis(8), 2, 512 << 20);
+        Self { log_n: (10..=17).collect(), least, rounds, sets: &WORKING_SETS, most_bytes }
     }
 
     /// Every other degree from 2^10 to 2^16, under a minute.
     #[must_use]
     pub fn quick() -> Self {
         let (least, rounds, most_bytes) = (Duration::from_millis(2), 1, 128 << 20);
-        Self { log_n: vec![10, 12, 14, 16], least, rounds, most_bytes }
+        Self { log_n: vec![10, 12, 14, 16], least, rounds, sets: &WORKING_SETS, most_bytes }
     }
 
     /// Number of times that progress is reported.
@@ -78,7 +83,7 @@ impl Plan {
     /// The working sets measured at this degree.
     fn working_sets(&self, log_n: u32) -> impl Iterator<Item = usize> {
         let most = self.most_bytes;
-        WORKING_SETS.into_iter().filter(move |bytes| *bytes <= most && ROWS.contains(&(bytes >> (log_n + 3))))
+        self.sets.iter().copied().filter(move |bytes| *bytes <= most && ROWS.contains(&(bytes >> (log_n + 3))))
     }
 }
 
@@ -95,7 +100,13 @@ pub fn measure(plan: &Plan, device: Device, progress: impl FnMut(&str)) -> Resul
             let threads = Threads::of_process().map_err(BackendError::from)?;
             let head = Profile::new(machine::name(), name, isa_name, date(), streaming()).on_threads(threads.count());
             let open = |ring| Ok(Cpu::with_isa(ring, isa)?.with_threads(threads.clone()));
-            measure_backend(plan, head, open, |_| Ok(()), progress)
+            measure_backend(
+                plan,
+                head,
+                open,
+                &Clocked { wait: |_: &Cpu| -> Result<(), Error> { Ok(()) }, least: plan.least },
+                progress,
+            )
         }
         #[cfg(feature = "cuda")]
         Device::Cuda => {
@@ -126,15 +137,62 @@ fn measure_launches<D: synchromesh_cuda::Device>(
     let wait = |backend: &Cuda<D>| -> Result<(), Error> { Ok(backend.synchronize()?) };
     let streaming = machine::copies(&open(Arc::new(Ring::new(14, &ntt_primes(50, 14, 1)?)?))?, wait, plan.most_bytes)?;
     let head = Profile::new(properties.model, properties.name, isa.to_owned(), date(), streaming);
-    measure_backend(plan, head, open, wait, progress)
+    measure_backend(plan, head, open, &Clocked { wait, least: plan.least }, progress)
 }
 
-/// Adds every operation of a backend to a profile; `wait` ends when the work that was asked for is done.
+/// How long calls take.
+trait Clock<B> {
+    /// Seconds of one of the calls that `pass` makes, which takes how many it is to make. There are operands for `sets` of them,
+    /// each of `bytes`, which come round in turn.
+    ///
+    /// # Errors
+    /// What a call returns, or when the device fails.
+    fn seconds(
+        &self,
+        backend: &B,
+        sets: (usize, usize),
+        pass: &mut dyn FnMut(usize) -> Result<(), Error>,
+    ) -> Result<f64, Error>;
+}
+
+/// The clock on the wall; `wait` ends when the work that was asked for is done.
+struct Clocked<W> {
+    wait: W,
+    least: Duration,
+}
+
+impl<B, W: Fn(&B) -> Result<(), Error>> Clock<B> for Clocked<W> {
+    fn seconds(
+        &self,
+        backend: &B,
+        (sets, bytes): (usize, usize),
+        pass: &mut dyn FnMut(usize) -> Result<(), Error>,
+    ) -> Result<f64, Error> {
+        let mut timed = |calls: usize| -> Result<f64, Error> {
+            let start = Instant::now();
+            pass(calls)?;
+            (self.wait)(backend)?;
+            Ok(start.elapsed().as_secs_f64() / calls as f64)
+        };
+        // All others lie between two uses of one set however much is timed at once.
+        let part = if sets * bytes > LONG { sets.div_ceil(8) } else { sets };
+        let calls = part * (2e-4 / (timed(part)? * part as f64)).ceil().max(1.0) as usize;
+        let begin = Instant::now();
+        let mut times = Vec::new();
+        while times.len() < 3 || (begin.elapsed() < self.least && times.len() < 101) {
+            times.push(timed(calls)?);
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times[times.len() / 2])
+    }
+}
+
+/// Adds every operation of a backend to a profile.
 fn measure_backend<B: Backend>(
     plan: &Plan,
     mut profile: Profile,
     open: impl Fn(Arc<Ring>) -> Result<B, Error>,
-    wait: impl Fn(&B) -> Result<(), Error>,
+    clock: &impl Clock<B>,
     mut progress: impl FnMut(&str),
 ) -> Result<Profile, Error> {
     let mut sets: Vec<(u32, u32, Vec<Samples>)> = Vec::new();
@@ -144,7 +202,7 @@ fn measure_backend<B: Backend>(
             let backend = open(Arc::new(Ring::new(log_n, &ntt_primes(bits, log_n, PRIMES)?)?))?;
             for bytes in plan.working_sets(log_n) {
                 progress(&format!("N = 2^{log_n}, {bits}-bit primes, {} KiB", bytes >> 10));
-                let samples = measure_set(&backend, &wait, bytes, plan.least)?;
+                let samples = measure_set(&backend, clock, bytes)?;
                 match sets.get_mut(place) {
                     None => sets.push((log_n, bits, samples)),
                     Some((.., best)) => keep_better(best, samples),
@@ -186,12 +244,7 @@ fn add(entries: &mut Vec<Entry>, operation: Operation, (log_n, prime_bits): (u32
 type Samples = (Operation, Vec<(Work, f64)>, Vec<usize>);
 
 /// Every operation with about `bytes` of operands.
-fn measure_set<B: Backend>(
-    backend: &B,
-    wait: &impl Fn(&B) -> Result<(), Error>,
-    bytes: usize,
-    least: Duration,
-) -> Result<Vec<Samples>, Error> {
+fn measure_set<B: Backend>(backend: &B, clock: &impl Clock<B>, bytes: usize) -> Result<Vec<Samples>, Error> {
     let mut samples: Vec<Samples> = Vec::new();
     let n = backend.ring().n();
     let cases = cases(backend, bytes)?;
@@ -207,9 +260,9 @@ fn measure_set<B: Backend>(
             let size = |rows: usize| if rows == 0 { 0 } else { rows.next_power_of_two() };
             let own = |_| case.rows.iter().map(|&rows| cases::filled(backend, size(rows))).collect();
             let mut own = (0..count).map(own).collect::<Result<Vec<_>, Error>>()?;
-            time((backend, wait), case, &mut own, bytes, least)?
+            time((backend, clock), case, &mut own, bytes)?
         } else {
-            time((backend, wait), case, &mut shared, bytes, least)?
+            time((backend, clock), case, &mut shared, bytes)?
         };
         match samples.iter_mut().find(|s| s.0 == case.operation) {
             None => samples.push((case.operation, vec![(case.work, seconds)], vec![used])),
@@ -222,38 +275,27 @@ fn measure_set<B: Backend>(
     Ok(samples)
 }
 
-/// Median seconds of one call of `case`, and the bytes that were cycled through. Each set of operands has its buffers, or
-/// all lie in the same.
+/// Seconds of one call of `case`, and the bytes that were cycled through. Each set of operands has its buffers, or all lie in
+/// the same.
 fn time<B: Backend>(
-    (backend, wait): (&B, &impl Fn(&B) -> Result<(), Error>),
+    (backend, clock): (&B, &impl Clock<B>),
     case: &Case<B>,
     operands: &mut [Vec<B::Buffer>],
     bytes: usize,
-    least: Duration,
 ) -> Result<(f64, usize), Error> {
     let n = backend.ring().n();
     let sets = case.sets(n, bytes);
-    // The operands come round in turn, so that all others lie between two uses of one however much is timed at once.
-    let part = if sets * case.bytes(n) > LONG { sets.div_ceil(8) } else { sets };
     let mut next = 0;
-    let mut pass = |calls: usize| -> Result<f64, Error> {
-        let start = Instant::now();
+    let mut pass = |calls: usize| -> Result<(), Error> {
         for _ in 0..calls {
             let (buffers, set) = if operands.len() == 1 { (0, next) } else { (next, 0) };
             (case.run)(backend, &mut operands[buffers], set)?;
             next = (next + 1) % sets;
         }
-        wait(backend)?;
-        Ok(start.elapsed().as_secs_f64() / calls as f64)
+        Ok(())
     };
-    let calls = part * (2e-4 / (pass(part)? * part as f64)).ceil().max(1.0) as usize;
-    let begin = Instant::now();
-    let mut times = Vec::new();
-    while times.len() < 3 || (begin.elapsed() < least && times.len() < 101) {
-        times.push(pass(calls)?);
-    }
-    times.sort_by(f64::total_cmp);
-    Ok((times[times.len() / 2], sets * case.bytes(n) + case.tables(n)))
+    let seconds = clock.seconds(backend, (sets, case.bytes(n)), &mut pass)?;
+    Ok((seconds, sets * case.bytes(n) + case.tables(n)))
 }
 
 #[cfg(test)]
@@ -262,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_profile_prices_every_operation() {
-        let plan = Plan { log_n: vec![10], least: Duration::ZERO, rounds: 2, most_bytes: 2 << 20 };
+        let plan = Plan { log_n: vec![10], least: Duration::ZERO, most_bytes: 2 << 20, ..Plan::full() };
         let mut steps = 0;
         let profile = measure(&plan, Device::Cpu, |_| steps += 1).unwrap();
         assert_eq!(steps, plan.steps());

@@ -19,7 +19,7 @@ pub fn default_path(name: &str, threads: usize) -> Option<PathBuf> {
     Some(base?.join("synchromesh").join(format!("profile-{name}{threads}.json")))
 }
 
-/// The profile at `path`, or else the one of this machine's CPU for so many threads, if `tune` was run on as many; else the
+/// The profile at `path`, which may be the name of one that comes with the library, or else the one of this machine's CPU for so many threads, if `tune` was run on as many; else the
 /// one for one thread.
 ///
 /// # Errors
@@ -35,6 +35,11 @@ pub fn load(path: Option<&Path>, threads: usize) -> Result<Option<Profile>, Erro
 pub fn load_for(path: Option<&Path>, name: &str, threads: usize) -> Result<Option<Profile>, Error> {
     let kept =
         || [threads, 1].into_iter().filter_map(|threads| default_path(name, threads)).find(|path| path.is_file());
+    if let Some(name) = path.and_then(Path::to_str)
+        && let Some(profile) = Profile::predicted(name)?
+    {
+        return Ok(Some(profile));
+    }
     let own = if path.is_some() { None } else { kept() };
     let Some(path) = path.or(own.as_deref()) else { return Ok(None) };
     let refused = |why: String| Error::Profile { path: path.display().to_string(), why, own: own.is_some() };

@@ -35,6 +35,8 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("automorphism_ntt", "brev.b32", 0, Change::Becomes("mov.b32")),
     fault("automorphism_coeff", "add.s32", 0, Change::Becomes("sub.s32")),
     fault("convert", "cvt.rmi.u64.f64", 0, Change::Becomes("cvt.rni.u64.f64")),
+    fault("convert_few", "cvt.rmi.u64.f64", 0, Change::Becomes("cvt.rni.u64.f64")),
+    fault("from_signed", "shr.s64", 0, Change::Becomes("shr.u64")),
     fault("ntt_inverse_last", "mul.rn.f64", 0, Change::Becomes("add.rn.f64")),
     fault("mul_acc", "mul.hi.u64", 0, Change::Becomes("mul.lo.s64")),
     fault("add_assign", "setp.lt.u64", 0, Change::Becomes("setp.le.u64")),

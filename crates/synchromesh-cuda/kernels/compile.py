@@ -24,6 +24,7 @@ PIPES = ["assembled", "assembled_multiply", "assembled_integer", "assembled_doub
 UNITS = {
     "kernels": ("compute_80", ARCHITECTURES),
     "ntt_forward": ("compute_80", ARCHITECTURES),
+    "ntt_forward_sum": ("compute_80", ARCHITECTURES),
     "ntt_inverse": ("compute_80", ARCHITECTURES),
     "key_switch": ("compute_80", ARCHITECTURES),
     "cluster": ("compute_90", ARCHITECTURES[2:]),

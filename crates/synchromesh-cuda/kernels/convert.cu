@@ -250,4 +250,71 @@ DEV_KERNEL(convert, DEV_ARG(Ring) ring, DEV_ARG(Tasks) tasks, DEV_ARG(TaskRows) 
     }
 }
 
+// Most sources and targets of a conversion that needs no shared memory, and coefficients of a thread.
+#define FEW 2u
+#define FEW_COEFFICIENTS 4u
+
+// A word that is kept in parts, the lower of so many bits.
+DEV_FN u64 whole(Parts parts, u32 bits) { return (u64)parts.high << bits | parts.low; }
+
+// The same from at most FEW sources to at most FEW targets, in registers: what a thread looks up is for more coefficients, and
+// no sum is computed that nobody asks for.
+DEV_KERNEL(convert_few, DEV_ARG(Ring) ring, DEV_ARG(Tasks) tasks, DEV_ARG(TaskRows) rows, const u64* src, u64* dst,
+           u32 src_stride, u32 dst_stride, u32 accumulate) {
+    const Task task = tasks.task[limb];
+    const Conversion conversion = *task.conversion;
+    const u32 i = blockIdx.x * blockDim.x * FEW_COEFFICIENTS + threadIdx.x;
+    const u32 stride = blockDim.x, sources = conversion.source_count, targets = task.last;
+    u64 y[FEW][FEW_COEFFICIENTS] = {};
+    Overflows counted[FEW_COEFFICIENTS] = {};
+    DEV_UNROLL
+    for (u32 j = 0; j < FEW; j++) {
+        if (j < sources) {
+            const Source source = conversion.sources[j];
+            u64 row = (u64)element * src_stride + rows.row[task.sources + j];
+            const u64* const words = src + (row << ring.log_n) + i;
+            DEV_UNROLL
+            for (u32 c = 0; c < FEW_COEFFICIENTS; c++) {
+                u64 x = words[c * stride];
+                y[j][c] = conversion.prescaled ? x : mul_constant(x, source.prescale, source.p);
+                count_overflow(counted[c], conversion, source, y[j][c]);
+            }
+        }
+    }
+    u64 u[FEW_COEFFICIENTS];
+    DEV_UNROLL
+    for (u32 c = 0; c < FEW_COEFFICIENTS; c++) {
+        u[c] = overflow(counted[c], conversion);
+    }
+    for (u32 k = 0; k < targets; k++) {
+        const Target& target = conversion.targets[k];
+        const Prime& p = ring.primes[target.prime];
+        // All targets are rows of the first tile.
+        const Parts* const matrix = reinterpret_cast<const Parts*>(conversion.matrix) + k;
+        u64 factors[FEW] = {};
+        DEV_UNROLL
+        for (u32 j = 0; j < FEW; j++) {
+            factors[j] = j < sources ? whole(matrix[j * TILE_TARGETS], conversion.target_bits) : 0;
+        }
+        const u64 correction = whole(matrix[sources * TILE_TARGETS], conversion.target_bits);
+        const u64 bias = target.in_doubles != 0 ? residue(double_from(target.bias), target.modulus) : target.bias;
+        u64 row = (u64)element * dst_stride + rows.row[task.targets + k];
+        u64* const out = dst + (row << ring.log_n) + i;
+        DEV_UNROLL
+        for (u32 c = 0; c < FEW_COEFFICIENTS; c++) {
+            Sum sum = {bias, 0};
+            add_words(sum, accumulate != 0 ? out[c * stride] : 0, 0);
+            DEV_UNROLL
+            for (u32 j = 0; j < FEW; j++) {
+                if (j < sources) {
+                    add_product(sum, y[j][c], factors[j]);
+                }
+            }
+            add_product(sum, u[c], correction);
+            out[c * stride] = reduce_sum(sum, p);
+        }
+    }
+}
+
 DEV_EXPORT_FLAT(convert, 128)
+DEV_EXPORT_FLAT(convert_few, 128)

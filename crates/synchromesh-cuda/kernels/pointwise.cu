@@ -59,9 +59,21 @@ DEV_KERNEL(mul_scalar_acc, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Row
     FOR_WORDS(dst) { out[i] = below(out[i] + mul_constant(x[i], factor, p.q), p.q); }
 }
 
-// in: one limb of signed words, the same for every limb of the output.
-DEV_KERNEL(from_signed, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) dst, const u64* values) {
-    FOR_WORDS(dst) { out[i] = reduce_signed(values[i], p); }
+// Signed integers of 2^log_bytes bytes, at most a word, one behind the other.
+struct Signed {
+    const u64* words;
+    u32 log_bytes;
+    u32 unused;
+};
+
+// in: N integers, the same for every limb of the output.
+DEV_KERNEL(from_signed, DEV_ARG(Ring) ring, DEV_ARG(Limbs) limbs, DEV_ARG(Rows) dst, DEV_ARG(Signed) values) {
+    const u32 above = 64 - (8u << values.log_bytes);
+    FOR_WORDS(dst) {
+        u64 word = values.words[i >> (3 - values.log_bytes)];
+        u32 behind = above - ((i << values.log_bytes & 7) << 3);
+        out[i] = reduce_signed((u64)((i64)(word << behind) >> above), p);
+    }
 }
 
 // How to read a radix digit: (((x + half mod from) + add) >> shift & mask) - offset, a signed word.

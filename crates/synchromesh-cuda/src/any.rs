@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use synchromesh_ring::backend::{Around, Open, RadixDigit, Stage, View, ViewMut};
+use synchromesh_ring::backend::{Around, Open, RadixDigit, SignedWidth, Stage, View, ViewMut};
 use synchromesh_ring::rns::ConvertSpec;
 use synchromesh_ring::sampler::{Purpose, Seed};
 use synchromesh_ring::{Backend, BackendError, ConvertMode, Cpu, IndexSet, Ring, Threads};
@@ -243,8 +243,8 @@ impl Backend for AnyDevice {
         on!(self, device => device.copy(src.inside()?, dst.inside()?))
     }
 
-    fn reduce_signed(&self, primes: &[usize], values: &[i64], dst: ViewMut<'_, Self>) -> Done {
-        on!(self, device => device.reduce_signed(primes, values, dst.inside()?))
+    fn reduce_signed(&self, primes: &[usize], values: &[i64], width: SignedWidth, dst: ViewMut<'_, Self>) -> Done {
+        on!(self, device => device.reduce_signed(primes, values, width, dst.inside()?))
     }
 
     fn uniform(&self, primes: &[usize], seed: &Seed, purpose: Purpose, digit: u32, dst: ViewMut<'_, Self>) -> Done {

@@ -217,6 +217,15 @@ pub(crate) struct DigitLimbs {
     pub(crate) state: [u16; MAX_DIGIT_LIMBS],
 }
 
+/// Where signed integers of 2^log_bytes bytes lie, one behind the other.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Signed {
+    pub(crate) words: u64,
+    pub(crate) log_bytes: u32,
+    pub(crate) unused: u32,
+}
+
 /// How to read a radix digit.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -337,6 +346,7 @@ parameters!(
     Addends,
     SlotAddends,
     DigitLimbs,
+    Signed,
     Cut,
     Tasks,
     TaskRows,

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use synchromesh_ring::backend::{Converted, RadixDigit, Stage, View, ViewMut};
+use synchromesh_ring::backend::{Converted, RadixDigit, SignedWidth, Stage, View, ViewMut};
 use synchromesh_ring::rns::ConvertSpec;
 use synchromesh_ring::sampler::{Purpose, Seed, stream_key};
 use synchromesh_ring::{Backend, BackendError, ConvertMode, IndexSet, Ring};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::arguments::{Cut, Limbs, MAX_LIMBS, MAX_STREAMS, Pair, Scalars, StreamKeys, inverse_mod_2_32};
+use crate::arguments::{Cut, Limbs, MAX_LIMBS, MAX_STREAMS, Pair, Scalars, Signed, StreamKeys, inverse_mod_2_32};
 use crate::convert::DeviceConversion;
 use crate::cuda::{Cuda, Stages};
 use crate::device::{Device, DeviceError};
@@ -49,6 +49,14 @@ impl<D: Device> Cuda<D> {
     }
 }
 
+/// Signed integers one behind the other in words, each as the lowest bytes of it.
+fn packed(values: &[i64], width: SignedWidth) -> Zeroizing<Vec<u64>> {
+    let (bits, mask) = (8 * width.bytes(), u64::MAX >> (64 - 8 * width.bytes()));
+    let word =
+        |part: &[i64]| part.iter().rev().fold(0, |word: u64, &x| word.unbounded_shl(bits as u32) | (x as u64 & mask));
+    Zeroizing::new(values.chunks(8 / width.bytes()).map(word).collect())
+}
+
 type Done = Result<(), BackendError>;
 
 impl<D: Device> Backend for Cuda<D> {
@@ -82,12 +90,13 @@ impl<D: Device> Backend for Cuda<D> {
         unsafe { self.map(c"copy", &primes, &[Place::of_mut(&dst), Place::of(&src)]) }
     }
 
-    fn reduce_signed(&self, primes: &[usize], values: &[i64], dst: ViewMut<'_, Self>) -> Done {
-        let mut input = self.pool().take(self.ring.n())?;
-        input.write(0, bytemuck::cast_slice(values))?;
-        let address = input.address();
-        // SAFETY: the kernel takes one place and the address of N words.
-        let done = unsafe { self.pointwise(c"from_signed", primes, &[Place::of_mut(&dst)], |_| Some(address)) };
+    fn reduce_signed(&self, primes: &[usize], values: &[i64], width: SignedWidth, dst: ViewMut<'_, Self>) -> Done {
+        let words = packed(values, width);
+        let mut input = self.pool().take(words.len())?;
+        input.write(0, &words)?;
+        let signed = Signed { words: input.address(), log_bytes: width.bytes().trailing_zeros(), unused: 0 };
+        // SAFETY: the kernel takes one place and where N integers are.
+        let done = unsafe { self.pointwise(c"from_signed", primes, &[Place::of_mut(&dst)], |_| Some(signed)) };
         // The values may be a secret key.
         input.zeroize();
         Ok(done?)

@@ -28,6 +28,9 @@ const MAX_SOURCES: usize = 128;
 /// Destinations, and coefficients, that a thread computes together.
 const TILE_TARGETS: usize = 4;
 const TILE_COEFFICIENTS: usize = 2;
+/// Most sources and targets of conversions in registers, and coefficients of a thread of theirs.
+const FEW: usize = 2;
+const FEW_COEFFICIENTS: usize = 4;
 /// Bits of words that are integers in doubles.
 const SHORT_BITS: u32 = 52;
 
@@ -173,14 +176,17 @@ impl<D: Device> Cuda<D> {
     ) -> Result<(), DeviceError> {
         let from = Place::of(&src);
         let to = Place::of_mut(dst);
-        // Blocks are as large as the conversion with the most sources allows.
         let most = each.iter().map(|one| one.conversion.sources).max().unwrap_or(1);
-        let column = TILE_COEFFICIENTS * (most + 1) * size_of::<u64>();
+        let few = most <= FEW && each.iter().all(|one| one.conversion.targets <= FEW);
+        let (kernel, coefficients) =
+            if few { (c"convert_few", FEW_COEFFICIENTS) } else { (c"convert", TILE_COEFFICIENTS) };
+        // Blocks are as large as the conversion with the most sources allows.
+        let column = if few { 0 } else { TILE_COEFFICIENTS * (most + 1) * size_of::<u64>() };
         let mut threads = THREADS;
         while threads > 32 && threads * column > SHARED {
             threads /= 2;
         }
-        let blocks = self.ring.n() / (threads * TILE_COEFFICIENTS);
+        let blocks = self.ring.n() / (threads * coefficients);
         let many = blocks * each.len() * dst.batch >= MANY_BLOCKS;
         let mut list = List::new(GROUPS[usize::from(many)]);
         let run = |list: &mut List| {
@@ -202,7 +208,7 @@ impl<D: Device> Cuda<D> {
             list.clear();
             // SAFETY: these are the kernel's arguments; the rows exist, and the threads of all blocks are the coefficients
             // of a row.
-            unsafe { self.queue(c"convert", launch, &arguments) }
+            unsafe { self.queue(kernel, launch, &arguments) }
         };
         for one in each {
             let (conversion, count) = (one.conversion, one.conversion.sources);

@@ -168,6 +168,12 @@ impl<D: Device> Cuda<D> {
         self.pool.used_bytes()
     }
 
+    /// Bytes that were copied to the device so far, the ring's constants among them; arguments of launches are none.
+    #[must_use]
+    pub fn uploaded_bytes(&self) -> u64 {
+        self.pool.uploaded_bytes()
+    }
+
     /// Waits for all queued work.
     ///
     /// # Errors

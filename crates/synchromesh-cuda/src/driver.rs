@@ -16,9 +16,10 @@ use crate::staging::Staging;
 use crate::work::{Arguments, Launch, Work};
 
 /// The kernels as PTX, made by `cargo xtask kernels`.
-const PTX: [&str; 4] = [
+const PTX: [&str; 5] = [
     include_str!("../ptx/kernels.ptx"),
     include_str!("../ptx/ntt_forward.ptx"),
+    include_str!("../ptx/ntt_forward_sum.ptx"),
     include_str!("../ptx/ntt_inverse.ptx"),
     include_str!("../ptx/key_switch.ptx"),
 ];

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -15,6 +16,7 @@ use crate::work::{Argument, Arguments, Launch, Work};
 pub(crate) struct Pool<D: Device> {
     device: D,
     budget: u64,
+    uploaded: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -69,7 +71,7 @@ impl State {
 
 impl<D: Device> Pool<D> {
     pub(crate) fn new(device: D, budget: u64) -> Arc<Self> {
-        Arc::new(Self { device, budget, state: Mutex::default() })
+        Arc::new(Self { device, budget, uploaded: AtomicU64::new(0), state: Mutex::default() })
     }
 
     pub(crate) const fn device(&self) -> &D {
@@ -78,6 +80,11 @@ impl<D: Device> Pool<D> {
 
     pub(crate) const fn budget(&self) -> u64 {
         self.budget
+    }
+
+    /// Bytes that were copied to the device.
+    pub(crate) fn uploaded_bytes(&self) -> u64 {
+        self.uploaded.load(Ordering::Relaxed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -278,6 +285,7 @@ impl<D: Device> DeviceBuffer<D> {
         if words.is_empty() {
             return Ok(());
         }
+        self.pool.uploaded.fetch_add(size_of_val(words) as u64, Ordering::Relaxed);
         // SAFETY: `part` has checked the range.
         unsafe { self.pool.device.write(words, address) }
     }

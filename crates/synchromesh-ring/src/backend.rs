@@ -10,6 +10,7 @@
 
 mod around;
 mod stage;
+mod width;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use zeroize::Zeroize;
 
 pub use self::around::Around;
 pub use self::stage::{Addend, Converted, DigitLimb, Factors, GadgetDigits, ProductSum, SlotSum, Stage, TensorMode};
+pub use self::width::SignedWidth;
 pub use crate::error::BackendError;
 pub use crate::kernels::RadixDigit;
 use crate::ring::{IndexSet, Ring};
@@ -164,11 +166,18 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// When the device fails.
     fn copy(&self, src: View<'_, Self>, dst: ViewMut<'_, Self>) -> Result<(), BackendError>;
 
-    /// dst = the residues of `values` (N signed integers), limb by limb; constant time in the values.
+    /// dst = the residues of `values` (N signed integers that `width` holds), limb by limb; constant time in the values. A
+    /// device that is written to is sent that many bytes for each.
     ///
     /// # Errors
     /// When the device fails.
-    fn reduce_signed(&self, primes: &[usize], values: &[i64], dst: ViewMut<'_, Self>) -> Result<(), BackendError>;
+    fn reduce_signed(
+        &self,
+        primes: &[usize],
+        values: &[i64],
+        width: SignedWidth,
+        dst: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError>;
 
     /// dst = uniform residues expanded from `seed`, a stream per (seed, purpose, digit, prime).
     ///

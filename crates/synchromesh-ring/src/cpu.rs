@@ -11,7 +11,9 @@ pub use self::memory::CpuBuffer;
 
 use self::fused::After;
 use self::memory::{HUGE_PAGE, Recycler};
-use crate::backend::{Backend, BackendError, ConvertMode, Factors, Open, ProductSum, RadixDigit, Stage, View, ViewMut};
+use crate::backend::{
+    Backend, BackendError, ConvertMode, Factors, Open, ProductSum, RadixDigit, SignedWidth, Stage, View, ViewMut,
+};
 use crate::isa::Isa;
 use crate::kernels::convert::{ConvertMatrix, Mode};
 use crate::kernels::{LimbKernels, Products, STREAM_WORDS};
@@ -337,7 +339,13 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    fn reduce_signed(&self, primes: &[usize], values: &[i64], dst: ViewMut<'_, Self>) -> Result<(), BackendError> {
+    fn reduce_signed(
+        &self,
+        primes: &[usize],
+        values: &[i64],
+        _: SignedWidth,
+        dst: ViewMut<'_, Self>,
+    ) -> Result<(), BackendError> {
         self.in_place(primes, dst, |r, out| self.kernels[primes[r]].from_signed_into(values, out));
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroize;
 
-use crate::backend::{Backend, BackendError, ConvertMode, RadixDigit, Stage, View, ViewMut};
+use crate::backend::{Backend, BackendError, ConvertMode, RadixDigit, SignedWidth, Stage, View, ViewMut};
 use crate::ring::{IndexSet, Ring};
 use crate::rns::ConvertSpec;
 use crate::sampler::{Purpose, Seed};
@@ -61,7 +61,7 @@ impl Backend for Dry {
     fn copy(&self, _: View<'_, Self>, _: ViewMut<'_, Self>) -> Done {
         Ok(())
     }
-    fn reduce_signed(&self, _: &[usize], _: &[i64], _: ViewMut<'_, Self>) -> Done {
+    fn reduce_signed(&self, _: &[usize], _: &[i64], _: SignedWidth, _: ViewMut<'_, Self>) -> Done {
         Ok(())
     }
     fn uniform(&self, _: &[usize], _: &Seed, _: Purpose, _: u32, _: ViewMut<'_, Self>) -> Done {

@@ -131,6 +131,14 @@ pub enum Error {
         /// Number of values given.
         got: usize,
     },
+    /// A coefficient is larger than it is said to be.
+    #[error("a coefficient needs more than {bytes} bytes, which suffice for magnitudes up to {bound}")]
+    Magnitude {
+        /// The largest magnitude there should be.
+        bound: u64,
+        /// Bytes that hold it.
+        bytes: usize,
+    },
     /// The scaling asked for has no inverse: the error multiple shares a factor with a prime.
     #[error("the error multiple shares a factor with modulus {modulus}")]
     NotInvertible {
@@ -161,6 +169,7 @@ impl Error {
             Self::PrimesDiffer { .. } => "primes_differ",
             Self::NoSuchPrime { .. } => "no_such_prime",
             Self::Length { .. } => "length",
+            Self::Magnitude { .. } => "magnitude",
             Self::NotInvertible { .. } => "not_invertible",
             Self::GaloisElement { .. } => "galois_element",
             Self::Backend(e) => e.kind(),
@@ -177,6 +186,7 @@ impl Error {
             Self::PrimesDiffer { .. } => "bring both operands to the same level first",
             Self::NoSuchPrime { .. } => "use indices of this ring's own prime table",
             Self::Length { .. } => "give N values for each limb",
+            Self::Magnitude { .. } => "give the bound that the coefficients have",
             Self::NotInvertible { .. } => "choose a plaintext modulus coprime to every prime of the chain",
             Self::GaloisElement { .. } => "use 3^k mod 2N for a rotation by k, or 2N - 1",
             Self::Backend(e) => e.remedy(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use zeroize::Zeroize;
 
-use crate::backend::{Around, Backend, BackendError, ConvertMode, RadixDigit, Stage, View, ViewMut};
+use crate::backend::{Around, Backend, BackendError, ConvertMode, RadixDigit, SignedWidth, Stage, View, ViewMut};
 use crate::ring::{IndexSet, Ring};
 use crate::rns::{ConvertSpec, Count};
 use crate::sampler::{Purpose, Seed};
@@ -202,8 +202,8 @@ impl<B: Backend, O: Observer> Backend for Observed<B, O> {
         self.call(&call, |b| b.copy(src.inside()?, dst.inside()?))
     }
 
-    fn reduce_signed(&self, primes: &[usize], values: &[i64], dst: ViewMut<'_, Self>) -> Done {
-        self.tell(Primitive::ReduceSigned, primes, dst.batch, |b| b.reduce_signed(primes, values, dst.inside()?))
+    fn reduce_signed(&self, primes: &[usize], values: &[i64], width: SignedWidth, dst: ViewMut<'_, Self>) -> Done {
+        self.tell(Primitive::ReduceSigned, primes, dst.batch, |b| b.reduce_signed(primes, values, width, dst.inside()?))
     }
 
     fn uniform(&self, primes: &[usize], seed: &Seed, purpose: Purpose, digit: u32, dst: ViewMut<'_, Self>) -> Done {

@@ -2,11 +2,14 @@
 
 use std::marker::PhantomData;
 
-use zeroize::Zeroize;
+use num_bigint::BigUint;
+use zeroize::{Zeroize, Zeroizing};
 
-use crate::backend::{Backend, Stage, TensorMode, View, ViewMut};
+use crate::backend::{Backend, SignedWidth, Stage, TensorMode, View, ViewMut};
 use crate::error::Error;
 use crate::ring::IndexSet;
+use crate::sampler::SmallPoly;
+use crate::secrecy;
 
 mod sealed {
     pub trait Sealed {}
@@ -258,14 +261,53 @@ impl<B: Backend> Poly<B, Coeff> {
     /// # Errors
     /// [`Error::Length`].
     pub fn from_signed(backend: &B, primes: &IndexSet, values: &[i64]) -> Result<Self, Error> {
-        let n = backend.ring().n();
+        Self::from_bounded(backend, primes, values, u64::MAX)
+    }
+
+    /// The same of coefficients of magnitude at most `bound`, which is public: a device with memory of its own is sent no
+    /// more bytes than that takes.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::Magnitude`].
+    pub fn from_bounded(backend: &B, primes: &IndexSet, values: &[i64], bound: u64) -> Result<Self, Error> {
+        let (n, width) = (backend.ring().n(), SignedWidth::of(bound));
         if values.len() != n {
             return Err(Error::Length { expected: n, got: values.len() });
         }
+        if !secrecy::reveal(width.holds(values)) {
+            return Err(Error::Magnitude { bound, bytes: width.bytes() });
+        }
         let mut out = Self::new(backend, primes)?;
         let rows = out.all_rows();
-        backend.reduce_signed(primes.as_slice(), values, ViewMut::new(&mut out.buffer, &rows))?;
+        backend.reduce_signed(primes.as_slice(), values, width, ViewMut::new(&mut out.buffer, &rows))?;
         Ok(out)
+    }
+
+    /// The same of a drawn polynomial.
+    ///
+    /// # Errors
+    /// [`Error::Length`].
+    pub fn from_small(backend: &B, primes: &IndexSet, small: &SmallPoly) -> Result<Self, Error> {
+        Self::from_bounded(backend, primes, small.as_slice(), small.bound())
+    }
+
+    /// The polynomial with the coefficients sum_k 2^(`bits` k) `parts[k][i]`, of words each; constant time in the parts. What
+    /// it goes through is wiped.
+    ///
+    /// # Errors
+    /// [`Error::Length`].
+    pub fn from_parts<P: AsRef<[i64]>>(backend: &B, primes: &IndexSet, parts: &[P], bits: u32) -> Result<Self, Error> {
+        let Some((top, lower)) = parts.split_last() else {
+            return Err(Error::Length { expected: backend.ring().n(), got: 0 });
+        };
+        let power = backend.ring().residues(primes, &(BigUint::from(1u8) << bits));
+        let mut sum = Self::from_signed(backend, primes, top.as_ref())?;
+        for part in lower.iter().rev() {
+            sum.mul_scalar_assign(backend, &power)?;
+            let part = Zeroizing::new(Self::from_signed(backend, primes, part.as_ref())?);
+            sum.add_assign(backend, &part)?;
+        }
+        Ok(sum)
     }
 
     /// The same rows taken for slots, by a caller that has transformed them row by row.

@@ -5,7 +5,7 @@
 
 use crate::backend::{
     Addend, Backend, BackendError, ConvertMode, Converted, DigitLimb, Factors, GadgetDigits, ProductSum, RadixDigit,
-    SlotSum, Stage, TensorMode, View, ViewMut,
+    SignedWidth, SlotSum, Stage, TensorMode, View, ViewMut,
 };
 use crate::error::Error;
 use crate::repeated;
@@ -15,6 +15,14 @@ use crate::sampler::{Purpose, Seed};
 
 /// Digits of a gadget product.
 const DIGITS: usize = 3;
+
+/// Integers of every width.
+const WIDTHS: [(&str, SignedWidth); 4] = [
+    ("residues of integers of a byte", SignedWidth::One),
+    ("residues of integers of two bytes", SignedWidth::Two),
+    ("residues of integers of four bytes", SignedWidth::Four),
+    ("residues of integers", SignedWidth::Eight),
+];
 
 /// Results by the names of operations.
 pub type Transcript = Vec<(&'static str, Vec<u64>)>;
@@ -152,7 +160,12 @@ impl<'a, B: Backend> Bench<'a, B> {
         let n = self.backend.ring().n() as i64;
         let values: Vec<i64> = (0..n).map(|i| (i - n / 2) * 0x1234_5678_9abc).collect();
         self.unary("uniform residues", |_, _, _, _| Ok(()))?;
-        self.unary("residues of integers", |b, primes, out, _| b.reduce_signed(primes, &values, out))
+        for (name, width) in WIDTHS {
+            // The upper bits of a word, as a word of so many bytes.
+            let values: Vec<i64> = values.iter().map(|x| x.wrapping_mul(0x9e37) >> (64 - 8 * width.bytes())).collect();
+            self.unary(name, |b, primes, out, _| b.reduce_signed(primes, &values, width, out))?;
+        }
+        Ok(())
     }
 
     /// Operations residue by residue, and transforms.
@@ -181,14 +194,30 @@ impl<'a, B: Backend> Bench<'a, B> {
         Ok(())
     }
 
-    /// Base conversions by each rule from the first half of the primes to the others, and radix digits.
+    /// Base conversions by each rule from the first half of the primes to the others, from all to the last one and from one or
+    /// two to the next, and radix digits.
     fn converted(&mut self) -> Result<(), Error> {
-        if self.primes.len() < 2 {
+        let limbs = self.primes.len();
+        if limbs < 2 {
             return Ok(());
         }
-        let (src, dst) = self.primes.split_at(self.primes.len() / 2);
+        for (sources, targets) in [(limbs / 2, limbs - limbs / 2), (limbs - 1, 1), (2.min(limbs - 1), 1)] {
+            self.converted_from(sources, targets)?;
+        }
+        let prime = self.primes[0];
+        for digit in [RadixDigit { bits: 9, index: 0 }, RadixDigit { bits: 9, index: 1 }] {
+            self.unary("a radix digit", |b, primes, out, [x, _]| {
+                b.radix_digit(primes, prime, digit, View { rows: &x.rows[..1], ..x }, out)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Base conversions by each rule from so many primes to as many behind them.
+    fn converted_from(&mut self, sources: usize, targets: usize) -> Result<(), Error> {
+        let (src, dst) = self.primes[..sources + targets].split_at(sources);
         let [src, dst] = [src, dst].map(|primes| primes.iter().copied().collect::<IndexSet>());
-        let (from, to) = (self.rows[..src.len()].to_vec(), self.rows[src.len()..].to_vec());
+        let (from, to) = (self.rows[..sources].to_vec(), self.rows[sources..sources + targets].to_vec());
         let [ones, twos] = [vec![1; src.len()], vec![2; dst.len()]];
         for rule in [Overflow::Fast, Overflow::Floor, Overflow::HpsFloor, Overflow::Round, Overflow::HpsRound] {
             let spec = ConvertSpec::new(self.backend.ring(), &src, &dst, &ones, &twos, rule)?;
@@ -199,12 +228,6 @@ impl<'a, B: Backend> Bench<'a, B> {
                     b.convert(&conversion, x, ViewMut { rows: &to, ..out }, mode)
                 })?;
             }
-        }
-        let prime = self.primes[0];
-        for digit in [RadixDigit { bits: 9, index: 0 }, RadixDigit { bits: 9, index: 1 }] {
-            self.unary("a radix digit", |b, primes, out, [x, _]| {
-                b.radix_digit(primes, prime, digit, View { rows: &x.rows[..1], ..x }, out)
-            })?;
         }
         Ok(())
     }

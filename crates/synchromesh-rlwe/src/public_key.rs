@@ -124,7 +124,7 @@ impl<B: Backend> PublicKey<B> {
         let extended = primes.union(special);
         let seed = randomness.next_seed()?;
         let u = params.secret().sample(&seed, Purpose::EncryptionSecret, 0, n);
-        let mut u = Poly::from_signed(backend, &extended, u.as_slice())?.into_ntt(backend)?;
+        let mut u = Poly::from_small(backend, &extended, &u)?.into_ntt(backend)?;
         let mut parts = Vec::with_capacity(2);
         for (index, column) in [&self.b, &self.a].into_iter().enumerate() {
             let error = params.error().sample(&seed, Purpose::EncryptionError, index as u32, n);

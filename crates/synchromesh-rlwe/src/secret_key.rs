@@ -1,8 +1,8 @@
 //! The secret key: a ternary polynomial, and its slots on the device.
 
-use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly, sparse_ternary, uniform_into};
+use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly, sparse_ternary};
 use synchromesh_ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly, View, ViewMut, secrecy};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroize;
 
 use crate::ciphertext::Ciphertext;
 use crate::context::Context;
@@ -49,14 +49,13 @@ impl<B: Backend> SecretPoly<B> {
     /// # Errors
     /// [`Error::Entropy`] without randomness, [`Error::Ring`] when the device fails.
     pub fn uniform(context: &Context<B>, primes: &IndexSet) -> Result<Self, Error> {
-        let (n, ring) = (context.params().n(), context.params().ring());
-        let mut words = Zeroizing::new(vec![0u64; n * primes.len()]);
         let seed = entropy::seed()?;
-        for (prime, limb) in primes.iter().zip(words.chunks_exact_mut(n)) {
-            let drawn = uniform_into(&seed, Purpose::SecretKey, prime as u32, ring.modulus(prime).value(), limb);
-            drawn.map_err(|error| Error::argument(error.to_string()))?;
+        let mut drawn = Self(Poly::new(context.backend(), primes)?);
+        for (row, prime) in primes.iter().enumerate() {
+            let to = ViewMut::new(drawn.0.buffer_mut(), std::slice::from_ref(&row));
+            context.backend().uniform(&[prime], &seed, Purpose::SecretKey, prime as u32, to)?;
         }
-        Ok(Self(Poly::from_words(context.backend(), primes, &words)?))
+        Ok(drawn)
     }
 
     /// The slots, to write.
@@ -134,7 +133,7 @@ impl<B: Backend> SecretKey<B> {
         if secrecy::reveal(outside) {
             return Err(Error::argument("a secret key's coefficients must be -1, 0 or 1"));
         }
-        let params = context.params();
+        let (small, params) = (small.bounded(1), context.params());
         let mut key = Self::on(context, id, small, &params.keyed(), None)?;
         if let Some(second) = params.second() {
             let seed = Derived::Second.seed(key.small.as_slice());
@@ -162,7 +161,7 @@ impl<B: Backend> SecretKey<B> {
     ) -> Result<Self, Error> {
         let params = context.params();
         require_secure(params, weight, keyed)?;
-        let poly = Poly::from_signed(context.backend(), keyed, small.as_slice())?.into_ntt(context.backend())?;
+        let poly = Poly::from_small(context.backend(), keyed, &small)?.into_ntt(context.backend())?;
         let slots = SecretPoly::new(poly);
         // Certificates under a bound on the key's norm ask for nothing else.
         let believed = matches!(params.key_origin(), KeyOrigin::Bounded(_));
@@ -327,7 +326,7 @@ pub(crate) fn scaled_error<B: Backend>(
     error: &SmallPoly,
 ) -> Result<Poly<B, Coeff>, Error> {
     let params = context.params();
-    let mut e = Poly::from_signed(context.backend(), primes, error.as_slice())?;
+    let mut e = Poly::from_small(context.backend(), primes, error)?;
     if params.error_multiple() != &num_bigint::BigUint::from(1u32) {
         let t = params.ring().residues(primes, params.error_multiple());
         e.mul_scalar_assign(context.backend(), &t)?;

@@ -118,7 +118,7 @@ impl<B: Backend> SwitchKey<B> {
                 let other = other.filter(|k| k.id() == id).ok_or_else(missing)?;
                 // On all primes of the part, of which keys under the other secret may know fewer.
                 let own = part.primes().intersection(&part.shape().q);
-                let from = Poly::from_signed(backend, &own, other.small().as_slice())?.into_ntt(backend)?;
+                let from = Poly::from_small(backend, &own, other.small())?.into_ntt(backend)?;
                 (slots.duplicate(backend)?, from)
             }
         };

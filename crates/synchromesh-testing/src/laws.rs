@@ -132,9 +132,21 @@ pub fn automorphisms_agree_in_both_domains<B: Backend>(backend: &B, seed: u64) {
 /// When it does not.
 pub fn conversions_pick_their_representative<B: Backend>(backend: &B, seed: u64) {
     let mut bench = Bench::new(backend, seed);
-    let half = bench.primes.len().div_ceil(2);
-    let (src, dst): (IndexSet, IndexSet) = ((0..half).collect(), (half..bench.primes.len()).collect());
-    let (from, to) = (bench.primes[..half].to_vec(), bench.primes[half..].to_vec());
+    let limbs = bench.primes.len();
+    let half = limbs.div_ceil(2);
+    // Few primes may have a way of their own.
+    for (sources, targets) in [(half, limbs - half), (1, 2), (2, 1)] {
+        if sources + targets <= limbs {
+            conversions_follow_their_rule(&mut bench, sources, targets);
+        }
+    }
+}
+
+/// From so many primes to as many behind them.
+fn conversions_follow_their_rule<B: Backend>(bench: &mut Bench<'_, B>, sources: usize, targets: usize) {
+    let backend = bench.backend;
+    let (src, dst): (IndexSet, IndexSet) = ((0..sources).collect(), (sources..sources + targets).collect());
+    let (from, to) = (bench.primes[..sources].to_vec(), bench.primes[sources..sources + targets].to_vec());
     let modulus = rns::product(&from);
     let n = backend.ring().n();
     let x = bench.random.int_poly(n, &modulus);

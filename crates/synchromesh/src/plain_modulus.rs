@@ -11,8 +11,8 @@ use std::sync::Arc;
 use num_bigint::BigUint;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub(crate) use wide::at_least;
 pub use wide::{U256, WideModulus, from_biguint, to_biguint};
+pub(crate) use wide::{at_least, difference};
 pub use word::{WORD_LIMIT, WordModulus};
 
 /// The widest plaintext modulus, in bits.

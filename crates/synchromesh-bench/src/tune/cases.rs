@@ -1,6 +1,6 @@
 //! The shapes in which each operation is measured, with operands as a key switch lays them out.
 
-use synchromesh_ring::backend::{DigitLimb, GadgetDigits, RadixDigit, SlotSum, Stage, TensorMode};
+use synchromesh_ring::backend::{DigitLimb, GadgetDigits, RadixDigit, SignedWidth, SlotSum, Stage, TensorMode};
 use synchromesh_ring::kernels::IFMA_BITS;
 use synchromesh_ring::ledger::{Operation, Work};
 use synchromesh_ring::rns::{ConvertSpec, Overflow};
@@ -51,7 +51,7 @@ pub(super) fn filled<B: Backend>(backend: &B, rows: usize) -> Result<B::Buffer, 
     let mut buffer = backend.alloc(rows)?;
     let values: Vec<i64> = (0..backend.ring().n() as i64).map(|i| i & 0xffff).collect();
     let all: Vec<usize> = (0..rows).collect();
-    backend.reduce_signed(&vec![0; rows], &values, ViewMut::new(&mut buffer, &all))?;
+    backend.reduce_signed(&vec![0; rows], &values, SignedWidth::Four, ViewMut::new(&mut buffer, &all))?;
     Ok(buffer)
 }
 
@@ -150,7 +150,7 @@ fn element_wise<B: Backend>(m: usize) -> Vec<Case<B>> {
             match operation {
                 Operation::ReduceSigned => {
                     let values: Vec<i64> = vec![-7; backend.ring().n()];
-                    backend.reduce_signed(&primes, &values, out)
+                    backend.reduce_signed(&primes, &values, SignedWidth::One, out)
                 }
                 Operation::Uniform => {
                     let seed = Seed::from_bytes([1; 32]);

@@ -141,7 +141,8 @@ pub(super) struct Planning {
     #[arg(long = "static")]
     static_levels: bool,
     /// A machine profile, that of the machine which will compute: choices are made for it. Without one they are the same
-    /// everywhere, and times are predicted for this machine if `tune` was run.
+    /// everywhere, and times are predicted for this machine if `tune` was run. In place of a file, a100-predicted,
+    /// h100-predicted, h200-predicted or rtx-4090-predicted: a card's, by a model from counted instructions.
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
     #[command(flatten)]
@@ -177,7 +178,9 @@ impl Planning {
             if self.profile.is_none() || graph.is_some() {
                 plan.predict(&own)?;
             }
-            if own.threads != threads {
+            if own.predicted {
+                plan.explain.push(format!("times: of an {}: the card was not measured", own.machine));
+            } else if own.threads != threads {
                 plan.explain.push(format!(
                     "times: on {} of {threads} threads, as the profile was measured; `tune --threads {threads}` measures more",
                     own.threads

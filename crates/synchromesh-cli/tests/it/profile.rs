@@ -32,7 +32,7 @@ fn ok(arguments: &[&str]) -> Value {
 /// A profile of one small degree: coarse, but every operation is in it.
 fn profile(directory: &Path) -> String {
     let path = directory.join("profile.json");
-    let plan = Plan { log_n: vec![11], least: Duration::ZERO, rounds: 1, most_bytes: 2 << 20 };
+    let plan = Plan { log_n: vec![11], least: Duration::ZERO, rounds: 1, most_bytes: 2 << 20, ..Plan::quick() };
     let measured = measure(&plan, Device::Cpu, |_| {}).unwrap();
     synchromesh_cli::profile::store(&path, &measured, synchromesh_rlwe::file::Existing::Keep).unwrap();
     path.to_str().unwrap().to_owned()
@@ -85,6 +85,20 @@ fn a_profile_predicts_benches_and_plans_and_chooses_digits() {
     for part in ["prime width", "time by the machine's profile", "index map", "level 2: "] {
         assert!(explain.contains(part) || part.starts_with("time"), "{part}: {explain}");
     }
+}
+
+#[test]
+fn cards_that_nobody_measured_are_named_as_profiles() {
+    let planned = ["plan", "--scheme", "ckks", "--depth", "2", "--profile"];
+    let mut times = Vec::new();
+    for name in synchromesh::cost::Profile::predicted_names() {
+        let plan = ok(&[&planned[..], &[name]].concat());
+        times.push(plan["predicted_ms"].as_f64().unwrap());
+        assert!(plan["explain"].to_string().contains("the card was not measured"), "{plan}");
+    }
+    assert!(times.len() == 4 && times.iter().all(|&ms| ms > 0.0), "{times:?}");
+    let (code, value) = run(&[&planned[..], &["b100-predicted"]].concat());
+    assert_eq!((code, value["error"]["kind"].as_str()), (Some(2), Some("io")), "{value}");
 }
 
 #[test]

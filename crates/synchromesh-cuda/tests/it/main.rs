@@ -26,9 +26,11 @@ mod driver;
 mod emulator;
 mod key_switch;
 mod laws;
+mod predicted;
 
 mod runs;
 mod schemes;
 mod self_test;
 mod spread;
 mod translated;
+mod uploads;

@@ -82,7 +82,7 @@ pub(super) fn generate_as<T: Transport>(
         let maker = proven::Maker { context, keys: wanted.list(), seeds: &seeds, conduct };
         let ProvenKeys { public, evaluation, shares } = maker.make(session, &small, &mut entered)?;
         let backend = context.backend();
-        let own = Poly::from_signed(backend, &params.keyed(), small.as_slice())?.into_ntt(backend)?;
+        let own = Poly::from_small(backend, &params.keyed(), &small)?.into_ntt(backend)?;
         ((public, evaluation), SecretPoly::new(own), Some(Publics { seed: seeds.public.clone(), shares }))
     } else {
         let own = SecretPoly::new(drawn.slots().poly().duplicate(context.backend())?);

@@ -11,36 +11,51 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// A polynomial with small signed coefficients. Zeroised on drop; its `Debug` form shows the length only.
 #[derive(Clone)]
-pub struct SmallPoly(Zeroizing<Vec<i64>>);
+pub struct SmallPoly {
+    coefficients: Zeroizing<Vec<i64>>,
+    bound: u64,
+}
 
 impl SmallPoly {
     /// Takes the coefficients over; they are wiped when the polynomial is dropped.
     #[must_use]
     pub fn from_vec(coefficients: Vec<i64>) -> Self {
-        Self(Zeroizing::new(coefficients))
+        Self { coefficients: Zeroizing::new(coefficients), bound: u64::MAX }
+    }
+
+    /// The same, of whose coefficients it is known to all that none is larger in magnitude.
+    #[must_use]
+    pub fn bounded(self, bound: u64) -> Self {
+        Self { bound, ..self }
+    }
+
+    /// What is known to all of the largest magnitude of a coefficient: it is at most this.
+    #[must_use]
+    pub const fn bound(&self) -> u64 {
+        self.bound
     }
 
     /// The coefficients, lowest power first.
     #[must_use]
     pub fn as_slice(&self) -> &[i64] {
-        &self.0
+        &self.coefficients
     }
 
     /// Number of coefficients.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.coefficients.len()
     }
 
     /// Whether there are no coefficients.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.coefficients.is_empty()
     }
 
-    fn draw(n: usize, fill: impl FnOnce(&mut [i64])) -> Self {
-        let mut poly = Self(Zeroizing::new(vec![0; n]));
-        fill(&mut poly.0);
+    fn draw(n: usize, bound: u64, fill: impl FnOnce(&mut [i64])) -> Self {
+        let mut poly = Self::from_vec(vec![0; n]).bounded(bound);
+        fill(&mut poly.coefficients);
         poly
     }
 }
@@ -127,19 +142,19 @@ impl SecretDistribution {
 /// Polynomial number `index` of `purpose` with coefficients uniform on {-1, 0, 1}; see [`ternary_into`].
 #[must_use]
 pub fn ternary(seed: &Seed, purpose: Purpose, index: u32, n: usize) -> SmallPoly {
-    SmallPoly::draw(n, |out| ternary_into(seed, purpose, index, out))
+    SmallPoly::draw(n, SecretDistribution::Ternary.bound(), |out| ternary_into(seed, purpose, index, out))
 }
 
 /// Polynomial number `index` of `purpose` with centred binomial coefficients; see [`cbd21_into`].
 #[must_use]
 pub fn cbd21(seed: &Seed, purpose: Purpose, index: u32, n: usize) -> SmallPoly {
-    SmallPoly::draw(n, |out| cbd21_into(seed, purpose, index, out))
+    SmallPoly::draw(n, ErrorDistribution::Cbd21.bound(), |out| cbd21_into(seed, purpose, index, out))
 }
 
 /// Polynomial number `index` of `purpose` with discrete Gaussian coefficients; see [`gaussian_into`].
 #[must_use]
 pub fn gaussian(seed: &Seed, purpose: Purpose, index: u32, n: usize) -> SmallPoly {
-    SmallPoly::draw(n, |out| gaussian_into(seed, purpose, index, out))
+    SmallPoly::draw(n, GAUSSIAN_BOUND, |out| gaussian_into(seed, purpose, index, out))
 }
 
 /// Coefficients `floor(3x / 2^64) - 1` for uniform 64-bit x: each of -1, 0, 1 has probability within 2^-64 of 1/3
@@ -175,7 +190,7 @@ pub fn sparse_ternary(seed: &Seed, purpose: Purpose, index: u32, n: usize, weigh
             drawn.push(word[0]);
         }
     }
-    SmallPoly::draw(n, |out| {
+    SmallPoly::draw(n, SecretDistribution::Ternary.bound(), |out| {
         for (j, value) in out.iter_mut().enumerate() {
             // The sign is the highest bit of the word.
             *value = drawn.iter().fold(0, |value, &word| {

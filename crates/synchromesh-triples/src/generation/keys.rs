@@ -126,7 +126,7 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
         keys: EvaluationKeys,
     ) -> Result<GeneratedKeys<T>> {
         let (backend, primes) = (self.context.backend(), decryption_primes(&self.plan)?);
-        let share = SecretPoly::new(Poly::from_signed(backend, &primes, secret.as_slice())?.into_ntt(backend)?);
+        let share = SecretPoly::new(Poly::from_small(backend, &primes, secret)?.into_ntt(backend)?);
         let mac = self.mac.take().map_or_else(|| MacKeyShare::random(self.plan.field()), Ok)?;
         let key = PartyKey::with_share(self.session.party(), id, share, mac)?;
         self.recorder.enter(&mut self.session, "key_session", 1);

@@ -58,6 +58,7 @@ fn digit(seed: &Seed, j: u32, bits: u32, n: usize) -> SmallPoly {
     let mut words = Zeroizing::new(vec![0u64; n]);
     Stream::new(seed, Purpose::Flooding, j, 0).fill_words(0, &mut words);
     SmallPoly::from_vec(words.iter().map(|&word| (word >> (64 - bits)) as i64).collect())
+        .bounded(u64::MAX >> (64 - bits))
 }
 
 /// sum_j 2^(60 j) d_j - 2^(bits-1), coefficient by coefficient. Its digits are wiped when it is dropped.
@@ -72,12 +73,12 @@ impl Mask {
         let primes = poly.primes().clone();
         let power = |j: usize| num_bigint::BigUint::from(1u8) << (DIGIT as usize * j);
         for (j, digit) in self.digits.iter().enumerate() {
-            let mut term = Poly::from_signed(backend, &primes, digit.as_slice())?;
+            let mut term = Poly::from_small(backend, &primes, digit)?;
             poly.mul_scalar_acc(backend, &term, &ring.residues(&primes, &power(j)))?;
             term.zeroize();
         }
         let ones = vec![-1; self.digits.first().map_or(0, SmallPoly::len)];
-        let ones = Poly::from_signed(backend, &primes, &ones)?;
+        let ones = Poly::from_bounded(backend, &primes, &ones, 1)?;
         let half = num_bigint::BigUint::from(1u8) << (self.bits - 1);
         Ok(poly.mul_scalar_acc(backend, &ones, &ring.residues(&primes, &half))?)
     }

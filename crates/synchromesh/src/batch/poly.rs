@@ -137,6 +137,21 @@ impl PlainPoly {
         Self { modulus: modulus.clone(), coeffs }
     }
 
+    /// m(X^step), with `step` times as many coefficients.
+    pub(crate) fn spread(&self, step: usize) -> Self {
+        let mut coeffs = Residues::zero(&self.modulus, self.coeffs.len() * step);
+        match (&mut coeffs, &self.coeffs) {
+            (Residues::Word(out), Residues::Word(from)) => {
+                out.iter_mut().step_by(step).zip(from).for_each(|(out, x)| *out = *x);
+            }
+            (Residues::Wide(out), Residues::Wide(from)) => {
+                out.iter_mut().step_by(step).zip(from).for_each(|(out, x)| *out = *x);
+            }
+            _ => {}
+        }
+        Self { modulus: self.modulus.clone(), coeffs }
+    }
+
     /// The plaintext modulus t.
     pub fn modulus(&self) -> &PlainModulus {
         &self.modulus

@@ -271,25 +271,21 @@ impl<B: Backend> Context<B> {
         bound: f64,
     ) -> Result<Poly<B, Coeff>> {
         // No coefficient exceeds the largest slot.
-        if f64::from(scale.exponent()) + 1.0 + bound.log2() < 62.0 {
+        let bits = f64::from(scale.exponent()) + 1.0 + bound.log2();
+        if bits < 62.0 {
             let words: Zeroizing<Vec<i64>> = Zeroizing::new(integers.iter().map(|&x| x as i64).collect());
-            return Ok(Poly::from_signed(self.rlwe.backend(), primes, &words)?);
+            let bound = 1u64 << bits.ceil().max(0.0) as u32;
+            return Ok(Poly::from_bounded(self.rlwe.backend(), primes, &words, bound)?);
         }
         self.signed_polynomial(primes, integers)
     }
 
     /// The polynomial with these coefficients, of less than 124 bits each.
     pub(crate) fn signed_polynomial(&self, primes: &IndexSet, integers: &[i128]) -> Result<Poly<B, Coeff>> {
-        let backend = self.rlwe.backend();
         let low = |x: &i128| (x & ((1 << SPLIT_BITS) - 1)) as i64;
-        let words: Zeroizing<Vec<i64>> = Zeroizing::new(integers.iter().map(|x| (x >> SPLIT_BITS) as i64).collect());
-        let mut sum = Poly::from_signed(backend, primes, &words)?;
-        let power = (num_bigint::BigUint::from(1u32)) << SPLIT_BITS;
-        sum.mul_scalar_assign(backend, &self.params.rlwe().ring().residues(primes, &power))?;
-        let words: Zeroizing<Vec<i64>> = Zeroizing::new(integers.iter().map(low).collect());
-        let low = Zeroizing::new(Poly::from_signed(backend, primes, &words)?);
-        sum.add_assign(backend, &low)?;
-        Ok(sum)
+        let low: Zeroizing<Vec<i64>> = Zeroizing::new(integers.iter().map(low).collect());
+        let high: Zeroizing<Vec<i64>> = Zeroizing::new(integers.iter().map(|x| (x >> SPLIT_BITS) as i64).collect());
+        Ok(Poly::from_parts(self.rlwe.backend(), primes, &[&**low, &**high], SPLIT_BITS)?)
     }
 
     /// A message in coefficients; the last encoding is reused.

@@ -61,6 +61,9 @@ pub struct Profile {
     /// Threads that it was measured on.
     #[serde(default = "one")]
     pub threads: usize,
+    /// Whether nothing was measured: a model has said what takes how long.
+    #[serde(default, skip_serializing_if = "is_measured")]
+    pub predicted: bool,
     /// Day of the measurement, year-month-day.
     pub date: String,
     /// Plain passes over memory.
@@ -74,18 +77,51 @@ const fn one() -> usize {
     1
 }
 
+/// That a profile was measured is not written down.
+const fn is_measured(predicted: &bool) -> bool {
+    !*predicted
+}
+
+/// Profiles by name that come with the library: of cards, from instructions that were counted (docs/gpu.md).
+const PREDICTED: [(&str, &str); 4] = [
+    ("a100-predicted", include_str!("predicted/a100.json")),
+    ("h100-predicted", include_str!("predicted/h100.json")),
+    ("h200-predicted", include_str!("predicted/h200.json")),
+    ("rtx-4090-predicted", include_str!("predicted/rtx-4090.json")),
+];
+
 impl Profile {
     /// A profile of these measurements, on one thread.
     #[must_use]
     pub fn new(machine: String, device: String, isa: String, date: String, streaming: Streaming) -> Self {
         let (format, entries) = (FORMAT.to_owned(), Vec::new());
-        Self { format, version: VERSION, machine, device, isa, threads: one(), date, streaming, entries }
+        let (threads, predicted) = (one(), false);
+        Self { format, version: VERSION, machine, device, isa, threads, predicted, date, streaming, entries }
     }
 
     /// The same, measured on so many threads.
     #[must_use]
     pub fn on_threads(self, threads: usize) -> Self {
         Self { threads, ..self }
+    }
+
+    /// The same, which a model has made.
+    #[must_use]
+    pub fn as_predicted(self) -> Self {
+        Self { predicted: true, ..self }
+    }
+
+    /// The names of the profiles that come with the library: of cards, none of which was measured.
+    pub fn predicted_names() -> impl Iterator<Item = &'static str> {
+        PREDICTED.iter().map(|(name, _)| *name)
+    }
+
+    /// The profile of such a name, if it is one.
+    ///
+    /// # Errors
+    /// As [`Self::from_json`].
+    pub fn predicted(name: &str) -> Result<Option<Self>> {
+        PREDICTED.iter().find(|(of, _)| *of == name).map(|(_, text)| Self::from_json(text)).transpose()
     }
 
     /// The profile as JSON.
@@ -225,6 +261,23 @@ mod tests {
         close(seconds(12, 1 << 22), 86e-9);
         close(seconds(12, 1 << 30), 130e-9);
         close(seconds(13, 1 << 21), 84e-9);
+    }
+
+    #[test]
+    fn every_predicted_profile_prices_every_operation() {
+        for name in Profile::predicted_names() {
+            let profile = Profile::predicted(name).unwrap().unwrap();
+            assert!(profile.predicted && profile.machine.contains("predicted"), "{name}");
+            for (operation, narrow) in Operation::ALL.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+                let work = Work { primes: 8, rows: 8, terms: 8, extra: 8 };
+                let entries = Entries::from([((operation, narrow), Tally { work, seconds: 0.0 })]);
+                let seconds = |log_n, bytes| profile.seconds(&entries, log_n, bytes).unwrap();
+                for log_n in [12, 15, 17] {
+                    assert!(seconds(log_n, 1 << 20) > 0.0 && seconds(log_n, 1 << 30) < 0.1, "{name} {operation:?}");
+                }
+            }
+        }
+        assert!(Profile::predicted("no-such-card").unwrap().is_none());
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use num_bigint::BigInt;
 use synchromesh_rlwe::noise::Noise;
-use synchromesh_rlwe::ring::{Backend, Coeff, Ntt, Poly};
+use synchromesh_rlwe::ring::{Backend, Ntt, Poly};
 use synchromesh_rlwe::{HoistedCiphertext, HoistedTerm, Operation};
 
 use super::plaintext::Norms;
-use super::{Ciphertext, Evaluator, Plaintext, Scheme, signed_residues};
-use crate::batch::{BatchEncoder, CoefficientEncoder, MIN_LOG_N};
+use super::{Ciphertext, Evaluator, Plaintext, Scheme, lift};
+use crate::batch::{BatchEncoder, MIN_LOG_N};
 use crate::circuits::{Levels, Mask, MatrixArithmetic, require_mask};
 use crate::error::{Error, Result};
 
@@ -150,13 +150,8 @@ impl<S: Scheme, B: Backend> MatrixArithmetic for Evaluator<S, B> {
         let both: Vec<BigInt> = period.iter().chain(period).cloned().collect();
         let small = BatchEncoder::new(params.t(), log_count)?.encode_big(&both)?;
         let primes = self.switching("rotation")?.extended(context.rlwe(), level)?;
-        let (ring, mut words) = (params.rlwe().ring(), vec![0; primes.len() * n]);
-        let coefficients = CoefficientEncoder::new(params.t(), log_count)?.decode_big(&small)?;
-        for (i, c) in coefficients.iter().enumerate() {
-            let at = i * (n / count);
-            signed_residues(ring, &primes, c).into_iter().enumerate().for_each(|(limb, r)| words[limb * n + at] = r);
-        }
-        let poly = Poly::<B, Coeff>::from_words(context.backend(), &primes, &words)?.into_ntt(context.backend())?;
+        let whole = small.spread(n / count);
+        let poly = lift(context.backend(), &primes, &whole, &1u32.into())?.into_ntt(context.backend())?;
         let norms = Plaintext::from(small).with_public_norms().norms();
         Ok(Mask::new((poly, norms), level, params.rlwe()))
     }

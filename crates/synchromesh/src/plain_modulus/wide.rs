@@ -165,6 +165,11 @@ pub(crate) fn at_least(a: &U256, b: &U256) -> u64 {
     sub_borrow(a, b).1 ^ 1
 }
 
+/// a - b modulo 2^256.
+pub(crate) fn difference(a: &U256, b: &U256) -> U256 {
+    sub_borrow(a, b).0
+}
+
 /// The limbs of x, or `None` at 2^256 and above.
 pub fn from_biguint(x: &BigUint) -> Option<U256> {
     if x.bits() > 256 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use synchromesh::cost::{OneSwitch, Shape};
 use synchromesh_cuda::{Counts, Cuda, Emulated, Kernels, Order, Transforms};
-use synchromesh_ring::backend::{View, ViewMut};
+use synchromesh_ring::backend::{SignedWidth, View, ViewMut};
 use synchromesh_ring::{Backend, Ring};
 use synchromesh_rlwe::{Context, Params, ParamsLiteral, Security, SwitchPlan};
 use synchromesh_testing::{laws, toy};
@@ -53,7 +53,7 @@ fn enter(table: &mut Table, run: &str, device: &Emulated) {
     table.extend(device.take_counts().into_iter().map(|(kernel, counts)| ((run.to_owned(), kernel), counts)));
 }
 
-/// A limb from signed words, and an inner product of three limbs.
+/// A limb from signed integers of every width, and an inner product of three limbs.
 fn primitives(cuda: &Cuda<Emulated>) {
     let n = cuda.ring().n();
     let [mut out, mut x] = [2, 3].map(|rows| cuda.alloc(rows).expect("memory"));
@@ -61,7 +61,9 @@ fn primitives(cuda: &Cuda<Emulated>) {
     let three = View { buffer: &x, batch: 3, batch_stride: 1, rows: &[0] };
     let both = ViewMut { buffer: &mut out, batch: 2, batch_stride: 1, rows: &[0] };
     cuda.inner_product(&[0], three, [three, three], both, false).expect("an inner product");
-    cuda.reduce_signed(&[0], &vec![-5; n], ViewMut::new(&mut out, &[0])).expect("residues");
+    for width in SignedWidth::ALL {
+        cuda.reduce_signed(&[0], &vec![-5; n], width, ViewMut::new(&mut out, &[0])).expect("residues");
+    }
 }
 
 /// A rotation by a hybrid switch with two digits of two primes, and two of them as one.

@@ -33,7 +33,7 @@ pub(crate) const OPERATIONS: [Operation; 4] = [
     Operation { name: "linear/slots", special: &[55], aux: &[60; 2], digit: 1, slots: true },
 ];
 
-fn params(operation: &Operation) -> Params {
+pub(crate) fn params(operation: &Operation) -> Params {
     let mut primes: Vec<u64> = Vec::new();
     for &width in [40; PRIMES].iter().chain(operation.special).chain(operation.aux) {
         primes.push(ntt_primes_excluding(width, LOG_N, 1, &primes).expect("a prime")[0]);
@@ -55,6 +55,21 @@ fn params(operation: &Operation) -> Params {
     .expect("parameters")
 }
 
+/// How its key is switched.
+pub(crate) fn plan(operation: &Operation, params: &Params) -> SwitchPlan {
+    if operation.aux.is_empty() {
+        SwitchPlan::hybrid(params, PRIMES / operation.digit)
+    } else {
+        SwitchPlan::linear(params, operation.digit)
+    }
+    .expect("a plan")
+}
+
+/// A relinearisation in its domain.
+pub(crate) const fn shape(operation: &Operation) -> Shape {
+    Shape { op: Op::Relin, input_ntt: operation.slots, output_ntt: operation.slots, batch: 1 }
+}
+
 /// The launches of one switch after another one, on a device like the card.
 pub(crate) fn launches(operation: &Operation, card: &Card) -> Vec<Counted> {
     let mut device = Emulated::new(Order::Ascending).sampling(card.cache_bytes);
@@ -65,17 +80,11 @@ pub(crate) fn launches(operation: &Operation, card: &Card) -> Vec<Counted> {
         device = device.with_clusters();
     }
     let params = params(operation);
-    let plan = if operation.aux.is_empty() {
-        SwitchPlan::hybrid(&params, PRIMES / operation.digit)
-    } else {
-        SwitchPlan::linear(&params, operation.digit)
-    }
-    .expect("a plan");
+    let plan = plan(operation, &params);
     let cuda = Cuda::new(Arc::clone(params.ring()), device.clone(), None).expect("a device");
     let top = params.level(params.top_level()).expect("a level").clone();
     let context = Context::with_backend(params, cuda.with_transforms(Transforms::default()));
-    let shape = Shape { op: Op::Relin, input_ntt: operation.slots, output_ntt: operation.slots, batch: 1 };
-    let switch = OneSwitch::new(&context, &plan, [&top, &top], shape).expect("a switch");
+    let switch = OneSwitch::new(&context, &plan, [&top, &top], shape(operation)).expect("a switch");
     switch.run().expect("a switch");
     drop(device.take_launches());
     switch.run().expect("a switch");

@@ -46,7 +46,7 @@ impl<B: Backend> Evaluator<B> {
         let mut coefficients = vec![0; n];
         coefficients[place % n] = if place < n { 1 } else { -1 };
         let level = params.rlwe().level(x.level())?;
-        let monomial: Poly<B, Ntt> = Poly::from_signed(backend, level, &coefficients)?.into_ntt(backend)?;
+        let monomial: Poly<B, Ntt> = Poly::from_bounded(backend, level, &coefficients, 1)?.into_ntt(backend)?;
         let inner = x.inner();
         let parts = inner.parts().iter().map(|part| Ok(part.mul(backend, &monomial)?)).collect::<Result<_>>()?;
         let made = rlwe::Ciphertext::new(params.rlwe(), parts, inner.level(), inner.key(), inner.noise())?;

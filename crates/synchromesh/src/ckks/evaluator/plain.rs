@@ -149,8 +149,11 @@ impl<B: Backend> Evaluator<B> {
         let x = self.renew(x, 0)?;
         let (integer, error) = rounded_multiple(x.scale(), c.re)?;
         let residues = self.residues(x.level(), &integer)?;
-        let words: Vec<u64> = residues.iter().flat_map(|&r| std::iter::repeat_n(r, params.n())).collect();
-        let poly = Poly::from_words(self.context.rlwe().backend(), params.rlwe().level(x.level())?, &words)?;
+        let backend = self.context.rlwe().backend();
+        let mut poly = Poly::from_bounded(backend, params.rlwe().level(x.level())?, &vec![1; params.n()], 1)?;
+        poly.mul_scalar_assign(backend, &residues)?;
+        // The same number in all places is in coefficients as in slots.
+        let poly = poly.assume_ntt();
         let message = 2.0 * (x.log2_scale() + c.re.abs().log2()) - f64::from(params.log_n());
         let certificate = Certificate::at_most(error.log2());
         let uniform = Estimates::uniform(error.log2());
