@@ -21,7 +21,8 @@ const PTX: &str = "crates/synchromesh-cuda/ptx";
 const COUNTS: &str = "run --quiet --package synchromesh-cuda --example kernel_counts --";
 
 /// Prices what they do as machine profiles of cards, and writes those down, or compares.
-const PROFILES: &str = "run --quiet --package synchromesh-bench --features cuda,predicted --example predicted_profiles --";
+const PROFILES: &str =
+    "run --quiet --package synchromesh-bench --features cuda,predicted --example predicted_profiles --";
 
 /// Compiles the kernels and counts what they do; `--check` compares with the PTX and the record that are there instead of
 /// writing them.
