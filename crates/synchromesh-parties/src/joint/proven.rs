@@ -4,7 +4,6 @@
 use synchromesh::opening::Opening;
 use synchromesh::rlwe::ring::{Coeff, Cpu, Poly};
 use synchromesh::rlwe::{Context, Randomness};
-use zeroize::Zeroizing;
 
 use super::quorum::Quorum;
 use crate::error::{Error, Result};
@@ -19,7 +18,7 @@ impl<T: Transport> Quorum<'_, T> {
         context: &'c Context<Cpu>,
         openings: &[Opening<C, Cpu>],
     ) -> Result<Vec<DecryptionProofs<'c, Cpu>>> {
-        let Some(publics) = &self.share.publics else { return Ok(Vec::new()) };
+        let Some(publics) = &self.own.share.publics else { return Ok(Vec::new()) };
         let proofs = |opening: &Opening<C, Cpu>| {
             let noise = (opening.sigma_bits, &opening.multiple);
             Ok(DecryptionProofs::new(context, &publics.seed, &opening.c1, noise)?)
@@ -33,13 +32,13 @@ impl<T: Transport> Quorum<'_, T> {
         context: &Context<Cpu>,
         proofs: &DecryptionProofs<'_, Cpu>,
         opening: &Opening<C, Cpu>,
-        share: Zeroizing<Poly<Cpu, Coeff>>,
+        share: &Poly<Cpu, Coeff>,
     ) -> Result<Vec<u8>> {
-        let own = self.share.publics.as_ref().and_then(|publics| publics.shares.get(self.share.member));
+        let own = self.own.share.publics.as_ref().and_then(|publics| publics.shares.get(self.own.share.member));
         let (Some(own), backend) = (own, context.backend()) else { return Err(Error::Aborted) };
         let share = share.duplicate(backend)?.into_ntt(backend)?;
-        let (seed, transcript) = (self.seed(opening, &[]), self.transcript(self.session.party(), opening));
-        let witness = (&self.part, Flood { seed: &seed, bits: opening.sigma_bits });
+        let (seed, transcript) = (self.own.seed(opening, &[]), self.transcript(self.session.party(), opening));
+        let witness = (&self.own.part, Flood { seed: &seed, bits: opening.sigma_bits });
         Ok(proofs.prove([own, &share], witness, &transcript, &mut Randomness::from_os())?)
     }
 
@@ -53,8 +52,8 @@ impl<T: Transport> Quorum<'_, T> {
         mut bytes: &[u8],
     ) -> Result<()> {
         for ((proofs, opening), share) in proofs.iter().zip(openings).zip(shares) {
-            let member = self.members[party];
-            let theirs = self.share.publics.as_ref().and_then(|publics| publics.shares.get(member));
+            let member = self.own.among[party];
+            let theirs = self.own.share.publics.as_ref().and_then(|publics| publics.shares.get(member));
             let (proof, rest) = bytes.split_at(proofs.bytes()?.min(bytes.len()));
             let share = share.into_ntt(proofs.backend())?;
             proofs.verify([theirs.ok_or(Error::Aborted)?, &share], proof, &self.transcript(party, opening))?;

@@ -12,9 +12,8 @@ use synchromesh::rlwe::ring::{Cpu, Ntt, Poly};
 use synchromesh::rlwe::{self, PublicKey, Randomness};
 use synchromesh::shares::Shares;
 
-use super::generate::blamed;
 use super::quorum::Quorum;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::journal::Decryptions;
 use crate::polynomials::{add_piece, write_poly};
 use crate::session::Kind;
@@ -65,15 +64,15 @@ impl<T: Transport> Quorum<'_, T> {
         let openings = self.agreed::<S>(context, journal, ciphertexts, how, |context, ciphertext, hiding| {
             S::sharing(context, ciphertext, hiding, precision.is_some())
         })?;
-        let mut own = Vec::with_capacity(openings.len());
-        let phases = self.opened(rlwe, &openings, &[], |quorum, opening| {
-            let (part, hides) = S::own_part(context, opening, &quorum.seed(opening, b"shares"))?;
-            own.push(part);
-            quorum.hidden(rlwe, opening, &hides)
+        let mut own: Vec<Option<S::Part>> = openings.iter().map(|_| None).collect();
+        let phases = self.opened(rlwe, &openings, &[], |member, i| {
+            let (part, hides) = S::own_part(context, &openings[i], &member.seed(&openings[i], b"shares"))?;
+            own[i] = Some(part);
+            member.hidden(rlwe, &openings[i], &hides)
         })?;
-        let share = |((opening, phase), own)| {
+        let share = |((opening, phase), own): (_, Option<S::Part>)| {
             let public = S::public_part(context, opening, phase)?;
-            Ok(MessageShare { public, own })
+            Ok(MessageShare { public, own: own.ok_or(Error::Aborted)? })
         };
         openings.iter().zip(&phases).zip(own).map(share).collect()
     }
@@ -90,9 +89,9 @@ impl<T: Transport> Quorum<'_, T> {
         shares: &[MessageShare<S>],
     ) -> Result<Vec<S::Ciphertext<Cpu>>> {
         let rlwe = S::rlwe(context);
-        let (params, backend, parties) = (rlwe.params(), rlwe.backend(), self.members.len());
+        let (params, backend, parties) = (rlwe.params(), rlwe.backend(), self.own.among.len());
         self.session.enter("encrypting shares");
-        public.id().require(self.share.key())?;
+        public.id().require(self.own.share.key())?;
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, what is encrypted");
         shares.iter().for_each(|share| S::absorb(&share.public, &mut hasher));
         self.session.same("what is to be encrypted", hasher.finalize().as_bytes())?;
@@ -109,8 +108,8 @@ impl<T: Transport> Quorum<'_, T> {
         let zero = |_| Poly::zero(backend, primes);
         let mut sums = (0..2 * shares.len()).map(zero).collect::<std::result::Result<Vec<Poly<Cpu, Ntt>>, _>>()?;
         for (party, message) in messages.iter().enumerate() {
-            let added = add_piece(rlwe, &mut sums, message, drop);
-            blamed(self.session, party, added)?;
+            let added = add_piece(rlwe, &mut sums, message);
+            self.session.blamed(party, added)?;
         }
         self.session.agree()?;
         let mut sums = sums.into_iter();
@@ -134,7 +133,7 @@ impl<T: Transport> Quorum<'_, T> {
         public: &PublicKey,
         ciphertexts: &[&S::Ciphertext<Cpu>],
     ) -> Result<Vec<S::Ciphertext<Cpu>>> {
-        public.id().require(self.share.key())?;
+        public.id().require(self.own.share.key())?;
         let shares = self.shared::<S>(context, journal, ciphertexts, None)?;
         self.from_shares::<S>(context, public, &shares)
     }
