@@ -119,7 +119,12 @@ fn read_into<D: Domain>(context: &Context<Cpu>, bytes: &[u8], poly: &mut Poly<Cp
 }
 
 /// Adds to a polynomial the one on its primes in these bytes, a limb at a time.
-fn add_from<D: Domain>(context: &Context<Cpu>, bytes: &[u8], sum: &mut Poly<Cpu, D>, limb: &mut CpuBuffer) -> Result<()> {
+fn add_from<D: Domain>(
+    context: &Context<Cpu>,
+    bytes: &[u8],
+    sum: &mut Poly<Cpu, D>,
+    limb: &mut CpuBuffer,
+) -> Result<()> {
     let (n, primes) = (context.params().n(), sum.primes().clone());
     let mut row = 0;
     each_limb(context, &primes, bytes, |prime, own, width| {
@@ -240,7 +245,8 @@ struct Summed<'a, D: Domain, F> {
 
 impl<D: Domain, F: FnMut(usize) -> Result<Vec<Poly<Cpu, D>>>> Summands for Summed<'_, D, F> {
     fn write(&mut self, piece: usize, bytes: &mut Vec<u8>) -> Result<()> {
-        let mut write = |polys: &[Poly<Cpu, D>]| polys.iter().try_for_each(|poly| write_poly(self.context, poly, bytes));
+        let mut write =
+            |polys: &[Poly<Cpu, D>]| polys.iter().try_for_each(|poly| write_poly(self.context, poly, bytes));
         match &self.sums[piece] {
             Some(sum) => write(sum),
             None => write(&(self.make)(piece)?),

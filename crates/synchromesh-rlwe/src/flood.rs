@@ -94,7 +94,8 @@ pub fn gaussian(seed: &Seed, bits: u32, count: usize) -> Zeroizing<Vec<i128>> {
                 let half = words.len() / 2;
                 let [first, second] = match words {
                     [word] => [u128::from(word & u64::from(u32::MAX)), u128::from(word >> 32)],
-                    _ => [&words[..half], &words[half..]].map(|half| half.iter().fold(0, |x, &word| x << 64 | u128::from(word))),
+                    _ => [&words[..half], &words[half..]]
+                        .map(|half| half.iter().fold(0, |x, &word| x << 64 | u128::from(word))),
                 };
                 *sample += (first & below) as i128 - (second & below) as i128;
             }
@@ -394,10 +395,7 @@ mod tests {
             let expected = weight(x) / total;
             let seen = samples.iter().filter(|&&y| y == x).count() as f64 / count;
             let deviation = (expected / count).sqrt();
-            assert!(
-                (seen - expected).abs() < 4.5 * deviation + 2.0 / count,
-                "{twice} {bits}, {x}: {seen} {expected}"
-            );
+            assert!((seen - expected).abs() < 4.5 * deviation + 2.0 / count, "{twice} {bits}, {x}: {seen} {expected}");
         }
     }
 

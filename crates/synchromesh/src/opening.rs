@@ -76,6 +76,9 @@ impl Hiding {
         if !self.encrypted {
             return flood;
         }
+        if self.proven {
+            return flood.plus(params.sealed_noise().with_estimates(None));
+        }
         let fresh = params.public_noise().times(-params.ring().log2(params.p()));
         let fresh = fresh.plus_switching(params.rounding_noise(2));
         flood.plus(fresh.times((self.parties as f64).log2()).with_estimates(None))

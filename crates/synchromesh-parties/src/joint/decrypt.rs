@@ -3,25 +3,24 @@
 //! Each shows d_i = c_1 p_i + t f_i, where the p_i add up to s, and f_i is its noise ([`synchromesh::opening`]); c_0 and the
 //! sum of all d_i are the phase with everybody's noise. To pass a ciphertext on, each encrypts d_i under the
 //! receiver's public key, and c_0 and the sum of all encryptions are a ciphertext under that key (ePrint 2020/304's public
-//! key switch). Where shares are proven a proof of each d_i goes with it, but for what is passed on. Before anything is
-//! shown, all agree on the ciphertexts, and the journal has them.
+//! key switch). Where shares are proven a proof of each goes with it. Before anything is shown, all agree on the ciphertexts, and the journal has them.
 
 use std::ops::Range;
 
 use synchromesh::opening::{Hiding, Opening};
 use synchromesh::rlwe::flood::Wide;
 use synchromesh::rlwe::ring::sampler::Seed;
-use synchromesh::rlwe::ring::{Coeff, Cpu, IndexSet, Ntt, Poly};
+use synchromesh::rlwe::ring::{Coeff, Cpu, Domain, IndexSet, Ntt, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{self, Context, PublicKey, Randomness};
 use synchromesh::scheme::{Scheme, Values};
 use zeroize::Zeroizing;
 
 use super::quorum::{Member, Quorum};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::journal::Decryptions;
-use crate::polynomials::{add_and_keep, add_piece, add_up, pieces, pieces_among, poly_bytes, write_poly};
-use crate::proofs::decryption::DecryptionProofs;
+use crate::polynomials::{add_and_keep, add_up, pieces, pieces_among, poly_bytes, write_poly};
+use crate::proofs::decryption::{DecryptionProofs, Sealing};
 use crate::session::Kind;
 use crate::transport::Transport;
 
@@ -62,7 +61,7 @@ impl<T: Transport> Quorum<'_, T> {
         let rlwe = S::rlwe(context);
         self.session.enter("decrypting");
         let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, None), S::opening)?;
-        let proofs = self.proofs(rlwe, &openings)?;
+        let proofs = self.proofs(rlwe, &openings, None)?;
         let phases = self.opened(rlwe, &openings, &proofs, |own, i| own.shown(rlwe, &openings[i], &[]))?;
         let opened = |(opening, phase): (&Opening<_, _>, _)| {
             Ok(Opened { values: S::opened(context, opening, phase)?, error_bound: opening.error_bound })
@@ -85,22 +84,29 @@ impl<T: Transport> Quorum<'_, T> {
         let rlwe = S::rlwe(context);
         self.session.enter("passing on");
         let openings = self.agreed::<S>(context, journal, ciphertexts, (precision, Some(receiver)), S::opening)?;
-        let mut randomness = Randomness::from_os();
-        let (mut message, mut sums) = (Vec::new(), Vec::<[Poly<Cpu, Ntt>; 2]>::with_capacity(openings.len()));
-        for opening in &openings {
-            let shown = self.own.shown(rlwe, opening, &receiver.id().0)?;
-            let level = S::state(context, &opening.ciphertext)?.level;
-            let sealed: rlwe::Ciphertext<Cpu, Ntt> = receiver.encrypt(rlwe, &shown, level, &mut randomness)?;
-            sealed.parts().iter().try_for_each(|part| write_poly(rlwe, part, &mut message))?;
-            let c0 = opening.c0.duplicate(rlwe.backend())?.into_ntt(rlwe.backend())?;
-            sums.push([c0, Poly::zero(rlwe.backend(), opening.c1.primes())?]);
-        }
-        let messages = self.session.broadcast(Kind::Decryption, &message, message.len())?;
-        for (party, message) in messages.iter().enumerate() {
-            let added = add_piece(rlwe, sums.iter_mut().flatten(), message);
-            self.session.blamed(party, added)?;
-        }
-        self.session.agree()?;
+        let backend = rlwe.backend();
+        let proofs = self.proofs(rlwe, &openings, Some(receiver))?;
+        let sums = if proofs.is_empty() {
+            let primes: Vec<_> = openings.iter().map(|opening| vec![opening.c1.primes().clone(); 2]).collect();
+            let (Self { session, own }, mut randomness) = (&mut *self, Randomness::from_os());
+            let sums = add_up(session, rlwe, &primes, |i| {
+                let shown = own.shown(rlwe, &openings[i], &receiver.id().0)?;
+                let level = S::state(context, &openings[i].ciphertext)?.level;
+                let sealed: rlwe::Ciphertext<Cpu, Ntt> = receiver.encrypt(rlwe, &shown, level, &mut randomness)?;
+                Ok(sealed.into_parts())
+            })?;
+            session.agree()?;
+            sums.into_iter().flatten().collect()
+        } else {
+            self.sealed(rlwe, &openings, &proofs, receiver)?
+        };
+        let mut sums = sums.into_iter();
+        let with_constant = |opening: &Opening<_, _>| {
+            let (Some(mut first), Some(second)) = (sums.next(), sums.next()) else { return Err(Error::Aborted) };
+            first.add_assign(backend, &opening.c0.duplicate(backend)?.into_ntt(backend)?)?;
+            Ok([first, second])
+        };
+        let sums = openings.iter().map(with_constant).collect::<Result<Vec<_>>>()?;
         let passed = |(opening, parts)| Ok(S::passed_on(context, opening, receiver.id(), parts)?);
         openings.iter().zip(sums).map(passed).collect()
     }
@@ -121,8 +127,7 @@ impl<T: Transport> Quorum<'_, T> {
         let rlwe = S::rlwe(context);
         self.own.share.check(rlwe.params())?;
         let hiding = self.own.share.plan().hiding(self.own.among.len(), precision);
-        let proven = hiding.proven && receiver.is_none();
-        let hiding = Hiding { encrypted: receiver.is_some(), proven, ..hiding };
+        let hiding = Hiding { encrypted: receiver.is_some(), ..hiding };
         let mut openings = Vec::with_capacity(ciphertexts.len());
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, what is opened");
         for ciphertext in ciphertexts {
@@ -154,10 +159,12 @@ impl<T: Transport> Quorum<'_, T> {
         proofs: &[DecryptionProofs<'_, Cpu>],
         mut show: impl FnMut(&Member<'_>, usize) -> Result<Phase>,
     ) -> Result<Vec<Phase>> {
+        let backend = context.backend();
         if !proofs.is_empty() {
             let shown = (0..openings.len()).map(|i| show(&self.own, i)).collect::<Result<Vec<Phase>>>()?;
             let message = self.message(context, openings, proofs, &shown)?;
-            return self.exchanged(context, openings, proofs, &message, shown);
+            let phases = self.exchanged(context, (openings, proofs), &message, shown, |x| Ok(x.into_ntt(backend)?))?;
+            return with_constant(context, phases, openings);
         }
         let lengths: Vec<usize> = openings.iter().map(|opening| poly_bytes(context, opening.c1.primes())).collect();
         let ranges = pieces_among(&lengths, self.own.among.len());
@@ -167,11 +174,7 @@ impl<T: Transport> Quorum<'_, T> {
         let make = |piece: usize| ranges[piece].clone().map(|i| show(own, i)).collect();
         let sums = add_up(session, context, &primes, make)?;
         session.agree()?;
-        let mut phases: Vec<Phase> = sums.into_iter().flatten().collect();
-        for (phase, opening) in phases.iter_mut().zip(openings) {
-            phase.add_assign(context.backend(), &opening.c0)?;
-        }
-        Ok(phases)
+        with_constant(context, sums.into_iter().flatten().collect(), openings)
     }
 
     /// What this party shows of openings, and behind all of it a proof of each.
@@ -182,48 +185,83 @@ impl<T: Transport> Quorum<'_, T> {
         proofs: &[DecryptionProofs<'_, Cpu>],
         shown: &[Phase],
     ) -> Result<Vec<u8>> {
-        let mut message = Vec::new();
+        let (backend, mut message) = (context.backend(), Vec::new());
         shown.iter().try_for_each(|share| write_poly(context, share, &mut message))?;
         for ((proofs, opening), share) in proofs.iter().zip(openings).zip(shown) {
-            message.extend(self.prove(context, proofs, opening, share)?);
+            let share = share.duplicate(backend)?.into_ntt(backend)?;
+            message.extend(self.prove(context, proofs, opening, &[share], None)?);
         }
         Ok(message)
     }
 
-    /// The phases with what the others show and prove, from what this party shows of each.
-    pub(super) fn exchanged<C>(
+    /// Shares of openings encrypted under a receiver's key, and a proof of each: the sums of all parties' encryptions.
+    fn sealed<C>(
         &mut self,
         context: &Context<Cpu>,
         openings: &[Opening<C, Cpu>],
         proofs: &[DecryptionProofs<'_, Cpu>],
-        message: &[u8],
-        mut phases: Vec<Phase>,
-    ) -> Result<Vec<Phase>> {
-        for (phase, opening) in phases.iter_mut().zip(openings) {
-            phase.add_assign(context.backend(), &opening.c0)?;
+        receiver: &PublicKey,
+    ) -> Result<Vec<Poly<Cpu, Ntt>>> {
+        let (backend, mut randomness) = (context.backend(), Randomness::from_os());
+        let (mut message, mut proven, mut shown) = (Vec::new(), Vec::new(), Vec::with_capacity(2 * openings.len()));
+        for (proofs, opening) in proofs.iter().zip(openings) {
+            let share = self.own.shown(context, opening, &receiver.id().0)?.into_ntt(backend)?;
+            let sealing = Sealing::draw(context, &mut randomness)?;
+            let sealed = sealing.seal(context, share, receiver)?;
+            proven.extend(self.prove(context, proofs, opening, &sealed, Some((&sealing, receiver)))?);
+            sealed.iter().try_for_each(|part| write_poly(context, part, &mut message))?;
+            shown.extend(sealed);
         }
-        let lengths: Vec<usize> = phases.iter().map(|phase| poly_bytes(context, phase.primes())).collect();
+        message.extend(proven);
+        self.exchanged(context, (openings, proofs), &message, shown, Ok)
+    }
+
+    /// The sums of what all show and prove, from what this party shows: as many polynomials of each opening as of any other.
+    pub(super) fn exchanged<C, D: Domain>(
+        &mut self,
+        context: &Context<Cpu>,
+        (openings, proofs): (&[Opening<C, Cpu>], &[DecryptionProofs<'_, Cpu>]),
+        message: &[u8],
+        mut sums: Vec<Poly<Cpu, D>>,
+        to_slots: impl Fn(Poly<Cpu, D>) -> Result<Poly<Cpu, Ntt>>,
+    ) -> Result<Vec<Poly<Cpu, D>>> {
+        let lengths: Vec<usize> = sums.iter().map(|sum| poly_bytes(context, sum.primes())).collect();
         let (ranges, mut sizes) = pieces(&lengths);
         // All proofs are a piece behind all shares.
         sizes.push(message.len() - lengths.iter().sum::<usize>());
-        let mut told: Vec<(Vec<Phase>, Vec<u8>)> = self.own.among.iter().map(|_| Default::default()).collect();
+        let mut told: Vec<(Vec<Poly<Cpu, D>>, Vec<u8>)> = self.own.among.iter().map(|_| Default::default()).collect();
         self.session.broadcast_in_pieces(Kind::Decryption, message, &sizes, |session, party, number, bytes| {
             let (shares, proven) = &mut told[party];
             let Some(range) = ranges.get(number) else {
                 proven.extend_from_slice(bytes);
                 return Ok(());
             };
-            let added = add_and_keep(context, &mut phases[range.clone()], bytes, shares);
+            let added = add_and_keep(context, &mut sums[range.clone()], bytes, shares);
             session.blamed(party, added)
         })?;
-        let own = self.session.party();
+        let (own, each) = (self.session.party(), sums.len() / openings.len().max(1));
         for (party, (shares, proven)) in told.into_iter().enumerate().filter(|(party, _)| *party != own) {
-            let verified = self.verified(party, proofs, openings, shares, &proven);
+            let mut slots = shares.into_iter().map(&to_slots);
+            let shown = openings.iter().map(|_| slots.by_ref().take(each).collect::<Result<Vec<_>>>());
+            let shown = shown.collect::<Result<Vec<_>>>()?;
+            let verified = self.verified(party, proofs, openings, &shown, &proven);
             self.session.blamed(party, verified)?;
         }
         self.session.agree()?;
-        Ok(phases)
+        Ok(sums)
     }
+}
+
+/// What all have shown of openings, and c_0 of each.
+fn with_constant<C>(
+    context: &Context<Cpu>,
+    mut phases: Vec<Phase>,
+    openings: &[Opening<C, Cpu>],
+) -> Result<Vec<Phase>> {
+    for (phase, opening) in phases.iter_mut().zip(openings) {
+        phase.add_assign(context.backend(), &opening.c0)?;
+    }
+    Ok(phases)
 }
 
 impl Member<'_> {

@@ -15,8 +15,7 @@ use synchromesh::shares::Shares;
 use super::quorum::Quorum;
 use crate::error::{Error, Result};
 use crate::journal::Decryptions;
-use crate::polynomials::{add_piece, write_poly};
-use crate::session::Kind;
+use crate::polynomials::add_up;
 use crate::transport::Transport;
 
 /// One party's share of a message: the public part, which is the same for all, and what all parties' secret parts add up to
@@ -89,7 +88,7 @@ impl<T: Transport> Quorum<'_, T> {
         shares: &[MessageShare<S>],
     ) -> Result<Vec<S::Ciphertext<Cpu>>> {
         let rlwe = S::rlwe(context);
-        let (params, backend, parties) = (rlwe.params(), rlwe.backend(), self.own.among.len());
+        let (params, parties) = (rlwe.params(), self.own.among.len());
         self.session.enter("encrypting shares");
         public.id().require(self.own.share.key())?;
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, what is encrypted");
@@ -97,29 +96,22 @@ impl<T: Transport> Quorum<'_, T> {
         self.session.same("what is to be encrypted", hasher.finalize().as_bytes())?;
         let (mut randomness, level) = (Randomness::from_os(), params.top_level());
         let primes = params.level(level)?;
-        let (mut message, mut noises) = (Vec::new(), Vec::with_capacity(shares.len()));
-        for share in shares {
-            let (part, encoding) = S::fresh_part(context, &share.own)?;
+        let mut noises: Vec<rlwe::Noise> = shares.iter().map(|_| rlwe::Noise::ZERO).collect();
+        let pieces = vec![vec![primes.clone(); 2]; shares.len()];
+        let sums = add_up(self.session, rlwe, &pieces, |i| {
+            let (part, encoding) = S::fresh_part(context, &shares[i].own)?;
             let fresh: rlwe::Ciphertext<Cpu, Ntt> = public.encrypt(rlwe, &part, level, &mut randomness)?;
-            fresh.parts().iter().try_for_each(|part| write_poly(rlwe, part, &mut message))?;
-            noises.push(fresh.noise().plus(encoding));
-        }
-        let messages = self.session.broadcast(Kind::Opening, &message, message.len())?;
-        let zero = |_| Poly::zero(backend, primes);
-        let mut sums = (0..2 * shares.len()).map(zero).collect::<std::result::Result<Vec<Poly<Cpu, Ntt>>, _>>()?;
-        for (party, message) in messages.iter().enumerate() {
-            let added = add_piece(rlwe, &mut sums, message);
-            self.session.blamed(party, added)?;
-        }
+            noises[i] = fresh.noise().plus(encoding);
+            Ok(fresh.into_parts())
+        })?;
         self.session.agree()?;
-        let mut sums = sums.into_iter();
-        let whole = |(share, noise): (&MessageShare<S>, rlwe::Noise)| {
+        let whole = |((share, noise), sum): ((&MessageShare<S>, rlwe::Noise), Vec<Poly<Cpu, Ntt>>)| {
             // Each party's is bounded as the own, whatever they have in common.
             let noise = noise.times((parties as f64).log2()).with_origins(Origins::ANY);
-            let inner = rlwe::Ciphertext::new(params, sums.by_ref().take(2).collect(), level, public.id(), noise)?;
+            let inner = rlwe::Ciphertext::new(params, sum, level, public.id(), noise)?;
             Ok(S::whole(context, inner, &share.public, parties)?)
         };
-        shares.iter().zip(noises).map(whole).collect()
+        shares.iter().zip(noises).zip(sums).map(whole).collect()
     }
 
     /// Ciphertexts of the same messages at the highest level: fresh ones, but for the error that a message of CKKS has.

@@ -59,7 +59,8 @@ impl Maker<'_> {
             let scratch = &scratch[..limbs.len()];
             backend.reduce_signed(&of, &small, ViewMut::new(out.buffer_mut(), limbs))?;
             if factor.is_none() {
-                let residues = of.iter().flat_map(|&prime| params.ring().residues(&[prime].into_iter().collect(), multiple));
+                let residues =
+                    of.iter().flat_map(|&prime| params.ring().residues(&[prime].into_iter().collect(), multiple));
                 backend.mul_scalar_assign(&of, ViewMut::new(out.buffer_mut(), limbs), &residues.collect::<Vec<_>>())?;
             }
             backend.ntt_forward(&of, ViewMut::new(out.buffer_mut(), limbs))?;
@@ -76,7 +77,10 @@ impl Maker<'_> {
             let Some((secret, factors)) = &row.gadget else { return Ok(()) };
             // Only the primes of the row's own digit have one.
             for (&limb, prime) in limbs.iter().zip(of).filter(|(limb, _)| factors[**limb] != 0) {
-                let (from, to) = (View::new(secret.poly().buffer(), std::slice::from_ref(&limb)), ViewMut::new(out.buffer_mut(), std::slice::from_ref(&limb)));
+                let (from, to) = (
+                    View::new(secret.poly().buffer(), std::slice::from_ref(&limb)),
+                    ViewMut::new(out.buffer_mut(), std::slice::from_ref(&limb)),
+                );
                 backend.mul_scalar_acc(&[prime], from, &[factors[limb]], to)?;
             }
             Ok(())
@@ -144,7 +148,8 @@ impl Maker<'_> {
                 Public::Uniform(key.seed(), Purpose::PublicKeyUniform, 0),
             ),
         ];
-        let half = |(of_s, of_v)| self.row(primes, &Row { products: [Some((of_s, &own)), Some((of_v, &v))], gadget: None });
+        let half =
+            |(of_s, of_v)| self.row(primes, &Row { products: [Some((of_s, &own)), Some((of_v, &v))], gadget: None });
         halves.into_iter().map(half).collect()
     }
 }

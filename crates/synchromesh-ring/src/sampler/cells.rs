@@ -211,8 +211,7 @@ mod tests {
 
     /// Of sigma = 2^bits, 2 or more: cells of sigma / 4.
     fn thresholds() -> Vec<[u64; 2]> {
-        let weights: Vec<BigUint> =
-            (0u32..53).map(|h| exp_minus(&(h * h).into(), &32u32.into())).collect();
+        let weights: Vec<BigUint> = (0u32..53).map(|h| exp_minus(&(h * h).into(), &32u32.into())).collect();
         let total: BigUint = weights.iter().sum();
         let mut below = BigUint::ZERO;
         let share = |weight: &BigUint| {
@@ -234,7 +233,8 @@ mod tests {
             let cells = cells(bits, &thresholds);
             let mut words: Words = [[0; BLOCK]; 3];
             for (kind, words) in words.iter_mut().enumerate() {
-                Stream::new(&Seed::from_bytes([bits as u8; 32]), Purpose::Flooding, kind as u32, 0).fill_words(0, words);
+                Stream::new(&Seed::from_bytes([bits as u8; 32]), Purpose::Flooding, kind as u32, 0)
+                    .fill_words(0, words);
             }
             // Ties, zeros, and coins as near exp(-y) as doubles tell.
             (words[0][0], words[0][1], words[1][2], words[0][2]) = (thresholds[0][0], thresholds[3][0], 1, 0);
