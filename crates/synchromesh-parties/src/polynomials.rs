@@ -21,6 +21,8 @@ const TILE: usize = 512;
 /// Writes the low `width` bytes of each word.
 fn pack(words: &[u64], width: usize, bytes: &mut [u8]) {
     match width {
+        4 => pack_in::<4>(words, bytes),
+        5 => pack_in::<5>(words, bytes),
         6 => pack_in::<6>(words, bytes),
         7 => pack_in::<7>(words, bytes),
         8 => pack_in::<8>(words, bytes),
@@ -47,6 +49,8 @@ fn pack_in<const WIDTH: usize>(words: &[u64], bytes: &mut [u8]) {
 /// Reads words of `width` bytes and returns the largest of them.
 fn unpack(bytes: &[u8], width: usize, words: &mut [u64]) -> u64 {
     match width {
+        4 => unpack_from::<4>(bytes, words),
+        5 => unpack_from::<5>(bytes, words),
         6 => unpack_from::<6>(bytes, words),
         7 => unpack_from::<7>(bytes, words),
         8 => unpack_from::<8>(bytes, words),
@@ -241,16 +245,23 @@ struct Summed<'a, D: Domain, F> {
     primes: &'a [Vec<IndexSet>],
     make: F,
     sums: Vec<Option<Vec<Poly<Cpu, D>>>>,
+    /// Nobody else has anything to add.
+    alone: bool,
 }
 
 impl<D: Domain, F: FnMut(usize) -> Result<Vec<Poly<Cpu, D>>>> Summands for Summed<'_, D, F> {
     fn write(&mut self, piece: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let mut write =
             |polys: &[Poly<Cpu, D>]| polys.iter().try_for_each(|poly| write_poly(self.context, poly, bytes));
-        match &self.sums[piece] {
-            Some(sum) => write(sum),
-            None => write(&(self.make)(piece)?),
+        if let Some(sum) = &self.sums[piece] {
+            return write(sum);
         }
+        let own = (self.make)(piece)?;
+        write(&own)?;
+        if self.alone {
+            self.sums[piece] = Some(own);
+        }
+        Ok(())
     }
 
     fn add(&mut self, piece: usize, bytes: &[u8]) -> Result<()> {
@@ -282,7 +293,7 @@ pub(crate) fn add_up<T: Transport, D: Domain>(
     let length = |primes: &Vec<IndexSet>| primes.iter().map(|primes| poly_bytes(context, primes)).sum();
     let lengths: Vec<usize> = primes.iter().map(length).collect();
     let sums = primes.iter().map(|_| None).collect();
-    let mut summed = Summed { context, primes, make, sums };
+    let mut summed = Summed { context, primes, make, sums, alone: session.parties() == 1 };
     session.add_up(&lengths, &mut summed)?;
     Ok(summed.sums.into_iter().flatten().collect())
 }

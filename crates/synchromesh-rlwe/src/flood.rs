@@ -95,7 +95,7 @@ pub fn gaussian(seed: &Seed, bits: u32, count: usize) -> Zeroizing<Vec<i128>> {
                 let [first, second] = match words {
                     [word] => [u128::from(word & u64::from(u32::MAX)), u128::from(word >> 32)],
                     _ => [&words[..half], &words[half..]]
-                        .map(|half| half.iter().fold(0, |x, &word| x << 64 | u128::from(word))),
+                        .map(|half| half.iter().fold(0, |x, &word| (x << 64) | u128::from(word))),
                 };
                 *sample += (first & below) as i128 - (second & below) as i128;
             }

@@ -195,7 +195,7 @@ fn no_deed_to_a_frame_puts_a_wrong_value_into_what_is_passed_on_or_names_an_hone
 fn the_same_of_what_is_shared_and_encrypted_again() {
     making_of(|quorum, journal, kit, x, values| {
         let fresh = quorum.refresh::<Bgv>(kit.context(), journal, &kit.parties[0].keys.public, &[x])?;
-        // Another message would be no multiple of t away.
+        // Another message is farther away than any certificate allows.
         let [measured, certified] = Bgv::errors(kit.context(), &fresh[0], &kit.secret(), values);
         Ok(measured <= certified)
     });

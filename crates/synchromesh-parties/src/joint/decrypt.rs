@@ -40,6 +40,9 @@ impl std::fmt::Debug for Opened {
 
 pub(super) type Openings<S> = Vec<Opening<<S as Scheme>::Ciphertext<Cpu>, Cpu>>;
 
+/// What a party showed, and its proofs.
+type Told<D> = (Vec<Poly<Cpu, D>>, Vec<u8>);
+
 /// The phase of an opening, or what a party shows of it.
 pub(super) type Phase = Poly<Cpu, Coeff>;
 
@@ -229,7 +232,7 @@ impl<T: Transport> Quorum<'_, T> {
         let (ranges, mut sizes) = pieces(&lengths);
         // All proofs are a piece behind all shares.
         sizes.push(message.len() - lengths.iter().sum::<usize>());
-        let mut told: Vec<(Vec<Poly<Cpu, D>>, Vec<u8>)> = self.own.among.iter().map(|_| Default::default()).collect();
+        let mut told: Vec<Told<D>> = self.own.among.iter().map(|_| Default::default()).collect();
         self.session.broadcast_in_pieces(Kind::Decryption, message, &sizes, |session, party, number, bytes| {
             let (shares, proven) = &mut told[party];
             let Some(range) = ranges.get(number) else {

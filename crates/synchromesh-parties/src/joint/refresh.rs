@@ -16,6 +16,7 @@ use super::quorum::Quorum;
 use crate::error::{Error, Result};
 use crate::journal::Decryptions;
 use crate::polynomials::add_up;
+use crate::proven::Rows;
 use crate::transport::Transport;
 
 /// One party's share of a message: the public part, which is the same for all, and what all parties' secret parts add up to
@@ -105,7 +106,7 @@ impl<T: Transport> Quorum<'_, T> {
             Ok(fresh.into_parts())
         })?;
         self.session.agree()?;
-        let whole = |((share, noise), sum): ((&MessageShare<S>, rlwe::Noise), Vec<Poly<Cpu, Ntt>>)| {
+        let whole = |((share, noise), sum): ((&MessageShare<S>, rlwe::Noise), Rows)| {
             // Each party's is bounded as the own, whatever they have in common.
             let noise = noise.times((parties as f64).log2()).with_origins(Origins::ANY);
             let inner = rlwe::Ciphertext::new(params, sum, level, public.id(), noise)?;

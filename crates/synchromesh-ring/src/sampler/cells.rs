@@ -150,14 +150,14 @@ fn judge_in_lanes(cells: &Cells<'_>, words: &Words, (values, verdicts): (&mut [i
     let scale = f64::from_bits((1023 + u64::from(2 * cells.log2)).wrapping_sub(cells.exponent.into()) << 52);
     let [_, places, coins] = words;
     for i in 0..BLOCK {
-        let (negative, low) = (places[i] & 1, places[i] >> 1 & ((1 << cells.log2) - 1));
+        let (negative, low) = (places[i] & 1, (places[i] >> 1) & ((1 << cells.log2) - 1));
         let (coin, x) = (double(coins[i] >> 12) * (1.0 / (1u64 << 52) as f64), double(low) * unit);
         let likely = exponential(x * (2.0 * double(of_cells[i]) + x) * scale);
         let magnitude = (of_cells[i] << cells.log2) + low;
         let thrown = u64::from(coin >= likely + MARGIN) | (u64::from(magnitude == 0) & negative);
         let near = u64::from(coin > likely - MARGIN) & u64::from(coin < likely + MARGIN);
         values[i] = signed(magnitude, negative);
-        verdicts[i] |= thrown * THROWN | near * UNKNOWN;
+        verdicts[i] |= (thrown * THROWN) | (near * UNKNOWN);
     }
 }
 
