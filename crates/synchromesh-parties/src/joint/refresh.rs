@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use synchromesh::rlwe::noise::Origins;
-use synchromesh::rlwe::ring::{Cpu, Ntt, Poly};
+use synchromesh::rlwe::ring::{Cpu, Ntt};
 use synchromesh::rlwe::{self, PublicKey, Randomness};
 use synchromesh::shares::Shares;
 
