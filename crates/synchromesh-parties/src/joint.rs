@@ -7,7 +7,7 @@
 //! Parties follow the protocol here, and try to learn more than they should: up to n - 1 of them together, or t - 1. A
 //! frame that no honest party sends is blamed, and so is one who tells different things to different parties; a share of a key
 //! or of a decryption that is wrong is not noticed, and makes results wrong. **With proofs**, a value of the plan for n of n, both
-//! are proven: up to n - 1 parties may do anything then, but for what is passed on or shared modulo t.
+//! are proven: up to n - 1 parties may do anything then, but for what is made fresh or in shares.
 //!
 //! **n of n** or **t of n** is a value of the [`Plan`]. For t of n each party shares its s_i by Shamir's scheme over R_Q, in
 //! polynomials with uniform coefficients, at the points 1 .. n: their differences are units, being smaller than any prime. Those who

@@ -53,6 +53,31 @@ pub enum Kind {
     Record = 8,
     /// What one party alone may read.
     Private = 9,
+    /// What a party has of a sum, for the one that adds it up.
+    Summand = 10,
+    /// What it has added up.
+    Sum = 11,
+}
+
+/// What a party has of sums of all parties' values, in numbered pieces ([`Session::add_up`]).
+pub trait Summands {
+    /// Appends what this party has of a piece; of one that it adds up what was added too.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn write(&mut self, piece: usize, bytes: &mut Vec<u8>) -> Result<()>;
+
+    /// Adds what another party has of a piece.
+    ///
+    /// # Errors
+    /// Those that blame the sender ([`Error::blames_sender`]) for what is no such piece.
+    fn add(&mut self, piece: usize, bytes: &[u8]) -> Result<()>;
+
+    /// Holds the sum of a piece from now on.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    fn replace(&mut self, piece: usize, sum: &[u8]) -> Result<()>;
 }
 
 /// One party's side of a session.
@@ -147,7 +172,7 @@ impl<T: Transport> Session<T> {
     /// # Errors
     /// [`Error::Abort`] with the blame if a party is silent or sends what does not belong here; [`Error::Aborted`] ever after.
     pub fn broadcast(&mut self, kind: Kind, payload: &[u8], length: usize) -> Result<Vec<Vec<u8>>> {
-        let mut received = self.round(kind, payload, length)?;
+        let mut received = self.round(kind, payload, |_| length)?;
         received.iter_mut().for_each(cut);
         received[self.party()] = payload.to_vec();
         Ok(received)
@@ -166,7 +191,7 @@ impl<T: Transport> Session<T> {
         mut read: impl FnMut(&mut Self, usize, usize, &[u8]) -> Result<()>,
     ) -> Result<()> {
         for (number, piece) in pieces(message, lengths).enumerate() {
-            let frames = self.round(kind, piece, piece.len())?;
+            let frames = self.round(kind, piece, |_| piece.len())?;
             for (party, frame) in self.others(&frames) {
                 read(self, party, number, &frame[HEADER..])?;
             }
@@ -174,10 +199,59 @@ impl<T: Transport> Session<T> {
         Ok(())
     }
 
-    /// A round in which all tell all the same: the frames of the others.
-    fn round(&mut self, kind: Kind, payload: &[u8], length: usize) -> Result<Vec<Vec<u8>>> {
+    /// The sums of what all parties have, in pieces of these lengths. Piece k is added up by party k mod n: it alone sees what the
+    /// others have of it, and tells everybody the sum. What it tells is in the transcript, what it was told is not.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Self::broadcast), and those of the summands.
+    pub fn add_up(&mut self, lengths: &[usize], summands: &mut impl Summands) -> Result<()> {
+        let (own, parties) = (self.party(), self.parties());
+        let mut sum = Vec::new();
+        for first in (0..lengths.len()).step_by(parties) {
+            let piece = |party: usize| Some(first + party).filter(|&piece| piece < lengths.len());
+            let length = |party: usize| piece(party).map_or(0, |piece| lengths[piece]);
+            let frames = self.frames(
+                Kind::Summand,
+                |_| length(own),
+                |peer, frame| {
+                    frame.reserve_exact(length(peer));
+                    piece(peer).map_or(Ok(()), |piece| summands.write(piece, frame))
+                },
+            )?;
+            sum.clear();
+            if let Some(piece) = piece(own) {
+                for (party, frame) in self.others(&frames) {
+                    let added = summands.add(piece, &frame[HEADER..]);
+                    self.blamed(party, added)?;
+                }
+                summands.write(piece, &mut sum)?;
+            }
+            drop(frames);
+            let frames = self.round(Kind::Sum, &sum, length)?;
+            for (party, frame) in self.others(&frames) {
+                let Some(piece) = piece(party) else { continue };
+                let replaced = summands.replace(piece, &frame[HEADER..]);
+                self.blamed(party, replaced)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was read of a party's message; a message that is none ends the session with the blame.
+    pub(crate) fn blamed<R>(&mut self, party: usize, read: Result<R>) -> Result<R> {
+        match read {
+            Err(error) if error.blames_sender() => {
+                let what = if matches!(error, Error::Proof(_)) { "what it did not prove: " } else { "" };
+                Err(self.abort(Blame::Party(party), &format!("sent {what}{error}")))
+            }
+            other => other,
+        }
+    }
+
+    /// A round in which each tells all the same, of a length for each party: the frames of the others.
+    fn round(&mut self, kind: Kind, payload: &[u8], length: impl Fn(usize) -> usize) -> Result<Vec<Vec<u8>>> {
         let (own, header) = (self.party(), self.header(kind, 0));
-        let frames = self.frames(kind, length, |_| [payload, &[]])?;
+        let frames = self.frames(kind, length, append(&[payload]))?;
         self.transcript.update(&header);
         for (party, frame) in frames.iter().enumerate() {
             let bytes = if party == own { payload } else { &frame[HEADER..] };
@@ -187,12 +261,13 @@ impl<T: Transport> Session<T> {
         Ok(frames)
     }
 
-    /// A round: a frame to each other party, with a payload in two parts, and one from each, whole; none from this one.
-    fn frames<'p>(
+    /// A round: a frame to each other party, whose payload is written behind its header, and one from each with a payload of
+    /// that party's length, whole; none from this one.
+    fn frames(
         &mut self,
         kind: Kind,
-        length: usize,
-        payload: impl Fn(usize) -> [&'p [u8]; 2],
+        length: impl Fn(usize) -> usize,
+        mut write: impl FnMut(usize, &mut Vec<u8>) -> Result<()>,
     ) -> Result<Vec<Vec<u8>>> {
         if self.aborted {
             return Err(Error::Aborted);
@@ -200,12 +275,12 @@ impl<T: Transport> Session<T> {
         let own = self.party();
         let mut received = vec![Vec::new(); self.parties()];
         for (peer, answered) in received.iter_mut().enumerate().filter(|(peer, _)| *peer != own) {
-            let [front, back] = payload(peer);
-            let frame = [&self.header(kind, own)[..], front, back].concat();
+            let mut frame = self.header(kind, own).to_vec();
+            write(peer, &mut frame)?;
             self.sent += frame.len() as u64;
-            let answer = self.transport.exchange(peer, frame, HEADER + length.max(NOTICE));
+            let answer = self.transport.exchange(peer, frame, HEADER + length(peer).max(NOTICE));
             let answer = answer.map_err(|fault| self.fault(peer, &fault))?;
-            self.require(&answer, kind, peer, length)?;
+            self.require(&answer, kind, peer, length(peer))?;
             *answered = answer;
         }
         self.round += 1;
@@ -237,7 +312,8 @@ impl<T: Transport> Session<T> {
     /// As [`broadcast`](Self::broadcast).
     pub fn scatter(&mut self, payloads: &[Zeroizing<Vec<u8>>], length: usize) -> Result<Zeroizing<Vec<Vec<u8>>>> {
         let payload = |peer: usize| payloads.get(peer).map_or(&[][..], |bytes| &bytes[..]);
-        let mut received = Zeroizing::new(self.frames(Kind::Private, length, |peer| [payload(peer), &[]])?);
+        let write = |peer: usize, frame: &mut Vec<u8>| append(&[payload(peer)])(peer, frame);
+        let mut received = Zeroizing::new(self.frames(Kind::Private, |_| length, write)?);
         received.iter_mut().for_each(cut);
         received[self.party()] = payload(self.party()).to_vec();
         Ok(received)
@@ -316,7 +392,7 @@ impl<T: Transport> Session<T> {
         let mut opened: Vec<blake3::Hasher> = (0..self.parties()).map(|party| self.commitment(party)).collect();
         for (number, piece) in pieces(value, lengths).enumerate() {
             let front = if number == 0 { &nonce[..] } else { &[] };
-            let frames = self.frames(Kind::Decommitment, front.len() + piece.len(), |_| [front, piece])?;
+            let frames = self.frames(Kind::Decommitment, |_| front.len() + piece.len(), append(&[front, piece]))?;
             for (party, frame) in self.others(&frames) {
                 opened[party].update(&frame[HEADER..]);
                 read(self, party, number, &frame[HEADER + front.len()..])?;
@@ -463,6 +539,15 @@ impl<T: Transport> Session<T> {
         hasher.update(&self.id);
         hasher.update(&(party as u64).to_le_bytes());
         hasher
+    }
+}
+
+/// Writes these bytes, whoever gets them.
+fn append<'p>(parts: &'p [&'p [u8]]) -> impl Fn(usize, &mut Vec<u8>) -> Result<()> + use<'p> {
+    |_, frame| {
+        frame.reserve_exact(parts.iter().map(|part| part.len()).sum());
+        parts.iter().for_each(|part| frame.extend_from_slice(part));
+        Ok(())
     }
 }
 

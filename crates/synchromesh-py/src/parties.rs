@@ -32,40 +32,37 @@ impl Stop {
     }
 }
 
-fn party(
-    (hosts, identity): (PathBuf, PathBuf),
-    with: Option<Vec<usize>>,
-    timeout: f64,
-    stop: &Stop,
-) -> Result<Party, Fault> {
-    let seconds = Duration::try_from_secs_f64(timeout);
-    let timeout = seconds
-        .map_err(|_| Fault::own("operation", format!("a timeout of {timeout} seconds"), "give seconds, at least 0"))?;
-    Ok(Party { hosts, identity, with, timeout, stop: stop.0.clone() })
-}
+/// Among whom a session is and as whom, how long it waits, and what it takes at least: the list of parties, the certificate, the
+/// numbers of those who are there or all, seconds, whether a plan may have less security than usual, and bits that hide shares.
+#[derive(FromPyObject)]
+pub(crate) struct Among(PathBuf, PathBuf, Option<Vec<usize>>, f64, bool, u32);
 
-fn floor(insecure: bool, statistical_security: u32) -> Floor {
-    Floor { security: if insecure { 0.0 } else { Floor::default().security }, statistical_security }
+impl Among {
+    /// What one party does there, until it is stopped.
+    fn enter(self, stop: &Stop) -> Result<(Party, Floor), Fault> {
+        let Self(hosts, identity, with, timeout, insecure, statistical_security) = self;
+        let seconds = Duration::try_from_secs_f64(timeout).map_err(|_| {
+            Fault::own("operation", format!("a timeout of {timeout} seconds"), "give seconds, at least 0")
+        })?;
+        let security = if insecure { 0.0 } else { Floor::default().security };
+        let party = Party { hosts, identity, with, timeout: seconds, stop: stop.0.clone() };
+        Ok((party, Floor { security, statistical_security }))
+    }
 }
 
 /// Makes a key with all other parties: its name, this party's number, files, rounds, bytes sent.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "each is an argument of Python's function")]
 pub(crate) fn make_joint_key(
     py: Python<'_>,
     plan: String,
     directory: PathBuf,
-    hosts: PathBuf,
-    identity: PathBuf,
-    timeout: f64,
-    insecure: bool,
-    least_statistical_security: u32,
+    among: Among,
     stop: &Stop,
 ) -> PyResult<(String, usize, Vec<PathBuf>, u64, u64)> {
     let made = detached(py, || {
         let plan = Plan::from_json(&plan)?;
-        let party = party((hosts, identity), None, timeout, stop)?;
-        Ok(party.generate_keys(&plan, &floor(insecure, least_statistical_security), &directory)?)
+        let (party, floor) = among.enter(stop)?;
+        Ok(party.generate_keys(&plan, &floor, &directory)?)
     })?;
     let files = made.files.into_iter().map(|file| file.0).collect();
     Ok((made.key.to_string(), made.member, files, made.traffic.rounds, made.traffic.bytes_sent))
@@ -76,24 +73,18 @@ type Shown<'py> = (Vec<Bound<'py, PyAny>>, f64, Vec<usize>, u64, u64, u64, u64);
 
 /// Decrypts a column with the others who are there.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "each is an argument of Python's function")]
 pub(crate) fn decrypt_together<'py>(
     py: Python<'py>,
     keys: PathBuf,
     file: PathBuf,
-    hosts: PathBuf,
-    identity: PathBuf,
-    members: Option<Vec<usize>>,
+    among: Among,
     precision: f64,
-    timeout: f64,
-    insecure: bool,
-    least_statistical_security: u32,
     complex: bool,
     stop: &Stop,
 ) -> PyResult<Shown<'py>> {
     let shown = detached(py, || {
-        let party = party((hosts, identity), members, timeout, stop)?;
-        Ok(party.decrypt(&keys, &[&file], precision, &floor(insecure, least_statistical_security))?)
+        let (party, floor) = among.enter(stop)?;
+        Ok(party.decrypt(&keys, &[&file], precision, &floor)?)
     })?;
     let bound = shown.columns.iter().map(|column| column.error_bound).fold(0.0, f64::max);
     let values = shown.columns.into_iter().flat_map(|column| column.values);
@@ -104,24 +95,18 @@ pub(crate) fn decrypt_together<'py>(
 
 /// Makes a column fresh with the others who are there: as [`pass_on_together`], and its level.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "each is an argument of Python's function")]
 pub(crate) fn refresh_together(
     py: Python<'_>,
     keys: PathBuf,
     file: PathBuf,
     out: PathBuf,
-    hosts: PathBuf,
-    identity: PathBuf,
-    members: Option<Vec<usize>>,
-    timeout: f64,
-    insecure: bool,
-    least_statistical_security: u32,
+    among: Among,
     stop: &Stop,
 ) -> PyResult<(Passed, usize)> {
     let fresh = detached(py, || {
-        let party = party((hosts, identity), members, timeout, stop)?;
+        let (party, floor) = among.enter(stop)?;
         let to: (&[&Path], Existing) = (&[&out], Existing::Replace);
-        Ok(party.refresh(&keys, &[&file], to, &floor(insecure, least_statistical_security))?)
+        Ok(party.refresh(&keys, &[&file], to, &floor)?)
     })?;
     let level = fresh.level;
     Ok((passed(out, fresh), level))
@@ -132,28 +117,21 @@ type Passed = (PathBuf, bool, Vec<usize>, u64, u64, u64, u64);
 
 /// Brings a column under a receiver's key with the others who are there.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "each is an argument of Python's function")]
 pub(crate) fn pass_on_together(
     py: Python<'_>,
     keys: PathBuf,
     file: PathBuf,
-    receiver: PathBuf,
-    out: PathBuf,
-    hosts: PathBuf,
-    identity: PathBuf,
-    members: Option<Vec<usize>>,
+    to: (PathBuf, PathBuf),
+    among: Among,
     precision: f64,
-    timeout: f64,
-    insecure: bool,
-    least_statistical_security: u32,
     stop: &Stop,
 ) -> PyResult<Passed> {
     let passed = detached(py, || {
-        let party = party((hosts, identity), members, timeout, stop)?;
-        let to: (&Path, &[&Path], Existing) = (&receiver, &[&out], Existing::Replace);
-        Ok(party.pass_on(&keys, &[&file], to, precision, &floor(insecure, least_statistical_security))?)
+        let (party, floor) = among.enter(stop)?;
+        let to: (&Path, &[&Path], Existing) = (&to.0, &[&to.1], Existing::Replace);
+        Ok(party.pass_on(&keys, &[&file], to, precision, &floor)?)
     })?;
-    Ok(self::passed(out, passed))
+    Ok(self::passed(to.1, passed))
 }
 
 fn passed(out: PathBuf, written: Rewritten) -> Passed {
@@ -167,25 +145,19 @@ type Handed = (String, usize, usize, Option<usize>, Vec<usize>, u64, Vec<PathBuf
 
 /// Hands a key on to other holders, with those who give and those who take.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "each is an argument of Python's function")]
 pub(crate) fn hand_on_together(
     py: Python<'_>,
     keys: PathBuf,
     out: PathBuf,
     new_hosts: PathBuf,
     threshold: Option<usize>,
-    hosts: PathBuf,
-    identity: PathBuf,
-    members: Option<Vec<usize>>,
-    timeout: f64,
-    insecure: bool,
-    least_statistical_security: u32,
+    among: Among,
     stop: &Stop,
 ) -> PyResult<Handed> {
     let done = detached(py, || {
-        let party = party((hosts, identity), members, timeout, stop)?;
+        let (party, floor) = among.enter(stop)?;
         let to = NewHolders { hosts: new_hosts, threshold };
-        Ok(party.hand_on(&keys, &to, &floor(insecure, least_statistical_security), &out)?)
+        Ok(party.hand_on(&keys, &to, &floor, &out)?)
     })?;
     let HandedOn { key, joint, member, givers, files, spent, decryptions, traffic, .. } = done;
     let files = files.into_iter().map(|file| file.0).collect();

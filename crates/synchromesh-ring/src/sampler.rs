@@ -12,12 +12,14 @@
 //! The samplers of secrets neither branch on a drawn value nor use it as an address. The rejection of the uniform
 //! sampler branches only on words that are thrown away.
 
+mod cells;
 mod gaussian;
 mod small;
 mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use cells::{Cells, cells_into};
 pub use gaussian::GAUSSIAN_BOUND;
 pub use small::{
     ErrorDistribution, SecretDistribution, SmallPoly, cbd21, cbd21_into, gaussian, gaussian_into, sparse_ternary,

@@ -1,11 +1,18 @@
 //! Flooding: discrete Gaussian noise of any width, derived from a secret key and what it is added to.
 //!
 //! Widths are powers of two, sigma = 2^k, sampled by rejection from steps of a quarter of sigma: a step from a table of
-//! probabilities of 128 bits, a uniform number in it, and what is left decided by integers (von Neumann's way to an event of
-//! probability exp(-y)). Probabilities are those of the discrete Gaussian to within 2^-115. Beyond 2^48 a sample of width 2^48 is multiplied by the power of two that is missing and a
-//! uniform number below it added. [`nested`] has one noise for all widths, each that of the width below and more. How
-//! long rejection takes depends on samples that are thrown away and on the sizes of those that are kept, which says
-//! nothing about the key.
+//! probabilities of 128 bits, a uniform number in it, and what is left decided by a coin. Probabilities are those of the discrete
+//! Gaussian to within 2^-115 up to 2^48.
+//!
+//! [`gaussian`] draws many at a time, in vectors ([`cells_into`]); how long that takes depends on samples that are thrown away only.
+//! Beyond 2^48 a sample of width 2^48 is multiplied by the power of two that is missing, D, and a number between -D and D
+//! added, the difference of two uniform ones: what all that is as a function of x has straight pieces from one multiple of D to
+//! the next, so that shifted by any e below D it is as far from itself as the Gaussian is, e^2 / (2 sigma^2) in relative entropy. (With one
+//! uniform number it would have steps, and be e / (2 D 2^96) away.)
+//!
+//! [`nested`] has one noise for all widths, each that of the width below and more. It is what it always was, one sample after the other,
+//! with von Neumann's coins: its time depends on the sizes of samples that are kept too. What is uniform in it lies under noise of
+//! the width below.
 
 mod wide;
 
@@ -13,7 +20,7 @@ use std::sync::OnceLock;
 
 use num_bigint::{BigInt, BigUint};
 use num_traits::Zero;
-use synchromesh_ring::sampler::{Purpose, Seed, Stream};
+use synchromesh_ring::sampler::{self, Purpose, Seed, Stream, cells_into};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::secret_key::SecretKey;
@@ -68,7 +75,33 @@ enum Variance {
 /// `count` independent samples of the discrete Gaussian of sigma = 2^`bits`; `bits` is at most [`MAX_BITS`].
 #[must_use]
 pub fn gaussian(seed: &Seed, bits: u32, count: usize) -> Zeroizing<Vec<i128>> {
-    samples(seed, Variance::Once, bits, count)
+    let exact = bits.min(EXACT_BITS);
+    let rest = bits.min(MAX_BITS) - exact;
+    let Cells { log2, exponent, thresholds, .. } = Cells::new(Variance::Once, exact);
+    let mut steps = Zeroizing::new(vec![0; count]);
+    cells_into(&seed.derive("steps", 0), Purpose::Flooding, &sampler::Cells { log2, exponent, thresholds }, &mut steps);
+    let mut samples = Zeroizing::new(vec![0; count]);
+    samples.iter_mut().zip(steps.iter()).for_each(|(sample, &step)| *sample = i128::from(step) << rest);
+    if rest > 0 {
+        let mut stream = Stream::new(&seed.derive("between steps", 0), Purpose::Flooding, 0, 0);
+        let mut words = Zeroizing::new([0u64; 512]);
+        // Two numbers of so many bits from one word, from two or from four.
+        let each = if rest > 64 { 4 } else { rest.div_ceil(32) as usize };
+        let below = u128::MAX >> (128 - rest);
+        for (chunk, samples) in samples.chunks_mut(words.len() / each).enumerate() {
+            stream.fill_words((chunk * words.len()) as u64, &mut words[..samples.len() * each]);
+            for (sample, words) in samples.iter_mut().zip(words.chunks_exact(each)) {
+                let half = words.len() / 2;
+                let [first, second] = match words {
+                    [word] => [u128::from(word & u64::from(u32::MAX)), u128::from(word >> 32)],
+                    _ => [&words[..half], &words[half..]]
+                        .map(|half| half.iter().fold(0, |x, &word| (x << 64) | u128::from(word))),
+                };
+                *sample += (first & below) as i128 - (second & below) as i128;
+            }
+        }
+    }
+    samples
 }
 
 /// As [`gaussian`], for [`MIN_BITS`] to [`MAX_BITS`], so that for one seed the samples of a width are those of the width
@@ -311,9 +344,34 @@ mod tests {
         assert_eq!(*nested(&seed, 0, 9), *nested(&seed, MIN_BITS, 9));
     }
 
+    /// Beyond what is exact the density has straight pieces: a step would show in how often the first numbers of one are met.
+    #[test]
+    fn what_lies_between_steps_is_the_difference_of_two_uniform_numbers() {
+        for rest in [1, 20, 32, 33, 64, 65, 70] {
+            let samples = gaussian(&Seed::from_bytes([rest as u8; 32]), EXACT_BITS + rest, 20_000);
+            let unit = f64::from(rest).exp2();
+            // Modulo the step a sum of two is uniform, and the step before it is reached half of the time.
+            let low = samples.iter().map(|x| (x & ((1 << rest) - 1)) as f64 / unit);
+            assert!((low.sum::<f64>() / 2e4 - 0.5 + 0.5 / unit).abs() < 0.01, "{rest}");
+            let mut steps = vec![0; samples.len()];
+            let Cells { log2, exponent, thresholds, .. } = Cells::new(Variance::Once, EXACT_BITS);
+            let seed = Seed::from_bytes([rest as u8; 32]).derive("steps", 0);
+            cells_into(&seed, Purpose::Flooding, &sampler::Cells { log2, exponent, thresholds }, &mut steps);
+            let off = samples.iter().zip(&steps).map(|(x, &step)| (x - (i128::from(step) << rest)) as f64 / unit);
+            let off: Vec<f64> = off.collect();
+            let moment = |k: i32| off.iter().map(|x| x.powi(k)).sum::<f64>() / 2e4;
+            assert!(off.iter().all(|x| x.abs() < 1.0) && moment(1).abs() < 0.02, "{rest}: {}", moment(1));
+            assert!(rest == 1 || (moment(2) - 1.0 / 6.0).abs() < 0.01, "{rest}: {}", moment(2));
+        }
+    }
+
     #[test]
     fn samples_have_the_probabilities_of_their_definition() {
         const COUNT: usize = 200_000;
+        for bits in [0, 1, 2, 3, 4] {
+            let samples = gaussian(&Seed::from_bytes([4; 32]), bits, COUNT);
+            has_probabilities(&samples, f64::from(2 * bits + 1).exp2(), bits);
+        }
         for (variance, bits, twice) in [
             (Variance::Once, 0, 2.0),
             (Variance::Once, 1, 8.0),
@@ -325,17 +383,19 @@ mod tests {
             (Variance::Thrice, 3, 384.0),
         ] {
             let samples = samples(&Seed::from_bytes([3; 32]), variance, bits, COUNT);
-            let weight = |x: i128| (-((x * x) as f64) / twice).exp();
-            let total: f64 = (-300..=300).map(weight).sum();
-            for x in -40..=40i128 {
-                let expected = weight(x) / total;
-                let seen = samples.iter().filter(|&&y| y == x).count() as f64 / COUNT as f64;
-                let deviation = (expected / COUNT as f64).sqrt();
-                assert!(
-                    (seen - expected).abs() < 4.5 * deviation + 2.0 / COUNT as f64,
-                    "{variance:?} {bits}, {x}: {seen} {expected}"
-                );
-            }
+            has_probabilities(&samples, twice, bits);
+        }
+    }
+
+    /// Probabilities in proportion to exp(-x^2 / twice).
+    fn has_probabilities(samples: &[i128], twice: f64, bits: u32) {
+        let (weight, count) = (|x: i128| (-((x * x) as f64) / twice).exp(), samples.len() as f64);
+        let total: f64 = (-300..=300).map(weight).sum();
+        for x in -40..=40i128 {
+            let expected = weight(x) / total;
+            let seen = samples.iter().filter(|&&y| y == x).count() as f64 / count;
+            let deviation = (expected / count).sqrt();
+            assert!((seen - expected).abs() < 4.5 * deviation + 2.0 / count, "{twice} {bits}, {x}: {seen} {expected}");
         }
     }
 

@@ -76,6 +76,9 @@ impl Hiding {
         if !self.encrypted {
             return flood;
         }
+        if self.proven {
+            return flood.plus(params.sealed_noise().with_estimates(None));
+        }
         let fresh = params.public_noise().times(-params.ring().log2(params.p()));
         let fresh = fresh.plus_switching(params.rounding_noise(2));
         flood.plus(fresh.times((self.parties as f64).log2()).with_estimates(None))
@@ -114,8 +117,13 @@ pub(crate) fn subject<B: Backend, D: SwitchDomain>(
     hasher.update(x.params_digest());
     hasher.update(&(x.level() as u64).to_le_bytes());
     hasher.update(&(x.parts().len() as u64).to_le_bytes());
+    let backend = context.backend();
+    let mut limb = vec![0; context.params().n()];
     for part in x.parts() {
-        absorb_words(&mut hasher, &part.to_words(context.backend())?);
+        for row in 0..part.primes().len() {
+            backend.download(part.buffer(), row, &mut limb)?;
+            absorb_words(&mut hasher, &limb);
+        }
     }
     Ok(*hasher.finalize().as_bytes())
 }

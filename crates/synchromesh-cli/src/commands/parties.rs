@@ -23,8 +23,8 @@ use synchromesh_triples::parties::tls::Stop;
 ///
 /// Each party runs each command on its own machine, at about the same time; they meet over TLS. Parties are
 /// expected to follow the protocol: a share of a decryption that is wrong makes the result wrong. Where the plan says so
-/// (`plan --proofs`) shares of keys, and of what is decrypted for all, are proven, and who sends a wrong one is named; what is
-/// passed on or made fresh still takes parties who follow the protocol.
+/// (`plan --proofs`) shares of keys, and of what is decrypted for all or for one receiver, are proven, and who sends a wrong one is
+/// named; what is made fresh still takes parties who follow the protocol.
 #[derive(Subcommand, Debug)]
 pub(super) enum Parties {
     /// Make a party's certificate and print the fingerprint that the others need.
@@ -173,11 +173,11 @@ impl From<Traffic> for Sent {
     }
 }
 
-/// What is assumed of the parties who make keys or decrypt for all.
+/// What is assumed of the parties who make keys or decrypt.
 const fn model(joint: &Joint) -> &'static str {
     match joint.proofs {
         true => {
-            "malicious: shares of keys, and of what is decrypted for all, are proven; what is passed on or made fresh is not"
+            "malicious: shares of keys, and of what is decrypted for all or for one receiver, are proven; what is made fresh is not"
         }
         false => FOLLOWING,
     }
@@ -262,7 +262,8 @@ impl Decrypt {
         if let Some(receiver) = &self.to {
             let to = (&**receiver, &[out][..], existing);
             let passed = party.pass_on(keys, &[input], to, self.precision, &least.floor())?;
-            return Report::new(&Shown::rewritten(out, passed));
+            let model = passed.plan.joint.as_ref().map_or(FOLLOWING, model);
+            return Report::new(&Shown::rewritten(out, passed, model));
         }
         let shown = party.decrypt(keys, &[input], self.precision, &least.floor())?;
         let Some(column) = shown.columns.into_iter().next() else { return Err(TableError::Empty.into()) };
@@ -309,12 +310,12 @@ impl Refresh {
         let existing = overwrite.permit([out.as_path()])?;
         let (party, input, out): (_, &Path, &Path) = (self.holder.party()?, r#in, out);
         let fresh = party.refresh(keys, &[input], (&[out], existing), &least.floor())?;
-        Report::new(&Shown::rewritten(out, fresh))
+        Report::new(&Shown::rewritten(out, fresh, FOLLOWING))
     }
 }
 
 impl Shown {
-    fn rewritten(out: &Path, written: Rewritten) -> Self {
+    fn rewritten(out: &Path, written: Rewritten, security_model: &'static str) -> Self {
         Self {
             out: out.display().to_string(),
             bytes: written.files.iter().map(|file| file.1).sum(),
@@ -327,7 +328,7 @@ impl Shown {
             authenticated: Some(written.authenticated),
             decryptions: written.decryptions.0,
             most_decryptions: written.decryptions.1,
-            security_model: FOLLOWING,
+            security_model,
             traffic: written.traffic.into(),
         }
     }

@@ -130,15 +130,17 @@ fn whoever_leaves_before_anything_is_shown_costs_nothing() {
 #[test]
 fn different_things_to_different_parties_end_the_session() {
     let mut kit = kit(Plan::all_of(3));
-    let x = kit.encrypt(&Bgv::sample(kit.context(), 1));
-    // A residue of the share to party 1 is another; its top bits are 0.
+    let list = [1, 2, 3].map(|seed| kit.encrypt(&Bgv::sample(kit.context(), seed)));
+    // A residue of the sum that it has added up is another for party 1; its top bits are 0.
     let flip = |mut frame: Vec<u8>| {
         frame[HEADER] ^= 1;
         Some(frame)
     };
-    let results = attempt(&kit, &[0, 1, 2], (SHORT, at(2 * BEFORE + 1, flip)), &[&x]);
+    // To each what it has of the sum that the other adds up, and then what it has added up.
+    let sums = 2 * (BEFORE + 1);
+    let results = attempt(&kit, &[0, 1, 2], (SHORT, at(sums + 1, flip)), &list.each_ref());
     assert!(results.iter().all(|result| *blame(result) == Blame::Somebody), "{results:?}");
-    nothing_twice(&kit, &x, true);
+    list.iter().for_each(|x| nothing_twice(&kit, x, true));
 }
 
 #[test]
@@ -231,7 +233,7 @@ fn a_share_of_a_key_that_is_none_ends_its_making() {
             generate(&mut session, context.rlwe(), &plan, &wanted).map(drop)
         })
     };
-    // Hello, agreement; the plan, agreement; a coin of three rounds; commitments, agreement, and then the shares.
+    // Hello, agreement; the plan, agreement; a coin of three rounds; commitments, agreement, and then the shares of the public key.
     let shares = 2 * (2 + 2 + 3 + 2);
     let garbage = |mut frame: Vec<u8>| {
         frame[HEADER + 40..].fill(0xff);
@@ -239,8 +241,11 @@ fn a_share_of_a_key_that_is_none_ends_its_making() {
     };
     let results = make(at(shares, garbage));
     assert_eq!(*blame(&results[0]), Blame::Party(2));
-    // Both rounds of openings and agreement, and commitments and agreement of the second: then each party's value.
-    let values = shares + 2 * (2 + 2 + 2);
+    // Of the rotation key and the first round of the relinearisation key what each adds up.
+    let results = make(at(shares + 2 * 2, garbage));
+    assert_eq!(*blame(&results[0]), Blame::Party(2));
+    // Shares and agreement; twice shares of sums, sums and agreement: then each party's value.
+    let values = shares + 2 * (2 + 3 + 3);
     let results = make(at(values, |mut frame| {
         frame[HEADER..].fill(0xff);
         Some(frame)

@@ -1,13 +1,18 @@
-//! Keys made by all parties: in two rounds, each of commitments and openings, after a coin for what is uniform in them.
+//! Keys made by all parties, after a coin for what is uniform in them.
 //!
-//! 1. shares of the public key, of the keys for rotations, and of encryptions B_j of P g_j s;
-//! 2. with the sums B_j and the public key, shares of encryptions of P g_j s^2: the relinearisation key.
+//! 1. shares of the public key, which all commit to before they see any;
+//! 2. shares of the keys for rotations, and of encryptions B_j of P g_j s;
+//! 3. with the sums B_j and the public key, shares of encryptions of P g_j s^2: the relinearisation key.
 //!
-//! These are the rounds of `synchromesh-triples`, whose relations can be proven, and as many bytes as those of ePrint 2020/304:
+//! Of 2 and 3 each row is added up by one party for all, who compare what they were told.
+//!
+//! 2 and 3 are the rounds of `synchromesh-triples`, whose relations can be proven, and as many bytes as those of ePrint 2020/304:
 //! three ring elements a row. One round (ePrint 2021/1085) would take a wider key or more noise at every product.
-//! Everybody commits to its shares before it sees any, so that none is chosen after the others'.
+//!
+//! Who adds up a row could make it anything, where another could only move it. All that is shown of s in 2 and 3 is hidden by errors
+//! and, in 3, by v under the public key: that is what must be nobody's choice, and it is committed to.
 
-use synchromesh::rlwe::ring::{Cpu, Poly};
+use synchromesh::rlwe::ring::{Cpu, Ntt, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{
     Context, EvaluationKeys, KeyPart, PublicKey, Randomness, SecretKey, Source, SwitchKey, UniformHalves,
@@ -19,8 +24,8 @@ use super::plan::{self, Plan, Wanted};
 use super::points;
 use super::rows::Maker;
 use super::share::{KeyShare, Publics};
-use crate::error::{Blame, Error, Result};
-use crate::polynomials::{add_piece, pieces, poly_bytes, read_poly, write_poly};
+use crate::error::{Error, Result};
+use crate::polynomials::{add_piece, add_up, poly_bytes, read_poly, write_poly};
 use crate::proven::{self, Conduct, Honest, ProvenKeys, Rows, Step};
 use crate::seeds::Seeds;
 use crate::session::Session;
@@ -119,22 +124,25 @@ fn rounds<T: Transport>(
     wanted: &[(Source, KeyPart)],
 ) -> Result<(PublicKey, EvaluationKeys)> {
     let context = maker.context;
-    let mut rows = vec![maker.public(&seeds.public)?];
-    for ((source, part), seed) in wanted.iter().zip(&seeds.keys) {
-        let galois = if let Source::Galois(g) = source { *g } else { 1 };
-        rows.extend(maker.switch(galois, part, seed)?);
-    }
-    let mut sums = exchange(session, context, rows)?.into_iter();
-    let b = sums.next().ok_or(Error::Aborted)?;
+    let b = public_share(session, context, maker.public(&seeds.public)?)?;
     let public = PublicKey::from_parts(context, seeds.id, seeds.public.clone(), b)?;
-    let sums: Vec<Rows> = wanted.iter().map(|(_, part)| sums.by_ref().take(part.rows().len()).collect()).collect();
+    let primes: Vec<_> = wanted.iter().map(|(_, part)| vec![part.primes().clone(); part.rows().len()]).collect();
+    let sums = add_up(session, context, &primes, |key| {
+        let (source, part) = &wanted[key];
+        maker.switch(if let Source::Galois(g) = source { *g } else { 1 }, part, &seeds.keys[key])
+    })?;
+    session.agree()?;
     let mut keys = EvaluationKeys::new(seeds.id);
     for (((source, part), seed), sums) in wanted.iter().zip(&seeds.keys).zip(sums) {
         let (uniform, b) = if *source == Source::Square {
             session.enter("making the relinearisation key");
-            let rows = maker.square(part, seed, &sums, &public)?;
-            let halves = exchange(session, context, rows)?;
-            let (b, a): (Vec<_>, Vec<_>) = halves.into_iter().enumerate().partition(|(row, _)| row.is_multiple_of(2));
+            let primes = vec![vec![part.primes().clone(); 2]; sums.len()];
+            let halves = add_up(session, context, &primes, |row| {
+                maker.square(part.primes(), (seed, part.rows()[row]), &sums[row], &public)
+            })?;
+            session.agree()?;
+            let halves = halves.into_iter().flatten();
+            let (b, a): (Vec<_>, Vec<_>) = halves.enumerate().partition(|(row, _)| row.is_multiple_of(2));
             let rows = |half: Vec<(usize, _)>| half.into_iter().map(|(_, row)| row).collect::<Rows>();
             (UniformHalves::Given(rows(a)), rows(b))
         } else {
@@ -145,29 +153,21 @@ fn rounds<T: Transport>(
     Ok((public, keys))
 }
 
-/// The sums of all parties' rows, of which this one has these.
-fn exchange<T: Transport>(session: &mut Session<T>, context: &Context<Cpu>, mut rows: Rows) -> Result<Rows> {
-    let lengths: Vec<usize> = rows.iter().map(|row| poly_bytes(context, row.primes())).collect();
-    let (ranges, sizes) = pieces(&lengths);
-    let mut message = Vec::with_capacity(lengths.iter().sum());
-    rows.iter().try_for_each(|row| write_poly(context, row, &mut message))?;
-    session.commit_and_read(&message, &sizes, |session, party, number, bytes| {
-        let added = add_piece(context, &mut rows[ranges[number].clone()], bytes, drop);
-        blamed(session, party, added)
+/// The public key's row: the sum of all parties' shares, of which this one has `own`, none chosen after another was seen.
+fn public_share<T: Transport>(
+    session: &mut Session<T>,
+    context: &Context<Cpu>,
+    own: Poly<Cpu, Ntt>,
+) -> Result<Poly<Cpu, Ntt>> {
+    let mut message = Vec::new();
+    write_poly(context, &own, &mut message)?;
+    let mut sum = own;
+    session.commit_and_read(&message, &[message.len()], |session, party, _, bytes| {
+        let added = add_piece(context, [&mut sum], bytes);
+        session.blamed(party, added)
     })?;
     session.agree()?;
-    Ok(rows)
-}
-
-/// What was read of a party's message; a message that is none ends the session with the blame.
-pub(super) fn blamed<T: Transport, R>(session: &mut Session<T>, party: usize, read: Result<R>) -> Result<R> {
-    match read {
-        Err(error) if error.blames_sender() => {
-            let what = if matches!(error, Error::Proof(_)) { "what it did not prove: " } else { "" };
-            Err(session.abort(Blame::Party(party), &format!("sent {what}{error}")))
-        }
-        other => other,
-    }
+    Ok(sum)
 }
 
 /// This party's value of the sum of all parties' polynomials.
@@ -188,7 +188,7 @@ fn shared<T: Transport>(
     let received = session.scatter(&payloads, length)?;
     let mut sum = None::<SecretPoly<Cpu>>;
     for (party, bytes) in received.iter().enumerate() {
-        let value = SecretPoly::new(blamed(session, party, read_poly(context, keyed, bytes))?);
+        let value = SecretPoly::new(session.blamed(party, read_poly(context, keyed, bytes))?);
         sum = Some(match sum {
             None => value,
             Some(sum) => {

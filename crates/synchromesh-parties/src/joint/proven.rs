@@ -2,14 +2,13 @@
 //! the public key, and noise f_i of about the width that it should have.
 
 use synchromesh::opening::Opening;
-use synchromesh::rlwe::ring::{Coeff, Cpu, Poly};
-use synchromesh::rlwe::{Context, Randomness};
-use zeroize::Zeroizing;
+use synchromesh::rlwe::ring::{Cpu, Ntt, Poly};
+use synchromesh::rlwe::{Context, PublicKey, Randomness};
 
 use super::quorum::Quorum;
 use crate::error::{Error, Result};
 use crate::proofs::Transcript;
-use crate::proofs::decryption::{DecryptionProofs, Flood};
+use crate::proofs::decryption::{DecryptionProofs, Flood, Sealing};
 use crate::transport::Transport;
 
 impl<T: Transport> Quorum<'_, T> {
@@ -18,46 +17,51 @@ impl<T: Transport> Quorum<'_, T> {
         &self,
         context: &'c Context<Cpu>,
         openings: &[Opening<C, Cpu>],
+        receiver: Option<&PublicKey>,
     ) -> Result<Vec<DecryptionProofs<'c, Cpu>>> {
-        let Some(publics) = &self.share.publics else { return Ok(Vec::new()) };
+        let Some(publics) = &self.own.share.publics else { return Ok(Vec::new()) };
         let proofs = |opening: &Opening<C, Cpu>| {
             let noise = (opening.sigma_bits, &opening.multiple);
-            Ok(DecryptionProofs::new(context, &publics.seed, &opening.c1, noise)?)
+            Ok(DecryptionProofs::new(context, &publics.seed, &opening.c1, noise, receiver)?)
         };
         openings.iter().map(proofs).collect()
     }
 
-    /// The proof of this party's share of an opening.
+    /// The proof of this party's share of an opening, or of that encrypted for somebody.
     pub(super) fn prove<C>(
         &self,
         context: &Context<Cpu>,
         proofs: &DecryptionProofs<'_, Cpu>,
         opening: &Opening<C, Cpu>,
-        share: Zeroizing<Poly<Cpu, Coeff>>,
+        shown: &[Poly<Cpu, Ntt>],
+        sealing: Option<(&Sealing, &PublicKey)>,
     ) -> Result<Vec<u8>> {
-        let own = self.share.publics.as_ref().and_then(|publics| publics.shares.get(self.share.member));
-        let (Some(own), backend) = (own, context.backend()) else { return Err(Error::Aborted) };
-        let share = share.duplicate(backend)?.into_ntt(backend)?;
-        let (seed, transcript) = (self.seed(opening, &[]), self.transcript(self.session.party(), opening));
-        let witness = (&self.part, Flood { seed: &seed, bits: opening.sigma_bits });
-        Ok(proofs.prove([own, &share], witness, &transcript, &mut Randomness::from_os())?)
+        context.params().require_digest(&self.own.share.params_digest)?;
+        let own = self.own.share.publics.as_ref().and_then(|publics| publics.shares.get(self.own.share.member));
+        let own = own.ok_or(Error::Aborted)?;
+        let to = sealing.map(|(_, key)| key.id().0);
+        let seed = self.own.seed(opening, to.as_ref().map_or(&[][..], |to| &to[..]));
+        let transcript = self.transcript(self.session.party(), opening);
+        let flood = Flood { seed: &seed, bits: opening.sigma_bits };
+        let witness = (&self.own.part, flood, sealing.map(|(sealing, _)| sealing));
+        Ok(proofs.prove((own, shown), witness, &transcript, &mut Randomness::from_os())?)
     }
 
-    /// Fails unless each of a party's shares has its proof in these bytes.
+    /// Fails unless what a party shows of each opening, so many polynomials, has its proof in these bytes.
     pub(super) fn verified<C>(
         &self,
         party: usize,
         proofs: &[DecryptionProofs<'_, Cpu>],
         openings: &[Opening<C, Cpu>],
-        shares: Vec<Poly<Cpu, Coeff>>,
+        shown: &[Vec<Poly<Cpu, Ntt>>],
         mut bytes: &[u8],
     ) -> Result<()> {
-        for ((proofs, opening), share) in proofs.iter().zip(openings).zip(shares) {
-            let member = self.members[party];
-            let theirs = self.share.publics.as_ref().and_then(|publics| publics.shares.get(member));
+        for ((proofs, opening), shown) in proofs.iter().zip(openings).zip(shown) {
+            let member = self.own.among[party];
+            let theirs = self.own.share.publics.as_ref().and_then(|publics| publics.shares.get(member));
             let (proof, rest) = bytes.split_at(proofs.bytes()?.min(bytes.len()));
-            let share = share.into_ntt(proofs.backend())?;
-            proofs.verify([theirs.ok_or(Error::Aborted)?, &share], proof, &self.transcript(party, opening))?;
+            let theirs = theirs.ok_or(Error::Aborted)?;
+            proofs.verify((theirs, shown), proof, &self.transcript(party, opening))?;
             bytes = rest;
         }
         Ok(())

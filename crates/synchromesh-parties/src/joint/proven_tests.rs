@@ -7,15 +7,18 @@ use synchromesh::bgv::Bgv;
 use synchromesh::circuits::Arithmetic;
 use synchromesh::ckks::{self, Ckks};
 use synchromesh::exact::{self, Rotations};
+use synchromesh::rlwe::ring::{Coeff, Cpu, Poly};
+use synchromesh::rlwe::{PublicKey, Randomness, SecretKey};
 use synchromesh::scheme::Scheme;
 
 use super::generate::generate_as;
 use super::test_kit::*;
 use super::tests::gaps;
 use super::*;
-use crate::polynomials::poly_bytes;
+use crate::polynomials::{poly_bytes, read_poly, write_poly};
 use crate::proven::Cheat;
-use crate::session::Session;
+use crate::session::{HEADER, Kind, Session};
+use crate::tampering::Tamper;
 use crate::{Blame, Error, Result};
 
 /// Short, since somebody may be silent.
@@ -88,6 +91,59 @@ fn all_who_proved_their_shares_decrypt() {
     decrypts::<Ckks>(|_| ckks_params(110, &[60, 60, 55, 55], &[2, 4]));
 }
 
+/// One ciphertext passed on by all, each share of which is proven, while the last party does this to what it sends.
+fn passes<S: Judged>(kit: &mut Kit<S>, at: Option<usize>) -> Vec<Result<[f64; 2]>> {
+    let x = S::sample(kit.context(), 9);
+    let given = kit.encrypt(&x);
+    let mut randomness = Randomness::insecure_from_number(7);
+    let receiver = SecretKey::<Cpu>::generate(kit.rlwe(), &mut randomness).unwrap();
+    let public = PublicKey::generate(kit.rlwe(), &receiver, &mut randomness).unwrap();
+    let tamper: Option<Tamper> = at.map(|at| -> Tamper {
+        // Both others are told the same, of the first frame with shares or the first with proofs.
+        let mut rounds = Vec::<Vec<u8>>::new();
+        Box::new(move |_, _, mut frame| {
+            if frame[HEADER - 4] == Kind::Decryption as u8 {
+                let round = frame[32..40].to_vec();
+                if !rounds.contains(&round) {
+                    rounds.push(round);
+                }
+                if rounds.len() == at {
+                    frame[HEADER + 1] ^= 1;
+                }
+            }
+            Some(frame)
+        })
+    });
+    run(kit.parties.len(), (PATIENT, tamper), |i, transport| {
+        let mut session = Session::new(transport, "passing on")?;
+        let mut quorum = Quorum::meet(&mut session, kit.rlwe(), &kit.parties[i].share)?;
+        let passed = quorum.pass_on::<S>(kit.context(), &mut kit.journal(i), &[&given], &public, 4.0)?;
+        assert!(S::agree(&S::decrypt(kit.context(), &receiver, &passed[0])?, &x, 4.0));
+        Ok(S::errors(kit.context(), &passed[0], receiver.slots(), &x))
+    })
+}
+
+fn passes_on<S: Judged>(params: impl Fn(usize) -> S::Params) {
+    let mut kit = kit::<S>(&params, 3, Cheat::None);
+    for result in passes::<S>(&mut kit, None) {
+        let [measured, certified] = result.unwrap();
+        assert!(measured <= certified, "{measured} of {certified} bits");
+    }
+    // What is encrypted, and the proof of it.
+    for at in [1, 2] {
+        let results = passes::<S>(&mut kit, Some(at));
+        let named = |result: &Result<_>| matches!(result, Err(Error::Abort { blame: Blame::Party(2), .. }));
+        assert!(results[..2].iter().all(Result::is_err) && results[..2].iter().any(named), "{at}: {results:?}");
+    }
+}
+
+#[test]
+fn all_who_proved_their_shares_pass_on_to_one_receiver() {
+    passes_on::<Bfv>(Bfv::small);
+    passes_on::<Bgv>(Bgv::small);
+    passes_on::<Ckks>(|_| ckks_params(110, &[60, 60, 55, 55], &[2, 4]));
+}
+
 /// The smallest keys there are: one prime and a special one.
 pub(super) fn smallest(plan: &Plan) -> exact::Params<Bgv> {
     let params = exact::Params::new(exact_literal("65537", &[50], &[51], 1)).unwrap();
@@ -123,7 +179,8 @@ fn a_share_whose_proof_fails_is_blamed_on_its_sender_by_everybody() {
     assert!(make(3, Cheat::None).iter().all(Result::is_ok));
 }
 
-/// A decryption among three of which the last changes what it shows, and tells both others the same.
+/// A decryption among three of which the last changes what it shows, and tells both others the same; without proofs whoever
+/// adds up is told.
 fn shows(kit: &mut Kit<Bgv>, deed: impl Fn(&mut [u8], usize) + Sync) -> Vec<Result<bool>> {
     let values = Bgv::sample(kit.context(), 1);
     let x = kit.encrypt(&values);
@@ -136,11 +193,20 @@ fn shows(kit: &mut Kit<Bgv>, deed: impl Fn(&mut [u8], usize) + Sync) -> Vec<Resu
             return Ok(Bgv::agree(&opened[0].values, &values, 0.0));
         }
         let openings = quorum.agreed::<Bgv>(context, &mut journal, &[&x], (0.0, None), Bgv::opening)?;
-        let proofs = quorum.proofs(rlwe, &openings)?;
-        let own = quorum.message(rlwe, &openings, &proofs, |quorum, opening| quorum.shown(rlwe, opening, &[]));
-        let (mut message, phases) = own?;
-        deed(&mut message, poly_bytes(rlwe, openings[0].c1.primes()));
-        quorum.exchanged(rlwe, &openings, &proofs, &message, phases).map(|_| true)
+        let proofs = quorum.proofs(rlwe, &openings, None)?;
+        let shown = quorum.own.shown(rlwe, &openings[0], &[])?;
+        let split = poly_bytes(rlwe, openings[0].c1.primes());
+        if proofs.is_empty() {
+            let mut message = Vec::new();
+            write_poly(rlwe, &shown, &mut message)?;
+            deed(&mut message, split);
+            let primes = openings[0].c1.primes();
+            return quorum.opened(rlwe, &openings, &[], |_, _| read_poly(rlwe, primes, &message)).map(|_| true);
+        }
+        let mut message = quorum.message(rlwe, &openings, &proofs, std::slice::from_ref(&shown))?;
+        deed(&mut message, split);
+        let slots = |x: Poly<Cpu, Coeff>| Ok(x.into_ntt(rlwe.backend())?);
+        quorum.exchanged(rlwe, (&openings, &proofs), &message, vec![shown], slots).map(|_| true)
     })
 }
 

@@ -14,16 +14,21 @@ use crate::transport::Transport;
 /// Parties of a session who hold shares of one key, enough of them to decrypt.
 pub struct Quorum<'a, T> {
     pub(super) session: &'a mut Session<T>,
+    pub(super) own: Member<'a>,
+}
+
+/// What a party has, and among whom it uses it.
+pub(super) struct Member<'a> {
     pub(super) share: &'a KeyShare,
-    /// The members' numbers, in the order of the session's parties.
-    pub(super) members: Vec<usize>,
+    /// The numbers of those who met, in the order of the session's parties.
+    pub(super) among: Vec<usize>,
     /// What this party adds to s: its share, times its Lagrange factor.
     pub(super) part: SecretPoly<Cpu>,
 }
 
 impl<T> std::fmt::Debug for Quorum<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Quorum({:?} of {})", self.members, self.share.plan.parties)
+        write!(f, "Quorum({:?} of {})", self.own.among, self.own.share.plan.parties)
     }
 }
 
@@ -64,12 +69,12 @@ impl<'a, T: Transport> Quorum<'a, T> {
             members.push(member);
         }
         let part = points::part(context, plan, &share.secret, &members, share.member)?;
-        Ok(Self { session, share, members, part })
+        Ok(Self { session, own: Member { share, among: members, part } })
     }
 
     /// The members' numbers, in the order of the session's parties.
     #[must_use]
     pub fn members(&self) -> &[usize] {
-        &self.members
+        &self.own.among
     }
 }

@@ -8,16 +8,15 @@
 use std::sync::Arc;
 
 use synchromesh::rlwe::noise::Origins;
-use synchromesh::rlwe::ring::{Cpu, Ntt, Poly};
+use synchromesh::rlwe::ring::{Cpu, Ntt};
 use synchromesh::rlwe::{self, PublicKey, Randomness};
 use synchromesh::shares::Shares;
 
-use super::generate::blamed;
 use super::quorum::Quorum;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::journal::Decryptions;
-use crate::polynomials::{add_piece, write_poly};
-use crate::session::Kind;
+use crate::polynomials::add_up;
+use crate::proven::Rows;
 use crate::transport::Transport;
 
 /// One party's share of a message: the public part, which is the same for all, and what all parties' secret parts add up to
@@ -65,15 +64,15 @@ impl<T: Transport> Quorum<'_, T> {
         let openings = self.agreed::<S>(context, journal, ciphertexts, how, |context, ciphertext, hiding| {
             S::sharing(context, ciphertext, hiding, precision.is_some())
         })?;
-        let mut own = Vec::with_capacity(openings.len());
-        let phases = self.opened(rlwe, &openings, &[], |quorum, opening| {
-            let (part, hides) = S::own_part(context, opening, &quorum.seed(opening, b"shares"))?;
-            own.push(part);
-            quorum.hidden(rlwe, opening, &hides)
+        let mut own: Vec<Option<S::Part>> = openings.iter().map(|_| None).collect();
+        let phases = self.opened(rlwe, &openings, &[], |member, i| {
+            let (part, hides) = S::own_part(context, &openings[i], &member.seed(&openings[i], b"shares"))?;
+            own[i] = Some(part);
+            member.hidden(rlwe, &openings[i], &hides)
         })?;
-        let share = |((opening, phase), own)| {
+        let share = |((opening, phase), own): (_, Option<S::Part>)| {
             let public = S::public_part(context, opening, phase)?;
-            Ok(MessageShare { public, own })
+            Ok(MessageShare { public, own: own.ok_or(Error::Aborted)? })
         };
         openings.iter().zip(&phases).zip(own).map(share).collect()
     }
@@ -90,37 +89,30 @@ impl<T: Transport> Quorum<'_, T> {
         shares: &[MessageShare<S>],
     ) -> Result<Vec<S::Ciphertext<Cpu>>> {
         let rlwe = S::rlwe(context);
-        let (params, backend, parties) = (rlwe.params(), rlwe.backend(), self.members.len());
+        let (params, parties) = (rlwe.params(), self.own.among.len());
         self.session.enter("encrypting shares");
-        public.id().require(self.share.key())?;
+        public.id().require(self.own.share.key())?;
         let mut hasher = blake3::Hasher::new_derive_key("synchromesh 1 parties, what is encrypted");
         shares.iter().for_each(|share| S::absorb(&share.public, &mut hasher));
         self.session.same("what is to be encrypted", hasher.finalize().as_bytes())?;
         let (mut randomness, level) = (Randomness::from_os(), params.top_level());
         let primes = params.level(level)?;
-        let (mut message, mut noises) = (Vec::new(), Vec::with_capacity(shares.len()));
-        for share in shares {
-            let (part, encoding) = S::fresh_part(context, &share.own)?;
+        let mut noises: Vec<rlwe::Noise> = shares.iter().map(|_| rlwe::Noise::ZERO).collect();
+        let pieces = vec![vec![primes.clone(); 2]; shares.len()];
+        let sums = add_up(self.session, rlwe, &pieces, |i| {
+            let (part, encoding) = S::fresh_part(context, &shares[i].own)?;
             let fresh: rlwe::Ciphertext<Cpu, Ntt> = public.encrypt(rlwe, &part, level, &mut randomness)?;
-            fresh.parts().iter().try_for_each(|part| write_poly(rlwe, part, &mut message))?;
-            noises.push(fresh.noise().plus(encoding));
-        }
-        let messages = self.session.broadcast(Kind::Opening, &message, message.len())?;
-        let zero = |_| Poly::zero(backend, primes);
-        let mut sums = (0..2 * shares.len()).map(zero).collect::<std::result::Result<Vec<Poly<Cpu, Ntt>>, _>>()?;
-        for (party, message) in messages.iter().enumerate() {
-            let added = add_piece(rlwe, &mut sums, message, drop);
-            blamed(self.session, party, added)?;
-        }
+            noises[i] = fresh.noise().plus(encoding);
+            Ok(fresh.into_parts())
+        })?;
         self.session.agree()?;
-        let mut sums = sums.into_iter();
-        let whole = |(share, noise): (&MessageShare<S>, rlwe::Noise)| {
+        let whole = |((share, noise), sum): ((&MessageShare<S>, rlwe::Noise), Rows)| {
             // Each party's is bounded as the own, whatever they have in common.
             let noise = noise.times((parties as f64).log2()).with_origins(Origins::ANY);
-            let inner = rlwe::Ciphertext::new(params, sums.by_ref().take(2).collect(), level, public.id(), noise)?;
+            let inner = rlwe::Ciphertext::new(params, sum, level, public.id(), noise)?;
             Ok(S::whole(context, inner, &share.public, parties)?)
         };
-        shares.iter().zip(noises).map(whole).collect()
+        shares.iter().zip(noises).zip(sums).map(whole).collect()
     }
 
     /// Ciphertexts of the same messages at the highest level: fresh ones, but for the error that a message of CKKS has.
@@ -134,7 +126,7 @@ impl<T: Transport> Quorum<'_, T> {
         public: &PublicKey,
         ciphertexts: &[&S::Ciphertext<Cpu>],
     ) -> Result<Vec<S::Ciphertext<Cpu>>> {
-        public.id().require(self.share.key())?;
+        public.id().require(self.own.share.key())?;
         let shares = self.shared::<S>(context, journal, ciphertexts, None)?;
         self.from_shares::<S>(context, public, &shares)
     }

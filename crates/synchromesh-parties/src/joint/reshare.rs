@@ -16,7 +16,6 @@ use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{Context, PublicKey, entropy};
 use zeroize::Zeroizing;
 
-use super::generate::blamed;
 use super::noise::NoiseKey;
 use super::plan::{self, Plan};
 use super::points;
@@ -224,7 +223,7 @@ fn pieces<T: Transport>(
     }
     let mut sum = Zeroizing::new(Poly::zero(context.backend(), &keyed)?);
     for &(party, _) in &roles.givers {
-        let piece = SecretPoly::new(blamed(session, party, read_poly(context, &keyed, &received[party]))?);
+        let piece = SecretPoly::new(session.blamed(party, read_poly(context, &keyed, &received[party]))?);
         sum.add_assign(context.backend(), piece.poly())?;
     }
     Ok(Some(SecretPoly::new(sum.duplicate(context.backend())?)))
@@ -275,7 +274,7 @@ fn compare<T: Transport>(
         let mut sum = b.duplicate(backend)?;
         for &party in members {
             let bytes = messages[party].chunks(poly_bytes(context, &keyed)).nth(half).unwrap_or_default();
-            let share: Poly<Cpu, Coeff> = blamed(session, party, read_poly(context, &keyed, bytes))?;
+            let share: Poly<Cpu, Coeff> = session.blamed(party, read_poly(context, &keyed, bytes))?;
             sum.sub_assign(backend, &share)?;
         }
         let left = Wide::centred_vartime(backend, &sum)?.to_integers_vartime();

@@ -251,7 +251,7 @@ fn no_deed_to_a_frame_hands_on_another_key_or_names_an_honest_party() {
         let results = hand_on(&kit, &old, to, &roles, (PATIENCE, tamper)).into_iter();
         results.map(|result| result.map(|taken| taken.map(|taken| taken.share))).collect()
     };
-    let right = |believed: &[&Option<KeyShare>]| {
+    let right = |believed: &[&Option<KeyShare>], _| {
         let shares: Vec<&KeyShare> = believed.iter().filter_map(|share| share.as_ref()).collect();
         shares.len() < 2 || words(&kit, &secret(kit.rlwe(), &shares)) == key
     };

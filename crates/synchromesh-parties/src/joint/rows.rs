@@ -4,17 +4,16 @@
 //! error of its own that is as even at the roots as any of this library's.
 
 use num_bigint::BigUint;
+use num_traits::ToPrimitive;
 use synchromesh::rlwe::ring::sampler::{Purpose, Seed};
-use synchromesh::rlwe::ring::{Cpu, IndexSet, Ntt, Poly};
+use synchromesh::rlwe::ring::{self, Backend, BackendError, Cpu, IndexSet, Ntt, Poly, View, ViewMut};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::spectrum::even_error;
 use synchromesh::rlwe::switch_key::inverse_galois;
 use synchromesh::rlwe::{Context, KeyPart, PublicKey, Randomness, SecretKey};
-
 use zeroize::Zeroizing;
 
 use crate::error::Result;
-use crate::proofs::encryption::uniform;
 use crate::proven::Rows;
 
 /// A party's share of the secret, and where its errors come from.
@@ -24,22 +23,70 @@ pub(super) struct Maker<'a> {
     pub(super) randomness: Randomness,
 }
 
+/// A public factor of a row.
+enum Public<'a> {
+    /// What this stream expands to.
+    Uniform(&'a Seed, Purpose, u32),
+    Poly(&'a Poly<Cpu, Ntt>),
+}
+
+/// What a row is beside its error.
+struct Row<'a> {
+    /// Public factors and secret ones, all on the row's primes.
+    products: [Option<(Public<'a>, &'a SecretPoly<Cpu>)>; 2],
+    /// A secret, and what it is multiplied by modulo each prime.
+    gadget: Option<(&'a SecretPoly<Cpu>, Vec<u64>)>,
+}
+
 impl Maker<'_> {
-    /// t e for a fresh error.
-    fn error(&mut self, primes: &IndexSet) -> Result<Poly<Cpu, Ntt>> {
+    /// The row with a fresh error t e. As many limbs at a time as there are threads, each from its error to the end while it is in
+    /// a core's cache.
+    fn row(&mut self, primes: &IndexSet, row: &Row<'_>) -> Result<Poly<Cpu, Ntt>> {
         let (params, backend) = (self.context.params(), self.context.backend());
         let seed = self.randomness.next_seed()?;
         let error = even_error(params.error(), params.n(), &seed, Purpose::SwitchKeyError, 0)?;
-        let mut error = Poly::from_signed(backend, primes, error.as_slice())?;
-        error.mul_scalar_assign(backend, &params.ring().residues(primes, params.error_multiple()))?;
-        Ok(error.into_ntt(backend)?)
-    }
-
-    /// t e - a s, of -s on the primes of a.
-    fn masked(&mut self, a: &Poly<Cpu, Ntt>, minus: &SecretPoly<Cpu>) -> Result<Poly<Cpu, Ntt>> {
-        let mut row = self.error(a.primes())?;
-        row.mul_acc(self.context.backend(), a, minus.poly())?;
-        Ok(row)
+        let multiple = params.error_multiple();
+        // t times an error of a few bits fits, unless t is wide.
+        let factor = multiple.to_i64().filter(|factor| *factor < 1 << 48);
+        let small: Zeroizing<Vec<i64>> =
+            Zeroizing::new(error.as_slice().iter().map(|x| x * factor.unwrap_or(1)).collect());
+        let mut out = Poly::new(backend, primes)?;
+        let limbs: Vec<usize> = (0..primes.len()).collect();
+        let (at_once, scratch) = (backend.threads().count().clamp(1, limbs.len().max(1)), limbs.as_slice());
+        let mut uniform = Poly::<Cpu, Ntt>::new(backend, &primes.iter().take(at_once).collect())?;
+        let mut limb = |limbs: &[usize]| -> std::result::Result<(), BackendError> {
+            let of: Vec<usize> = limbs.iter().map(|&limb| primes.as_slice()[limb]).collect();
+            let scratch = &scratch[..limbs.len()];
+            backend.reduce_signed(&of, &small, ViewMut::new(out.buffer_mut(), limbs))?;
+            if factor.is_none() {
+                let residues =
+                    of.iter().flat_map(|&prime| params.ring().residues(&[prime].into_iter().collect(), multiple));
+                backend.mul_scalar_assign(&of, ViewMut::new(out.buffer_mut(), limbs), &residues.collect::<Vec<_>>())?;
+            }
+            backend.ntt_forward(&of, ViewMut::new(out.buffer_mut(), limbs))?;
+            for (public, secret) in row.products.iter().flatten() {
+                let (secret, to) = (View::new(secret.poly().buffer(), limbs), ViewMut::new(out.buffer_mut(), limbs));
+                match public {
+                    Public::Uniform(seed, purpose, digit) => {
+                        backend.uniform(&of, seed, *purpose, *digit, ViewMut::new(uniform.buffer_mut(), scratch))?;
+                        backend.mul_acc(&of, View::new(uniform.buffer(), scratch), secret, to)?;
+                    }
+                    Public::Poly(poly) => backend.mul_acc(&of, View::new(poly.buffer(), limbs), secret, to)?,
+                }
+            }
+            let Some((secret, factors)) = &row.gadget else { return Ok(()) };
+            // Only the primes of the row's own digit have one.
+            for (&limb, prime) in limbs.iter().zip(of).filter(|(limb, _)| factors[**limb] != 0) {
+                let (from, to) = (
+                    View::new(secret.poly().buffer(), std::slice::from_ref(&limb)),
+                    ViewMut::new(out.buffer_mut(), std::slice::from_ref(&limb)),
+                );
+                backend.mul_scalar_acc(&[prime], from, &[factors[limb]], to)?;
+            }
+            Ok(())
+        };
+        limbs.chunks(at_once).try_for_each(&mut limb).map_err(ring::Error::from)?;
+        Ok(out)
     }
 
     /// -s(X^g) on these primes.
@@ -53,9 +100,9 @@ impl Maker<'_> {
     /// Of the public key.
     pub(super) fn public(&mut self, seed: &Seed) -> Result<Poly<Cpu, Ntt>> {
         let keyed = self.context.params().keyed();
-        let a = uniform(self.context, &keyed, seed, Purpose::PublicKeyUniform, 0)?;
         let minus = self.minus(1, &keyed)?;
-        self.masked(&a, &minus)
+        let a = Public::Uniform(seed, Purpose::PublicKeyUniform, 0);
+        self.row(&keyed, &Row { products: [Some((a, &minus)), None], gadget: None })
     }
 
     /// -a_j s(X^(1/g)) + t e_j + P g_j s for each row: of a key for a rotation, or with g = 1 of the first round of the
@@ -71,38 +118,38 @@ impl Maker<'_> {
             let power = BigUint::from(1u32) << row.radix.map_or(0, |radix| radix.bits * radix.index);
             let gadget = params.ring().residues(primes, &(&special * power));
             let of_digit = |(prime, x)| if row.own.contains(prime) { x } else { 0 };
-            let gadget: Vec<u64> = primes.iter().zip(gadget).map(of_digit).collect();
-            let a = uniform(self.context, primes, seed, Purpose::SwitchKeyUniform, index as u32)?;
-            let mut b = self.masked(&a, &minus)?;
-            b.mul_scalar_acc(backend, own.poly(), &gadget)?;
-            Ok(b)
+            let gadget = primes.iter().zip(gadget).map(of_digit).collect();
+            let a = Public::Uniform(seed, Purpose::SwitchKeyUniform, index as u32);
+            self.row(primes, &Row { products: [Some((a, &minus)), None], gadget: Some((&own, gadget)) })
         };
         part.rows().iter().map(row).collect()
     }
 
-    /// (B_j s + b v_j + t e_j, a_j s + a v_j + t e'_j) for each row: the second round of the relinearisation key, from the
-    /// sums B_j of the first and the joint public key (b, a). Summed these are c_j and c'_j with
+    /// (B_j s + b v_j + t e_j, a_j s + a v_j + t e'_j) for row j: the second round of the relinearisation key, from the
+    /// sum B_j of the first and the joint public key (b, a). Summed these are c_j and c'_j with
     /// c_j + c'_j s = P g_j s^2 + t (short).
-    pub(super) fn square(&mut self, part: &KeyPart, seed: &Seed, sums: &Rows, key: &PublicKey) -> Result<Rows> {
-        let (backend, primes) = (self.context.backend(), part.primes());
+    pub(super) fn square(
+        &mut self,
+        primes: &IndexSet,
+        (seed, index): (&Seed, usize),
+        sum: &Poly<Cpu, Ntt>,
+        key: &PublicKey,
+    ) -> Result<Rows> {
+        let backend = self.context.backend();
         let own = SecretPoly::new(self.secret.poly().restrict(backend, primes)?);
-        let public = [
-            key.b().restrict(backend, primes)?,
-            uniform(self.context, primes, key.seed(), Purpose::PublicKeyUniform, 0)?,
+        // As even as any secret.
+        let v = SecretKey::generate(self.context, &mut self.randomness)?;
+        let v = SecretPoly::new(v.slots().poly().restrict(backend, primes)?);
+        let b = key.b().restrict(backend, primes)?;
+        let halves = [
+            (Public::Poly(sum), Public::Poly(&b)),
+            (
+                Public::Uniform(seed, Purpose::SwitchKeyUniform, index as u32),
+                Public::Uniform(key.seed(), Purpose::PublicKeyUniform, 0),
+            ),
         ];
-        let mut rows = Rows::with_capacity(2 * sums.len());
-        for (&index, sum) in part.rows().iter().zip(sums) {
-            // As even as any secret.
-            let v = SecretKey::generate(self.context, &mut self.randomness)?;
-            let v = SecretPoly::new(v.slots().poly().restrict(backend, primes)?);
-            let a = uniform(self.context, primes, seed, Purpose::SwitchKeyUniform, index as u32)?;
-            for (of_s, of_v) in [sum, &a].into_iter().zip(&public) {
-                let mut row = self.error(primes)?;
-                row.mul_acc(backend, of_s, own.poly())?;
-                row.mul_acc(backend, of_v, v.poly())?;
-                rows.push(row);
-            }
-        }
-        Ok(rows)
+        let half =
+            |(of_s, of_v)| self.row(primes, &Row { products: [Some((of_s, &own)), Some((of_v, &v))], gadget: None });
+        halves.into_iter().map(half).collect()
     }
 }

@@ -243,8 +243,8 @@ fn shares_are_hidden<S: Judged>() {
                 proven: false,
             };
             let opening = S::opening(kit.context(), &a, &hiding).unwrap();
-            let mut shown = quorum.shown(context, &opening, to).unwrap();
-            let part = quorum.part.poly().restrict(backend, opening.c1.primes()).unwrap();
+            let mut shown = quorum.own.shown(context, &opening, to).unwrap();
+            let part = quorum.own.part.poly().restrict(backend, opening.c1.primes()).unwrap();
             let hidden = opening.c1.mul(backend, &part).unwrap().into_coeff(backend).unwrap();
             shown.sub_assign(backend, &hidden).unwrap();
             let multiple = BigInt::from(opening.multiple.clone());

@@ -1,8 +1,9 @@
 //! Proofs for shares of decryptions: d = c_1 s + t f with the s of a share b = -a s + t e of the public key, and noise f that is
-//! not much wider than it should be.
+//! not much wider than it should be; or that share encrypted under somebody's public key (b', a'), with f in the place of that
+//! encryption's own first error: (d + b' v, a' v + t e_1).
 //!
-//! Of s and e nothing is said, however often a key is used: their responses are uniform. Of f, which is drawn once, a share is
-//! sent in Gaussian hints, since the bound on it enters the room that a decryption takes.
+//! Of s and e nothing is said, however often a key is used: their responses are uniform. Of f, v and e_1, which are drawn once, a
+//! share is sent in Gaussian hints, since the bounds on them enter the room that a decryption takes.
 //!
 //! b determines s: of two short (s, e) for one b the differences are short and solve a (s - s') = t (e - e') modulo Q, which
 //! for a uniform a exists with probability at most 2^(-8 N), Q being at least 2^12 times the product of what is proven of
@@ -10,10 +11,10 @@
 
 use num_bigint::BigUint;
 use synchromesh::rlwe::noise::hints;
-use synchromesh::rlwe::ring::sampler::{Purpose, Seed};
+use synchromesh::rlwe::ring::sampler::{Purpose, Seed, SmallPoly};
 use synchromesh::rlwe::ring::{Backend, Ntt, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
-use synchromesh::rlwe::{Context, Randomness};
+use synchromesh::rlwe::{Context, PublicKey, Randomness};
 use zeroize::Zeroizing;
 
 use super::encryption::uniform;
@@ -25,10 +26,12 @@ use super::relation::{Column, Factor, Relation, Term};
 use super::transcript::Transcript;
 use super::{Masking, Parameters};
 
-/// The columns of s, e and f.
+/// The columns of s, e and f, and of v and e_1 where shares are encrypted.
 const SECRET: usize = 0;
 const ERROR: usize = 1;
 const NOISE: usize = 2;
+const SEALING: usize = 3;
+const SEALING_ERROR: usize = 4;
 
 /// The noise of a share, from this seed: as many independent Gaussians of width 2^bits as the ring has coefficients.
 #[derive(Clone, Copy)]
@@ -45,6 +48,52 @@ impl std::fmt::Debug for Flood<'_> {
     }
 }
 
+/// What a share is encrypted with: v and e_1, drawn once. Wiped when dropped, never printed.
+pub struct Sealing {
+    v: SmallPoly,
+    error: SmallPoly,
+}
+
+impl std::fmt::Debug for Sealing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sealing(secret)")
+    }
+}
+
+impl Sealing {
+    /// A fresh one.
+    ///
+    /// # Errors
+    /// [`rlwe::Error::Entropy`](synchromesh::rlwe::Error::Entropy) without randomness.
+    pub fn draw<B: Backend>(context: &Context<B>, randomness: &mut Randomness) -> Result<Self> {
+        let (params, seed) = (context.params(), randomness.next_seed()?);
+        let v = params.secret().sample(&seed, Purpose::EncryptionSecret, 0, params.n());
+        Ok(Self { v, error: params.error().sample(&seed, Purpose::EncryptionError, 1, params.n()) })
+    }
+
+    /// (d + b' v, a' v + t e_1) for what a party shows and the key (b', a').
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn seal<B: Backend>(
+        &self,
+        context: &Context<B>,
+        d: Poly<B, Ntt>,
+        key: &PublicKey<B>,
+    ) -> Result<[Poly<B, Ntt>; 2]> {
+        let (params, backend, primes) = (context.params(), context.backend(), d.primes().clone());
+        let small = |x: &SmallPoly| -> Result<SecretPoly<B>> {
+            Ok(SecretPoly::new(Poly::from_signed(backend, &primes, x.as_slice())?.into_ntt(backend)?))
+        };
+        let (v, error) = (small(&self.v)?, small(&self.error)?);
+        let mut first = d;
+        first.mul_acc(backend, &key.b().restrict(backend, &primes)?, v.poly())?;
+        let mut second = uniform(context, &primes, key.seed(), Purpose::PublicKeyUniform, 0)?.mul(backend, v.poly())?;
+        second.mul_scalar_acc(backend, error.poly(), &params.ring().residues(&primes, params.error_multiple()))?;
+        Ok([first, second])
+    }
+}
+
 /// Proofs for shares of one decryption.
 pub struct DecryptionProofs<'a, B: Backend> {
     context: &'a Context<B>,
@@ -55,7 +104,7 @@ pub struct DecryptionProofs<'a, B: Backend> {
 
 impl<'a, B: Backend> DecryptionProofs<'a, B> {
     /// For shares of the phase of a ciphertext with this c_1, under the public key of this seed, with noise of width 2^bits
-    /// times `multiple`.
+    /// times `multiple`; encrypted under a receiver's key, if there is one.
     ///
     /// # Errors
     /// [`ProofError::Parameters`] where so few primes are left that b does not determine s.
@@ -64,6 +113,7 @@ impl<'a, B: Backend> DecryptionProofs<'a, B> {
         seed: &Seed,
         c1: &Poly<B, Ntt>,
         (bits, multiple): (u32, &BigUint),
+        receiver: Option<&PublicKey<B>>,
     ) -> Result<Self> {
         let (params, backend, primes) = (context.params(), context.backend(), c1.primes());
         let noise = Column {
@@ -73,16 +123,24 @@ impl<'a, B: Backend> DecryptionProofs<'a, B> {
             constant: false,
             masking: Some(Masking::Hints),
         };
-        let columns = vec![secret_column(params, "s"), error_column(params), noise];
+        let mut columns = vec![secret_column(params, "s"), error_column(params), noise];
         let mut a = uniform(context, primes, seed, Purpose::PublicKeyUniform, 0)?;
         a.neg_assign(backend)?;
         let masks = a.restrict(backend, &primes.iter().take(1).collect())?;
         let integer = |x: &BigUint| Factor::Integer(params.ring().residues(primes, x));
         let term = |column, factor| Term { column, galois: 1, factor };
-        let rows = vec![
+        let mut rows = vec![
             vec![term(SECRET, Factor::Ring(a)), term(ERROR, integer(params.error_multiple()))],
             vec![term(SECRET, Factor::Ring(c1.duplicate(backend)?)), term(NOISE, integer(multiple))],
         ];
+        if let Some(key) = receiver {
+            let hinted = |column: Column, name| Column { name, masking: Some(Masking::Hints), ..column };
+            columns.push(hinted(secret_column(params, "v"), "v"));
+            columns.push(hinted(error_column(params), "e_1"));
+            rows[1].push(term(SEALING, Factor::Ring(key.b().restrict(backend, primes)?)));
+            let a = uniform(context, primes, key.seed(), Purpose::PublicKeyUniform, 0)?;
+            rows.push(vec![term(SEALING, Factor::Ring(a)), term(SEALING_ERROR, integer(params.error_multiple()))]);
+        }
         let proofs = Self { context, relation: Relation::new(context, primes, columns, rows)?, masks };
         let plan = proofs.plan()?;
         let (q, proven) =
@@ -102,11 +160,6 @@ impl<'a, B: Backend> DecryptionProofs<'a, B> {
         Linear::new(self.context, &self.relation, Parameters::decryption())
     }
 
-    /// Where it is computed.
-    pub(crate) const fn backend(&self) -> &B {
-        self.context.backend()
-    }
-
     /// The sizes of a proof.
     ///
     /// # Errors
@@ -123,14 +176,14 @@ impl<'a, B: Backend> DecryptionProofs<'a, B> {
         Ok(self.plan()?.bytes())
     }
 
-    /// A proof that this d is c_1 s + t f, for the s of this b.
+    /// A proof that what is shown is c_1 s + t f, for the s of this b, or that encrypted with `sealing`.
     ///
     /// # Errors
     /// [`ProofError::Witness`] where b is not of s, [`rlwe::Error::Entropy`](synchromesh::rlwe::Error::Entropy) without randomness.
     pub fn prove(
         &self,
-        [b, d]: [&Poly<B, Ntt>; 2],
-        (secret, flood): (&SecretPoly<B>, Flood<'_>),
+        (b, shown): (&Poly<B, Ntt>, &[Poly<B, Ntt>]),
+        (secret, flood, sealing): (&SecretPoly<B>, Flood<'_>, Option<&Sealing>),
         transcript: &Transcript,
         randomness: &mut Randomness,
     ) -> Result<Vec<u8>> {
@@ -138,22 +191,31 @@ impl<'a, B: Backend> DecryptionProofs<'a, B> {
         let plan = linear.plan(1)?;
         let n = self.context.params().n();
         let noise = Integers::gaussian(flood.seed, flood.bits, n, plan.columns[NOISE].width());
-        let witness = [self.small(secret)?, self.error(b, secret)?, noise];
-        linear.prove(&[&self.target([b, d])?.each_ref()], &[&witness], transcript, &randomness.next_seed()?)
+        let mut witness = vec![self.small(secret)?, self.error(b, secret)?, noise];
+        let drawn = sealing.iter().flat_map(|sealing| [&sealing.v, &sealing.error]);
+        witness.extend(drawn.map(|x| Integers::from_signed(x.as_slice().iter(), 1)));
+        let target = self.target(b, shown)?;
+        linear.prove(&[&target.iter().collect::<Vec<_>>()], &[&witness], transcript, &randomness.next_seed()?)
     }
 
-    /// Checks a proof for this d by whoever has this b.
+    /// Checks a proof for what is shown by whoever has this b.
     ///
     /// # Errors
     /// Those of [`ProofError::blames_prover`], where the prover cheats or the message was altered.
-    pub fn verify(&self, [b, d]: [&Poly<B, Ntt>; 2], proof: &[u8], transcript: &Transcript) -> Result<Plan> {
-        self.linear()?.verify(&[&self.target([b, d])?.each_ref()], proof, transcript)
+    pub fn verify(
+        &self,
+        (b, shown): (&Poly<B, Ntt>, &[Poly<B, Ntt>]),
+        proof: &[u8],
+        transcript: &Transcript,
+    ) -> Result<Plan> {
+        let target = self.target(b, shown)?;
+        self.linear()?.verify(&[&target.iter().collect::<Vec<_>>()], proof, transcript)
     }
 
-    /// b and d on the primes of c_1.
-    fn target(&self, [b, d]: [&Poly<B, Ntt>; 2]) -> Result<[Poly<B, Ntt>; 2]> {
-        let backend = self.context.backend();
-        Ok([b.restrict(backend, self.relation.primes())?, d.restrict(backend, self.relation.primes())?])
+    /// b and what is shown on the primes of c_1.
+    fn target(&self, b: &Poly<B, Ntt>, shown: &[Poly<B, Ntt>]) -> Result<Vec<Poly<B, Ntt>>> {
+        let (backend, primes) = (self.context.backend(), self.relation.primes());
+        [b].into_iter().chain(shown).map(|x| Ok(x.restrict(backend, primes)?)).collect()
     }
 
     /// The integers that a polynomial has for coefficients modulo the first prime, below half of it.
@@ -219,7 +281,7 @@ mod tests {
     impl Case {
         fn proofs(&self) -> DecryptionProofs<'_, Cpu> {
             let t = self.context.params().t().value();
-            DecryptionProofs::new(self.context.rlwe(), &self.seed, &self.c1, (BITS, t)).unwrap()
+            DecryptionProofs::new(self.context.rlwe(), &self.seed, &self.c1, (BITS, t), None).unwrap()
         }
 
         /// c_1 s + t f.
@@ -248,16 +310,20 @@ mod tests {
         let (seed, backend) = (Seed::from_bytes([5; 32]), case.context.backend());
         let flood = Flood { seed: &seed, bits: BITS };
         let d = case.share(&case.secret, &noise(BITS));
-        let mut prove = |b, d| proofs.prove([b, d], (case.secret.slots(), flood), &transcript(1), &mut randomness);
+        let mut prove = |b, d| {
+            let shown = std::slice::from_ref(d);
+            proofs.prove((b, shown), (case.secret.slots(), flood, None), &transcript(1), &mut randomness)
+        };
         let proof = prove(&case.b, &d).unwrap();
         assert_eq!(proof.len(), proofs.bytes().unwrap());
-        let plan = proofs.verify([&case.b, &d], &proof, &transcript(1)).unwrap();
+        let plan = proofs.verify((&case.b, std::slice::from_ref(&d)), &proof, &transcript(1)).unwrap();
         // What room is left for is no less, and not much more.
         let room = hints::log2_proven(BITS.into());
         let proven = log2_biguint(&plan.columns[NOISE].extracted);
         assert!(proven <= room && room < proven + 0.01 && room < f64::from(BITS) + 11.5, "{proven} of {room} bits");
         // By another; for another key's share; a share of other noise or another secret.
-        let refused = |b, d, proof: &[u8], by| proofs.verify([b, d], proof, &transcript(by)).unwrap_err();
+        let refused =
+            |b, d, proof: &[u8], by| proofs.verify((b, std::slice::from_ref(d)), proof, &transcript(by)).unwrap_err();
         assert_eq!(refused(&case.b, &d, &proof, 2), ProofError::Challenge);
         let other = self::case(1);
         assert_eq!(refused(&other.b, &d, &proof, 1), ProofError::Challenge);
@@ -285,12 +351,13 @@ mod tests {
         for bits in [BITS + 9, BITS + 30] {
             let long = noise(bits);
             let d = case.share(&case.secret, &long);
-            let target = proofs.target([&case.b, &d]).unwrap();
+            let target = proofs.target(&case.b, std::slice::from_ref(&d)).unwrap();
+            let target: Vec<&Poly<Cpu, Ntt>> = target.iter().collect();
             let witness =
                 [proofs.small(case.secret.slots()).unwrap(), proofs.error(&case.b, case.secret.slots()).unwrap(), long];
-            let proof =
-                careless(&proofs.linear().unwrap(), &[&target.each_ref()], &[&witness], (&transcript(1), 3)).unwrap();
-            assert!(proofs.verify([&case.b, &d], &proof, &transcript(1)).unwrap_err().blames_prover(), "{bits}");
+            let proof = careless(&proofs.linear().unwrap(), &[&target], &[&witness], (&transcript(1), 3)).unwrap();
+            let verified = proofs.verify((&case.b, std::slice::from_ref(&d)), &proof, &transcript(1));
+            assert!(verified.unwrap_err().blames_prover(), "{bits}");
         }
     }
 
@@ -299,7 +366,7 @@ mod tests {
         let case = case(0);
         let t = case.context.params().t().value();
         let c1 = case.c1.restrict(case.context.backend(), &[0].into_iter().collect()).unwrap();
-        let refused = DecryptionProofs::new(case.context.rlwe(), &case.seed, &c1, (20, t)).err().unwrap();
+        let refused = DecryptionProofs::new(case.context.rlwe(), &case.seed, &c1, (20, t), None).err().unwrap();
         assert_eq!(refused.kind(), "proof_parameters");
     }
 }

@@ -1,6 +1,6 @@
 # The native module: contexts, keys, ciphertexts, plans, files. Users see it through the package's own modules.
 
-from typing import Any, Callable, final
+from typing import Any, Callable, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -311,67 +311,20 @@ class Stop:
     def __init__(self) -> None: ...
     def stop(self) -> None: ...
 
-def make_joint_key(
-    plan: str,
-    directory: str,
-    hosts: str,
-    identity: str,
-    timeout: float,
-    insecure: bool,
-    least_statistical_security: int,
-    stop: Stop,
-) -> tuple[str, int, list[Any], int, int]: ...
+_Among: TypeAlias = tuple[str, str, list[int] | None, float, bool, int]
+
+def make_joint_key(plan: str, directory: str, among: _Among, stop: Stop) -> tuple[str, int, list[Any], int, int]: ...
 def decrypt_together(
-    keys: str,
-    file: str,
-    hosts: str,
-    identity: str,
-    members: list[int] | None,
-    precision: float,
-    timeout: float,
-    insecure: bool,
-    least_statistical_security: int,
-    complex: bool,
-    stop: Stop,
+    keys: str, file: str, among: _Among, precision: float, complex: bool, stop: Stop
 ) -> tuple[list[Any], float, list[int], int, int, int, int]: ...
 def pass_on_together(
-    keys: str,
-    file: str,
-    receiver: str,
-    out: str,
-    hosts: str,
-    identity: str,
-    members: list[int] | None,
-    precision: float,
-    timeout: float,
-    insecure: bool,
-    least_statistical_security: int,
-    stop: Stop,
+    keys: str, file: str, to: tuple[str, str], among: _Among, precision: float, stop: Stop
 ) -> tuple[str, bool, list[int], int, int, int, int]: ...
 def refresh_together(
-    keys: str,
-    file: str,
-    out: str,
-    hosts: str,
-    identity: str,
-    members: list[int] | None,
-    timeout: float,
-    insecure: bool,
-    least_statistical_security: int,
-    stop: Stop,
+    keys: str, file: str, out: str, among: _Among, stop: Stop
 ) -> tuple[tuple[str, bool, list[int], int, int, int, int], int]: ...
 def hand_on_together(
-    keys: str,
-    out: str,
-    new_hosts: str,
-    threshold: int | None,
-    hosts: str,
-    identity: str,
-    members: list[int] | None,
-    timeout: float,
-    insecure: bool,
-    least_statistical_security: int,
-    stop: Stop,
+    keys: str, out: str, new_hosts: str, threshold: int | None, among: _Among, stop: Stop
 ) -> tuple[str, int, int, int | None, list[int], int, list[str], list[str], int, int]: ...
 def run_triples_party(
     id: int,

@@ -160,11 +160,7 @@ async def keygen(
     arguments = (
         plan.to_json(),
         _path(directory, "the directory"),
-        _path(hosts, "hosts"),
-        _path(identity, "identity"),
-        _seconds(timeout),
-        bool(insecure),
-        _numbers.whole(least_statistical_security, "least_statistical_security", 0, 256),
+        _among(hosts, identity, None, timeout, insecure, least_statistical_security),
     )
     key, party, files, rounds, sent = await _awaited(lambda stop: _native.make_joint_key(*arguments, stop))
     return Made(key, party, [os.fspath(file) for file in files], rounds, sent)
@@ -178,8 +174,18 @@ def _context(keys: str, insecure: bool) -> Context:
     return context.add_keys(EnvelopeKey.load(path, context))
 
 
-def _who(members: Sequence[int] | None) -> list[int] | None:
-    return None if members is None else [_numbers.whole(member, "a party's number", 0, 63) for member in members]
+def _among(
+    hosts: Path, identity: Path, members: Sequence[int] | None, timeout: float, insecure: bool, least: int
+) -> tuple[str, str, list[int] | None, float, bool, int]:
+    """Among whom a session is and as whom, how long it waits, and what it takes at least: as the native module has it."""
+    return (
+        _path(hosts, "hosts"),
+        _path(identity, "identity"),
+        None if members is None else [_numbers.whole(member, "a party's number", 0, 63) for member in members],
+        _seconds(timeout),
+        bool(insecure),
+        _numbers.whole(least, "least_statistical_security", 0, 256),
+    )
 
 
 async def decrypt(
@@ -208,13 +214,8 @@ async def decrypt(
     arguments = (
         _path(keys, "keys"),
         path,
-        _path(hosts, "hosts"),
-        _path(identity, "identity"),
-        _who(members),
+        _among(hosts, identity, members, timeout, insecure, least_statistical_security),
         float(precision),
-        _seconds(timeout),
-        bool(insecure),
-        _numbers.whole(least_statistical_security, "least_statistical_security", 0, 256),
         tensor.dtype.kind == "c",
     )
     shown = await _awaited(lambda stop: _native.decrypt_together(*arguments, stop))
@@ -245,15 +246,9 @@ async def pass_on(
     arguments = (
         _path(keys, "keys"),
         _path(file, "the file"),
-        _path(receiver, "the receiver"),
-        _path(out, "out"),
-        _path(hosts, "hosts"),
-        _path(identity, "identity"),
-        _who(members),
+        (_path(receiver, "the receiver"), _path(out, "out")),
+        _among(hosts, identity, members, timeout, insecure, least_statistical_security),
         float(precision),
-        _seconds(timeout),
-        bool(insecure),
-        _numbers.whole(least_statistical_security, "least_statistical_security", 0, 256),
     )
     return Passed(*await _awaited(lambda stop: _native.pass_on_together(*arguments, stop)))
 
@@ -280,12 +275,7 @@ async def refresh(
         _path(keys, "keys"),
         _path(file, "the file"),
         _path(out, "out"),
-        _path(hosts, "hosts"),
-        _path(identity, "identity"),
-        _who(members),
-        _seconds(timeout),
-        bool(insecure),
-        _numbers.whole(least_statistical_security, "least_statistical_security", 0, 256),
+        _among(hosts, identity, members, timeout, insecure, least_statistical_security),
     )
     made, level = await _awaited(lambda stop: _native.refresh_together(*arguments, stop))
     written, _, who, decryptions, most, rounds, sent = made
@@ -318,12 +308,7 @@ async def reshare(
         _path(out, "out"),
         _path(new_hosts, "new_hosts"),
         None if threshold is None else _numbers.whole(threshold, "threshold", 1, 64),
-        _path(hosts, "hosts"),
-        _path(identity, "identity"),
-        _who(members),
-        _seconds(timeout),
-        bool(insecure),
-        _numbers.whole(least_statistical_security, "least_statistical_security", 0, 256),
+        _among(hosts, identity, members, timeout, insecure, least_statistical_security),
     )
     done = await _awaited(lambda stop: _native.hand_on_together(*arguments, stop))
     key, parties, least, party, givers, decryptions, files, spent, rounds, sent = done

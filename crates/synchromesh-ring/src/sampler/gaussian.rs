@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 pub const GAUSSIAN_BOUND: u64 = 41;
 
 /// Fraction bits of the fixed-point computation.
-const FRACTION: u32 = 256;
+pub(super) const FRACTION: u32 = 256;
 
 /// The thresholds T_0 .. T_{bound - 1}; those above equal 2^127 and are never reached.
 pub(super) struct GaussianTable([u128; GAUSSIAN_BOUND as usize]);
@@ -54,7 +54,7 @@ impl GaussianTable {
 /// Unnormalised masses of the magnitudes 0, 1, 2, ..: 1, then 2 exp(-k^2 / (2 sigma^2)), down to 2^-256.
 fn masses() -> Vec<BigUint> {
     let one = BigUint::one() << FRACTION;
-    let g = exp_minus(5000, 101_761);
+    let g = exp_minus(&5000u32.into(), &101_761u32.into());
     let g2 = (&g * &g) >> FRACTION;
     let mut masses = vec![one];
     // exp(-(k+1)^2 c) = exp(-k^2 c) * g^(2k+1), with g = exp(-c).
@@ -67,13 +67,13 @@ fn masses() -> Vec<BigUint> {
     masses
 }
 
-/// exp(-num/den) * 2^256 for 0 <= num/den < 1, by its alternating series; error below 64 units.
-fn exp_minus(num: u32, den: u32) -> BigUint {
+/// exp(-num/den) * 2^256 for 0 <= num/den < 4, by its alternating series; error below 1024 units.
+pub(super) fn exp_minus(num: &BigUint, den: &BigUint) -> BigUint {
     let mut term = BigUint::one() << FRACTION;
     let (mut plus, mut minus) = (term.clone(), BigUint::ZERO);
     let mut i = 1u32;
     while term > BigUint::ZERO {
-        term = term * num / (u64::from(den) * u64::from(i));
+        term = term * num / (den * i);
         if i.is_multiple_of(2) {
             plus += &term;
         } else {

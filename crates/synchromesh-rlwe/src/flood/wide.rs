@@ -73,6 +73,13 @@ impl Wide {
         let samples = gaussian(&seed.derive("gaussian", 0), bits - rest, n);
         // No sample is 2^10 times as large as the width, and a highest digit has 63 bits.
         let places = (bits + 8).div_ceil(DIGIT) as usize;
+        if rest == 0 {
+            let digit = |place: usize| {
+                let mask = if place + 1 < places { LOW } else { -1 };
+                samples.iter().map(|x| ((x >> (place as u32 * DIGIT)) & mask) as i64).collect()
+            };
+            return Self { digits: Zeroizing::new((0..places).map(digit).collect()) };
+        }
         let (first, shift) = ((rest / DIGIT) as usize, rest % DIGIT);
         let mut sums = columns(places, n);
         for (place, column) in sums.iter_mut().enumerate().skip(first) {

@@ -39,6 +39,11 @@ impl KeyBound {
         Noise::at_most(size + tail(n.trailing_zeros(), LOG2_FAILURE_INSIDE).log2())
     }
 
+    /// The coefficients of e v + e_1 s for v and e_1 that are sums as s and e are, with the same bounds on their 2-norms.
+    pub(crate) fn sealed(&self) -> Noise {
+        Noise::at_most(self.error + self.secret + 1.0)
+    }
+
     /// tau_0 + tau_1 s (+ tau_2 s^2) for uniform tau.
     pub(crate) fn rounding(&self, n: usize, components: usize) -> Noise {
         let log_n = n.trailing_zeros();

@@ -5,7 +5,7 @@ use synchromesh_ring::rns::Overflow;
 
 use super::Params;
 use crate::noise::{
-    DigitSize, KeyBound, LOG2_FAILURE_INSIDE, Noise, SharedKey, gadget, hints, public, rounding, tail,
+    Certificate, DigitSize, KeyBound, LOG2_FAILURE_INSIDE, Noise, SharedKey, gadget, hints, public, rounding, tail,
     uniform_components,
 };
 
@@ -40,6 +40,17 @@ impl Params {
             KeyOrigin::Drawn => public(self.n(), sigma),
             KeyOrigin::Shared(shared) => shared.public(self.n(), sigma),
             KeyOrigin::Bounded(bound) => self.in_norm(bound.public(self.n(), sigma)),
+        }
+    }
+
+    /// The error e v + e_1 s of what all makers of a key with proven norms encrypt together, without special primes and without
+    /// e_0, each proving that its v and e_1 are as short as its shares of the key; under any key of these parameters. Of other keys
+    /// nothing is known of this kind.
+    #[must_use]
+    pub fn sealed_noise(&self) -> Noise {
+        match self.key_origin() {
+            KeyOrigin::Drawn | KeyOrigin::Shared(_) => Certificate::UNKNOWN.into(),
+            KeyOrigin::Bounded(bound) => self.norm().of_coefficients(bound.sealed(), self.n()),
         }
     }
 
