@@ -102,7 +102,7 @@ pub fn judge(
 ) -> Result<Judgement, Error> {
     let found = request.find(None)?;
     let mut made = Made::new(&found, threads, randomness, |_| ())?;
-    let (bound, slots) = (request.message_bound, made.context.params().slots());
+    let bound = request.message_bound;
     let mut judgement = Judgement {
         log_n: request.log_n,
         log_qp: found.forecast.log_qp,
@@ -119,7 +119,7 @@ pub fn judge(
     };
     let weight = made.context.params().rlwe().sparse().map_or(0, |sparse| sparse.weight);
     for round in 0..refreshes {
-        let message = random(slots, bound, round as u64);
+        let message = random(request, bound, round as u64);
         let fresh = made.encrypted(&message, bound)?;
         let refreshed = made.refreshed(&fresh, &mut judgement.multiples)?;
         let [error, certificate] = made.error(&refreshed, &message)?.map(|error| error / bound);
@@ -131,7 +131,7 @@ pub fn judge(
         progress(&judgement);
     }
     // Errors add up, so that what is refreshed again is smaller than the bound by as much as they may come to.
-    let message = random(slots, bound / 2.0, refreshes as u64);
+    let message = random(request, bound / 2.0, refreshes as u64);
     let mut x = made.encrypted(&message, bound / 2.0)?;
     for _ in 0..chain {
         x = made.refreshed(&x, &mut judgement.multiples)?;
@@ -230,20 +230,25 @@ mod tests {
         assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
     }
 
-    #[test]
-    fn refreshes_keep_their_certificates_and_multiples_their_distribution() {
-        let request = BootstrapRequest {
-            log_n: 10,
+    fn request(log_n: u32) -> BootstrapRequest {
+        BootstrapRequest {
+            log_n,
             log_scale: 40,
             precision: 12,
             levels: Some(1),
             messages: Messages::Complex,
+            slots: None,
             message_bound: 1.0,
             baby_steps: Some(4),
             rounds: 1,
             security: Security::Insecure,
-        };
-        let judged = judge(&request, [3, 3], &Threads::ONE, Randomness::insecure_from_number(77), |_| ()).unwrap();
+        }
+    }
+
+    #[test]
+    fn refreshes_keep_their_certificates_and_multiples_their_distribution() {
+        let randomness = Randomness::insecure_from_number(77);
+        let judged = judge(&request(10), [3, 3], &Threads::ONE, randomness, |_| ()).unwrap();
         assert!(judged.certificates_hold(), "{judged:?}");
         assert!(judged.nearest > 1e-4 && judged.largest_error < judged.certificate, "{judged:?}");
         assert!(judged.chain_error > judged.largest_error / 4.0, "{judged:?}");
@@ -251,5 +256,24 @@ mod tests {
         assert_eq!(all, 6 << 10);
         assert!(judged.deviations() < MOST_DEVIATIONS, "{judged:?}");
         assert!((4..=16).contains(&judged.largest_multiple()), "{judged:?}");
+    }
+
+    #[test]
+    fn ten_thousand_refreshes_keep_their_certificates() {
+        const WORKERS: u64 = 4;
+        let work = |seed| {
+            let randomness = Randomness::insecure_from_number(seed);
+            judge(&request(8), [9600 / WORKERS as usize, 100], &Threads::ONE, randomness, |_| ()).unwrap()
+        };
+        let judged: Vec<Judgement> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..WORKERS).map(|seed| scope.spawn(move || work(780 + seed))).collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        });
+        for own in &judged {
+            assert!(own.certificates_hold() && own.deviations() < MOST_DEVIATIONS, "{own:?}");
+        }
+        assert_eq!(judged.iter().map(|own| own.refreshes + own.chain).sum::<usize>(), 10_000);
+        // A tenth of the certificate is reached: it is not so wide that nothing could be wrong.
+        assert!(judged.iter().any(|own| own.nearest > 0.01), "{judged:?}");
     }
 }
