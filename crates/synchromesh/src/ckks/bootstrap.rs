@@ -315,7 +315,7 @@ impl Bootstrap {
     }
 
     /// Rotations, one after the other, each to be added to what it is of: that is the sum over all periods.
-    fn sum_over_periods(&self) -> impl Iterator<Item = i64> + use<> {
+    fn over_periods(&self) -> impl Iterator<Item = i64> + use<> {
         let Extent { slots, period, .. } = self.extent;
         std::iter::successors(Some(period), |k| Some(2 * k)).take_while(move |&k| k < slots).map(|k| k as i64)
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::bootstrap_fixture::{chain, fixture, literal, made, repeating};
+use crate::bootstrap_fixture::{Fixture, chain, fixture, literal, made, repeating};
 use crate::ckks_fixture::{Slots, times, values, zip};
 use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain, Messages, Stage};
-use synchromesh::ckks::{Complex64, Context, Params, ParamsLiteral, Rotations};
+use synchromesh::ckks::{Ciphertext, Complex64, Context, Params, ParamsLiteral, Rotations};
 use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh::rlwe::ring::{Cpu, Threads};
-use synchromesh::rlwe::{Security, Source};
+use synchromesh::rlwe::{EvaluationKeys, Security, Source};
 
 #[test]
 fn a_refreshed_message_is_the_same_at_more_levels() {
@@ -192,7 +192,8 @@ fn messages_that_repeat_take_one_sine_and_fewer_diagonals() {
                 Complex64::new(re / copies, if messages == Messages::Real { 0.0 } else { im / copies })
             })
             .collect();
-        let refreshed = f.bootstrapper.refresh(&f.encrypt(&other, maps)).unwrap();
+        let other = f.encrypt(&other, maps);
+        let refreshed = f.bootstrapper.refresh(&other).unwrap();
         f.error(&refreshed, &mean);
     }
     assert!(bytes[2] < bytes[0] / 2, "{bytes:?}");
@@ -303,6 +304,50 @@ fn certificates_hold_for_messages_at_their_bound() {
         let refreshed = f.bootstrapper.refresh(&ct).unwrap();
         f.error(&refreshed, &x);
     }
+}
+
+#[test]
+fn certificates_hold_for_ten_thousand_refreshes() {
+    // Most of them of messages that repeat, which take a small part of the time.
+    let cases = [(None, Messages::Complex, 600), (None, Messages::Real, 1000), (Some(8), Messages::Complex, 8400)];
+    let all: usize = cases.iter().map(|(.., count)| count).sum();
+    assert_eq!(all, 10_000);
+    let narrow = Chain { usable: 1, log_scale_up: 50, ..chain(10) };
+    let judged = |(slots, messages, count): (Option<usize>, Messages, usize)| {
+        let maps = if slots.is_some() { 1 } else { 2 };
+        let choices = BootstrapLiteral { slots_to_coeffs: maps, coeffs_to_slots: maps, messages, slots, ..literal() };
+        let mut f = fixture(narrow, choices, 590);
+        let mut nearest = 0f64;
+        let mut judge = |f: &Fixture, refreshed: &Ciphertext, message: &Slots| {
+            let [error, bound] = f.error(refreshed, message);
+            nearest = nearest.max(error / bound);
+        };
+        let pairs = messages == Messages::Real;
+        for at in (0..count).step_by(if pairs { 2 } else { 1 }) {
+            let message = |seed: usize| {
+                let own = values(slots.unwrap_or(512), 1.0, seed as u64);
+                repeating(&if pairs { real(&own) } else { own }, 512)
+            };
+            let x = message(at);
+            let ct = f.encrypt(&x, maps);
+            if pairs {
+                let y = message(at + 1);
+                let other = f.encrypt(&y, maps);
+                let [first, second] = f.bootstrapper.refresh_pair(&ct, &other).unwrap();
+                judge(&f, &first, &x);
+                judge(&f, &second, &y);
+            } else {
+                judge(&f, &f.bootstrapper.refresh(&ct).unwrap(), &x);
+            }
+        }
+        nearest
+    };
+    let nearest: Vec<f64> = std::thread::scope(|scope| {
+        let workers: Vec<_> = cases.into_iter().map(|case| scope.spawn(move || judged(case))).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    });
+    // Certificates are not so wide that nothing could be wrong.
+    assert!(nearest.iter().all(|&ratio| (1e-4..=1.0).contains(&ratio)), "{nearest:?}");
 }
 
 /// Two levels of 40 bits between refreshes, at a degree that tests have time for.

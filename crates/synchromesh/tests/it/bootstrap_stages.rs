@@ -7,9 +7,9 @@ use num_traits::ToPrimitive;
 use crate::bootstrap_fixture::{Fixture, chain, fixture, literal, repeating};
 use crate::ckks_fixture::{Slots, values};
 use synchromesh::ckks::Complex64;
-use synchromesh::ckks::bootstrap::{BootstrapLiteral, Chain, Messages, Stage};
+use synchromesh::ckks::bootstrap::{BootstrapLiteral, Messages, Stage};
 
-const LOG_N: u32 = 9;
+const LOG_N: u32 = 10;
 const N: usize = 1 << LOG_N;
 const SLOTS: usize = N / 2;
 
@@ -59,7 +59,7 @@ fn each_stage_computes_what_it_is_to_compute() {
         [(SLOTS, Messages::Complex), (SLOTS, Messages::Real), (32, Messages::Complex), (32, Messages::Real)]
     {
         let choices = BootstrapLiteral { messages, slots: Some(period), ..literal() };
-        let mut f = fixture(Chain { log_n: LOG_N, ..chain(LOG_N) }, choices, 580 + period as u64);
+        let mut f = fixture(chain(LOG_N), choices, 580 + period as u64);
         let own: Slots = match messages {
             Messages::Complex => values(period, 1.0, 581),
             _ => values(period, 1.0, 581).into_iter().map(|z| Complex64::new(z.re, 0.0)).collect(),

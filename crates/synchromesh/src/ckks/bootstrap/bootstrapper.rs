@@ -254,21 +254,27 @@ impl<B: Backend> Bootstrapper<B> {
     /// where that has room for both.
     fn coeffs_to_slots(&self, mut raised: Ciphertext<B>, messages: Messages) -> Result<Slots<B>> {
         let evaluator = &self.view.0;
-        for k in self.bootstrap.sum_over_periods() {
-            raised = evaluator.add(&raised, &self.view.rotate(&raised, k)?)?;
-        }
+        let copies;
+        (raised, copies) = self.sum_over_periods(raised)?;
         for (at, map) in self.up.iter().enumerate() {
             raised = map.apply(&self.view, &raised)?;
             let bound = raised.bound().min(self.bootstrap.bound_after(at + 1));
             raised = evaluator.declare_bound(raised, bound)?;
         }
-        let all = self.bootstrap.raise.bound * self.bootstrap.extent.copies() as f64;
-        let entries = all * self.bootstrap.up * self.up.len() as f64 * ENTRY;
+        let entries = self.bootstrap.raise.bound * copies * self.bootstrap.up * self.up.len() as f64 * ENTRY;
         let raised = off_by(evaluator, raised, entries + DOUBLES)?;
         let messages = if self.unpacking.is_some() { Messages::Real } else { messages };
         let parts = self.parts(&raised, messages)?;
         let (own, log2_scale) = (raised.inner().noise(), raised.log2_scale());
         Ok(Slots { parts, own, log2_scale })
+    }
+
+    /// The sum over all periods of messages that repeat, and how many there are.
+    pub(super) fn sum_over_periods(&self, mut x: Ciphertext<B>) -> Result<(Ciphertext<B>, f64)> {
+        for k in self.bootstrap.over_periods() {
+            x = self.view.0.add(&x, &self.view.rotate(&x, k)?)?;
+        }
+        Ok((x, self.bootstrap.extent.copies() as f64))
     }
 
     /// The sine of both parts, and their sum: parts of at most the first bound, `off` apart, make slots of at most the second.

@@ -58,7 +58,7 @@ impl Bootstrap {
                 }
             }
         }
-        for k in self.sum_over_periods() {
+        for k in self.over_periods() {
             at(Source::Galois(element(context, k)), top);
         }
         if self.extent.packed {
