@@ -1,5 +1,5 @@
-//! `bootstrap LOG_N LOG_SCALE PRECISION LEVELS BABY_STEPS THREADS ROUNDS`: what `bench bootstrap` measures, without the command
-//! line; 0 for levels or baby steps leaves them open.
+//! `bootstrap LOG_N LOG_SCALE PRECISION LEVELS BABY_STEPS THREADS ROUNDS SLOTS`: what `bench bootstrap` measures, without the
+//! command line; 0 for levels, baby steps or slots leaves them open.
 
 use synchromesh::ckks::bootstrap::Messages;
 use synchromesh::plan::bootstrap::BootstrapRequest;
@@ -20,6 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         precision: at(2, 15) as u32,
         levels: if insecure { Some(at(3, 3)) } else { open(3) },
         messages: Messages::Complex,
+        slots: open(7),
         message_bound: 1.0,
         baby_steps: open(4),
         rounds: at(6, 1) as u32,

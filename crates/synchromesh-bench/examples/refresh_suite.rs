@@ -111,6 +111,7 @@ fn refreshed(out: &Path, log_n: u32, [refreshes, chain]: [usize; 2]) -> Result<b
         precision: 15,
         levels: Some(if security == Security::Insecure { 3 } else { 14 }),
         messages: Messages::Complex,
+        slots: None,
         message_bound: 1.0,
         baby_steps: Some(8),
         rounds: 1,

@@ -36,7 +36,7 @@ pub struct Report {
     pub threads: usize,
     /// log2 of the ring degree.
     pub log_n: u32,
-    /// Slots that are refreshed.
+    /// Slots that are refreshed; where they repeat, those after which they do.
     pub slots: usize,
     /// log2 of the largest modulus of a key.
     pub log_qp: u32,
@@ -151,10 +151,7 @@ pub fn measure(
     let (mut worst, mut sum, mut certified) = (0f64, 0f64, f64::INFINITY);
     for round in 0..=iterations {
         progress(&format!("refresh {round} of {iterations}"));
-        let mut message = random(params.slots(), request.message_bound, round as u64);
-        if request.messages == Messages::Real {
-            message.iter_mut().for_each(|z| z.im = 0.0);
-        }
+        let message = random(request, request.message_bound, round as u64);
         let plain = context.encode_complex(&message, request.message_bound)?;
         let x = context.encrypt_at(&public, &plain, level, &mut randomness)?;
         let begin = Instant::now();
@@ -185,7 +182,7 @@ pub fn measure(
         isa: Isa::detect().map_or("unknown", Isa::name),
         threads: threads.count(),
         log_n: request.log_n,
-        slots: params.slots(),
+        slots: request.slots(),
         log_qp: found.forecast.log_qp,
         security_bits: found.forecast.security_bits,
         omega: found.params.omega,
@@ -210,9 +207,14 @@ pub fn measure(
     })
 }
 
-/// Values in the square of this half diagonal, the same for the same number.
-pub(crate) fn random(slots: usize, bound: f64, number: u64) -> Vec<Complex64> {
+/// Values in the square of this half diagonal, the same for the same number: real and repeated where the request says so.
+pub(crate) fn random(request: &BootstrapRequest, bound: f64, number: u64) -> Vec<Complex64> {
     let mut numbers = Numbers(number);
     let half = bound * f64::sqrt(0.5) * (1.0 - 1e-9);
-    (0..slots).map(|_| Complex64::new(half * numbers.unit(), half * numbers.unit())).collect()
+    let slot = |_| {
+        let (re, im) = (half * numbers.unit(), half * numbers.unit());
+        Complex64::new(re, if request.messages == Messages::Real { 0.0 } else { im })
+    };
+    let own: Vec<Complex64> = (0..request.slots()).map(slot).collect();
+    own.into_iter().cycle().take(1 << (request.log_n - 1)).collect()
 }

@@ -102,7 +102,7 @@ pub fn judge(
 ) -> Result<Judgement, Error> {
     let found = request.find(None)?;
     let mut made = Made::new(&found, threads, randomness, |_| ())?;
-    let (bound, slots) = (request.message_bound, made.context.params().slots());
+    let bound = request.message_bound;
     let mut judgement = Judgement {
         log_n: request.log_n,
         log_qp: found.forecast.log_qp,
@@ -119,7 +119,7 @@ pub fn judge(
     };
     let weight = made.context.params().rlwe().sparse().map_or(0, |sparse| sparse.weight);
     for round in 0..refreshes {
-        let message = random(slots, bound, round as u64);
+        let message = random(request, bound, round as u64);
         let fresh = made.encrypted(&message, bound)?;
         let refreshed = made.refreshed(&fresh, &mut judgement.multiples)?;
         let [error, certificate] = made.error(&refreshed, &message)?.map(|error| error / bound);
@@ -131,7 +131,7 @@ pub fn judge(
         progress(&judgement);
     }
     // Errors add up, so that what is refreshed again is smaller than the bound by as much as they may come to.
-    let message = random(slots, bound / 2.0, refreshes as u64);
+    let message = random(request, bound / 2.0, refreshes as u64);
     let mut x = made.encrypted(&message, bound / 2.0)?;
     for _ in 0..chain {
         x = made.refreshed(&x, &mut judgement.multiples)?;
@@ -238,6 +238,7 @@ mod tests {
             precision: 12,
             levels: Some(1),
             messages: Messages::Complex,
+            slots: None,
             message_bound: 1.0,
             baby_steps: Some(4),
             rounds: 1,

@@ -20,6 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         precision: if log_n == 15 { 6 } else { 15 },
         levels: insecure.then_some(3),
         messages: Messages::Complex,
+        slots: None,
         message_bound: 1.0,
         // Few keys: a refresh at N = 2^16 takes 10 GB of memory, at the fastest number of baby steps 21.
         baby_steps: Some(4),

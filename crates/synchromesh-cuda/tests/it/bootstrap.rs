@@ -62,6 +62,7 @@ fn every_stage_of_a_refresh_has_the_bits_of_the_cpu() {
         degree: 30,
         doublings: 4,
         messages: Messages::Complex,
+        slots: None,
         message_bound: 1.0,
         ratio_bits: 12,
         rounds: 1,

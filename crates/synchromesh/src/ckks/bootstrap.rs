@@ -6,6 +6,10 @@
 //! sine, which takes I away. SlotsToCoeffs comes first, where it works on few limbs, and what EvalMod is off by is not
 //! spread over all slots afterwards.
 //!
+//! Where messages repeat after n slots, all of this is done to n slots (sparse slots): the transforms have fewer layers, the
+//! sum of what ModRaise leaves and its rotations by n has no I but in the coefficients that messages use, and one sine does for
+//! both parts of a number.
+//!
 //! The result has a certificate like that of any other operation. What approximations are off by is in it, bounded on
 //! their intervals; |m / q + I| is at most (1 + h) / 2 whatever happens, h the weight of the sparse secret.
 
@@ -27,7 +31,7 @@ pub use chain::Chain;
 
 use self::raise::Raise;
 pub(crate) use self::sine::Sine;
-use self::transform::Direction;
+use self::transform::{Direction, Extent};
 use super::params::Params;
 use crate::circuits::{LinearTransform, Pattern};
 use crate::embedding::Complex64;
@@ -63,6 +67,10 @@ pub struct BootstrapLiteral {
     /// What slots of messages may be.
     #[serde(default)]
     pub messages: Messages,
+    /// Slots after which messages repeat, a power of two from 2: fewer of them take less time and fewer keys. Of a message that
+    /// does not repeat, the mean over its periods is what is left. None: all slots.
+    #[serde(default)]
+    pub slots: Option<usize>,
     /// No slot of a message to refresh exceeds this.
     pub message_bound: f64,
     /// log2 of what the modulus of level 0 is of the largest message, at the least: the sine is straight up to a relative
@@ -156,6 +164,7 @@ pub struct Bootstrap {
     literal: BootstrapLiteral,
     order: Order,
     params: Params,
+    extent: Extent,
     raise: Raise,
     sine: Sine,
     /// What CoeffsToSlots is multiplied by.
@@ -187,6 +196,10 @@ impl Bootstrap {
             return refuse("bootstrapping and a second secret key for lower levels do not go together".to_owned());
         }
         literal.check()?;
+        let extent = literal.extent(params.slots())?;
+        if order != Order::SlotsFirst && extent.copies() > 1 {
+            return refuse("messages in coefficients have all slots: none repeat".to_owned());
+        }
         let (top, log_n) = (params.top_level(), params.log_n());
         let highest = params.at(top)?;
         let log2_q = params.rlwe().ring().log2(&sparse.q);
@@ -206,10 +219,10 @@ impl Bootstrap {
         let raised = (log2_q + raise::log2_overflow(log_n, weight) - highest.log2).exp2();
         let raise = Raise { multiple, bound: raised };
         // Slots come as S t q / S: half of the sum with the conjugate over q and what the sine reaches to.
-        let up = highest.double.to_f64() / q / (2.0 * sine.reach);
+        let up = highest.double.to_f64() / q / (2.0 * sine.reach) / extent.copies() as f64;
         let [down, levels] = [literal.slots_to_coeffs, literal.coeffs_to_slots];
-        let depth = sine.depth::<Cpu>() + usize::from(literal.rounds > 1);
-        let layers = (log_n - 1) as usize;
+        let depth = sine.depth::<Cpu>() + literal.levels_after(extent.slots);
+        let layers = extent.period.trailing_zeros() as usize;
         if down == 0 || levels == 0 || down.max(levels) > layers || top < levels + depth + down {
             return refuse(format!(
                 "{down} levels for SlotsToCoeffs, {levels} for CoeffsToSlots (1 to {layers} each) and {depth} for EvalMod; \
@@ -217,7 +230,7 @@ impl Bootstrap {
             ));
         }
         let bent_level = top - levels - sine.depth::<Cpu>();
-        Ok(Self { literal, order, params: params.clone(), raise, sine, up, bent_level })
+        Ok(Self { literal, order, params: params.clone(), extent, raise, sine, up, bent_level })
     }
 
     /// The parameters it is for.
@@ -234,9 +247,9 @@ impl Bootstrap {
 
     /// The level of refreshed ciphertexts.
     #[must_use]
-    pub const fn output_level(&self) -> usize {
+    pub fn output_level(&self) -> usize {
         match self.order {
-            Order::SlotsFirst => self.bent_level - (self.literal.rounds > 1) as usize,
+            Order::SlotsFirst => self.bent_level - self.literal.levels_after(self.extent.slots),
             Order::CoefficientsFirst { .. } => self.bent_level - self.literal.slots_to_coeffs,
         }
     }
@@ -252,7 +265,7 @@ impl Bootstrap {
 
     /// Levels between, for the user.
     #[must_use]
-    pub const fn usable_levels(&self) -> usize {
+    pub fn usable_levels(&self) -> usize {
         self.output_level() - self.input_level()
     }
 
@@ -282,7 +295,7 @@ impl Bootstrap {
             Direction::SlotsToCoeffs => 1.0,
             Direction::CoeffsToSlots => self.up,
         };
-        let mut maps = transform::factors(self.params.slots(), direction, self.map_count(direction), number)?;
+        let mut maps = transform::factors(self.extent, direction, self.map_count(direction), number)?;
         if direction == Direction::SlotsToCoeffs {
             // What was in slots are the coefficients of a polynomial then, which the phase must have room for. Its values at
             // roots may be N / 2 times as large; nobody asks for them. Two coefficients, and errors, share a slot.
@@ -298,7 +311,19 @@ impl Bootstrap {
 
     /// The diagonals that the maps have.
     fn patterns(&self, direction: Direction) -> Vec<Pattern> {
-        transform::patterns(self.params.slots(), direction, self.map_count(direction))
+        transform::patterns(self.extent, direction, self.map_count(direction))
+    }
+
+    /// Rotations, one after the other, each to be added to what it is of: that is the sum over all periods.
+    fn over_periods(&self) -> impl Iterator<Item = i64> + use<> {
+        let Extent { slots, period, .. } = self.extent;
+        std::iter::successors(Some(period), |k| Some(2 * k)).take_while(move |&k| k < slots).map(|k| k as i64)
+    }
+
+    /// What puts both parts of numbers together where one sine was of both.
+    fn unpacking(&self) -> Result<Option<LinearTransform<Complex64>>> {
+        let map = self.extent.packed.then(|| transform::unpacking(self.extent)).transpose()?;
+        Ok(map.map(|map| map.with_image(self.literal.message_bound)))
     }
 
     const fn map_count(&self, direction: Direction) -> usize {
@@ -310,6 +335,27 @@ impl Bootstrap {
 }
 
 impl BootstrapLiteral {
+    /// The slots that messages have, of all there are.
+    fn extent(&self, slots: usize) -> Result<Extent> {
+        let period = self.slots.unwrap_or(slots);
+        if !(period.is_power_of_two() && (2..=slots).contains(&period)) {
+            return Err(Error::params(format!(
+                "messages that repeat after {period} slots: a power of two from 2 to {slots} is needed"
+            )));
+        }
+        Ok(Extent { slots, period, packed: self.is_packed(slots) })
+    }
+
+    /// Whether one sine is of both parts of numbers: where messages that are not real repeat.
+    fn is_packed(&self, slots: usize) -> bool {
+        self.messages == Messages::Complex && self.slots.is_some_and(|period| period < slots)
+    }
+
+    /// Levels between EvalMod and the result: of the sum of rounds, and of parts that are put together.
+    pub(crate) fn levels_after(&self, slots: usize) -> usize {
+        usize::from(self.rounds > 1) + usize::from(self.is_packed(slots))
+    }
+
     /// Every number within its range.
     fn check(&self) -> Result<()> {
         let bound = self.message_bound;
@@ -346,11 +392,11 @@ impl BootstrapLiteral {
 }
 
 impl Bootstrap {
-    /// No slot is larger after so many maps of CoeffsToSlots: the maps that are left take it to a slot of known size, and
+    /// What is summed over periods grows with them, until the last map undoes it; no slot is larger after so many maps of CoeffsToSlots: the maps that are left take it to a slot of known size, and
     /// undone each of their layers makes slots at most twice as large.
     fn bound_after(&self, maps: usize) -> f64 {
         let count = self.literal.coeffs_to_slots;
-        let layers = self.params.slots().trailing_zeros() as usize;
+        let layers = self.extent.period.trailing_zeros() as usize;
         let left = layers - transform::layers_before(layers, count, maps);
         // What becomes of real and imaginary part, 1 / 2 at the most each, before the number comes to it.
         let last = f64::sqrt(0.5) * (1.0 + 1e-9);

@@ -63,6 +63,9 @@ pub struct BootstrapRequest {
     /// What slots of messages may be: of real ones a refresh takes less time.
     #[serde(default)]
     pub messages: Messages,
+    /// Slots after which messages repeat ([`BootstrapLiteral::slots`]); none: all slots.
+    #[serde(default)]
+    pub slots: Option<usize>,
     /// No slot of a message exceeds this.
     pub message_bound: f64,
     /// Baby steps of each map; none: as many as are fastest.
@@ -147,15 +150,20 @@ impl BootstrapRequest {
         if let Some(steps) = self.baby_steps.filter(|steps| !steps.is_power_of_two()) {
             return refused(format!("{steps} baby steps: a power of two of them divides the steps of a map"));
         }
+        let all = 1usize << (self.log_n - 1);
+        if !(self.slots().is_power_of_two() && (2..=all).contains(&self.slots())) {
+            return refused(format!("messages that repeat after {} slots: a power of two from 2 to {all}", self.slots()));
+        }
         if self.security == Security::Insecure && self.levels.is_none() {
             return refused("without security there is no most number of levels: say how many there are to be".into());
         }
         Ok(())
     }
 
-    /// Levels between two refreshes that they take themselves.
-    const fn own_levels(&self) -> usize {
-        (self.rounds > 1) as usize
+    /// Slots of a message, those after which it repeats.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots.unwrap_or(1 << self.log_n.saturating_sub(1))
     }
 
     fn is_precise(&self, forecast: &RefreshForecast) -> bool {
@@ -168,7 +176,7 @@ impl BootstrapRequest {
         let Some(sizes) = self.largest(base, layers)? else { return Ok(None) };
         let mut keeps = |down: u32, up: u32| -> Result<bool> {
             let tried = sizes.with(down, up);
-            let usable = self.levels.unwrap_or(1) + self.own_levels();
+            let usable = self.levels.unwrap_or(1) + sizes.own_levels();
             // Whether security has room for them is asked of those that are found.
             let chain = Chain { usable, omega: TYPICAL_DIGITS, security: Security::Insecure, ..tried.chain };
             let Some((_, bootstrap)) = tried.params(&chain)? else { return Ok(false) };
@@ -185,7 +193,7 @@ impl BootstrapRequest {
 
     /// The choices with a level 0 of so many bits and maps of so many layers, at the largest scales.
     fn largest(&self, base: u32, layers: usize) -> Result<Option<Sizes>> {
-        let all = self.log_n.saturating_sub(1);
+        let all = self.slots().trailing_zeros();
         let maps = (all as usize).div_ceil(layers).max(1);
         // The sine bends by 6.6 / 4^ratio in both parts: an eighth of what is allowed.
         let each = self.precision.div_ceil(self.rounds.max(1)) + u32::from(self.rounds > 1);
@@ -201,6 +209,7 @@ impl BootstrapRequest {
             degree,
             doublings,
             messages: self.messages,
+            slots: self.slots,
             message_bound: self.message_bound,
             ratio_bits,
             rounds: self.rounds,
@@ -233,7 +242,7 @@ impl BootstrapRequest {
         let digits = if self.security == Security::Insecure { 4..=4 } else { DIGITS };
         for usable in levels.rev() {
             for omega in digits.clone() {
-                let chain = Chain { usable: usable + self.own_levels(), omega, ..sizes.chain };
+                let chain = Chain { usable: usable + sizes.own_levels(), omega, ..sizes.chain };
                 let Ok(literal) = chain.literal_with(&sizes.literal, sizes.eval_mod) else { return Ok(fitted) };
                 if literal.q_bits.iter().chain(&literal.p_bits).sum::<u32>() > limit {
                     continue;
@@ -262,6 +271,11 @@ struct Sizes {
 impl Sizes {
     fn with(&self, log_scale_down: u32, log_scale_up: u32) -> Self {
         Self { chain: Chain { log_scale_down, log_scale_up, ..self.chain }, literal: self.literal.clone(), ..*self }
+    }
+
+    /// Levels between two refreshes that they take themselves.
+    fn own_levels(&self) -> usize {
+        self.literal.levels_after(1 << self.chain.log_n.saturating_sub(1))
     }
 
     /// What a chain makes of it; none where security, a scale that drifts or a lack of primes speaks against it.

@@ -104,6 +104,7 @@ impl Description {
             precision,
             levels: (self.depth > 0).then_some(self.depth),
             messages: self.messages,
+            slots: None,
             message_bound: bound,
             baby_steps: None,
             rounds: 1,

@@ -416,6 +416,7 @@ fn refreshed_messages_of_any_size_keep_their_certificates() {
         degree: 30,
         doublings: 4,
         messages: Messages::Complex,
+        slots: None,
         message_bound: 1.0,
         ratio_bits: 10,
         rounds: 1,

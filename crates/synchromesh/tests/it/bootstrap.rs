@@ -2,80 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::ckks_fixture::{Slots, minus, times, values, zip};
+use crate::bootstrap_fixture::{Fixture, chain, fixture, literal, made, repeating};
+use crate::ckks_fixture::{Slots, times, values, zip};
 use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Chain, Messages, Stage};
 use synchromesh::ckks::{Ciphertext, Complex64, Context, Params, ParamsLiteral, Rotations};
 use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh::rlwe::ring::{Cpu, Threads};
-use synchromesh::rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey, Security, Source};
-
-struct Fixture {
-    context: Arc<Context>,
-    secret: SecretKey,
-    public: PublicKey,
-    keys: Arc<EvaluationKeys>,
-    bootstrapper: Bootstrapper,
-    randomness: Randomness,
-}
-
-fn literal() -> BootstrapLiteral {
-    BootstrapLiteral {
-        slots_to_coeffs: 2,
-        coeffs_to_slots: 2,
-        baby_steps: None,
-        degree: 30,
-        doublings: 4,
-        messages: Messages::Complex,
-        message_bound: 1.0,
-        ratio_bits: 12,
-        rounds: 1,
-    }
-}
-
-fn chain(log_n: u32) -> Chain {
-    Chain {
-        log_n,
-        log_scale: 40,
-        usable: 2,
-        base_bits: 60,
-        log_scale_down: 45,
-        log_scale_up: 58,
-        omega: 4,
-        weight: 32,
-        security: Security::Insecure,
-    }
-}
-
-fn fixture(chain: Chain, literal: BootstrapLiteral, seed: u64) -> Fixture {
-    let params = Params::new(chain.literal(&literal).unwrap()).unwrap();
-    made(Context::new(params).unwrap(), literal, seed)
-}
-
-fn made(context: Arc<Context>, literal: BootstrapLiteral, seed: u64) -> Fixture {
-    let bootstrap = Bootstrap::new(context.params(), literal).unwrap();
-    let mut randomness = Randomness::insecure_from_number(seed);
-    let (secret, public) = context.generate_keys(&mut randomness).unwrap();
-    let keys = bootstrap.generate_keys(&context, &secret, &Rotations::default(), &mut randomness).unwrap();
-    let keys = Arc::new(keys);
-    let bootstrapper = Bootstrapper::new(&context, bootstrap, Arc::clone(&keys)).unwrap();
-    Fixture { context, secret, public, keys, bootstrapper, randomness }
-}
-
-impl Fixture {
-    fn encrypt(&mut self, x: &Slots, level: usize) -> Ciphertext {
-        let plain = self.context.encode_complex(x, 1.0).unwrap();
-        self.context.encrypt_at(&self.public, &plain, level, &mut self.randomness).unwrap()
-    }
-
-    /// The largest error, which must be within the certificate, and the certificate.
-    fn error(&self, ct: &Ciphertext, expected: &Slots) -> [f64; 2] {
-        let slots = self.context.decode_complex(&self.context.decrypt(&self.secret, ct).unwrap()).unwrap();
-        let error = zip(&slots, expected, minus).iter().map(|z| z.re.hypot(z.im)).fold(0.0, f64::max);
-        let bound = self.context.error_bound(ct);
-        assert!(error <= bound, "error {error:e} above its certificate {bound:e}");
-        [error, bound]
-    }
-}
+use synchromesh::rlwe::{EvaluationKeys, Security, Source};
 
 #[test]
 fn a_refreshed_message_is_the_same_at_more_levels() {
@@ -206,6 +139,73 @@ fn rounds_make_a_refresh_more_precise() {
 }
 
 #[test]
+fn messages_that_repeat_take_one_sine_and_fewer_diagonals() {
+    let all = 1 << 9;
+    let mut bytes = vec![fixture(chain(10), literal(), 570).bootstrapper.bytes()];
+    for (period, messages, rounds) in [
+        (256, Messages::Complex, 1),
+        (16, Messages::Complex, 1),
+        (16, Messages::Real, 1),
+        (2, Messages::Complex, 1),
+        (16, Messages::Complex, 2),
+    ] {
+        let maps = if period == 2 { 1 } else { 2 };
+        let [slots_to_coeffs, coeffs_to_slots] = [maps; 2];
+        let sparse = BootstrapLiteral {
+            slots_to_coeffs,
+            coeffs_to_slots,
+            messages,
+            rounds,
+            slots: Some(period),
+            ..literal()
+        };
+        let wide = Chain { log_scale: 50, ..chain(10) };
+        let mut f = fixture(wide, sparse, 571 + period as u64);
+        bytes.push(f.bootstrapper.bytes());
+        let packed = usize::from(messages == Messages::Complex);
+        let output = f.bootstrapper.bootstrap().output_level();
+        assert_eq!(output, f.bootstrapper.bootstrap().input_level() + 2 - packed - (rounds - 1) as usize);
+        let own = values(period, 1.0, 572);
+        let own = if messages == Messages::Real { real(&own) } else { own };
+        let [x, other] = [repeating(&own, all), values(all, 1.0, 573)];
+        let ct = f.encrypt(&x, maps + 1);
+        let mut made = Vec::new();
+        let refreshed = f.bootstrapper.refresh_watched(&ct, |_, ciphertexts| made.push(ciphertexts.len())).unwrap();
+        assert!(made.iter().all(|&count| count == 1), "one sine: {made:?}");
+        assert_eq!((refreshed.level(), refreshed.bound()), (output, 1.0));
+        let [error, bound] = f.error(&refreshed, &x);
+        let least = if rounds == 1 { [19, 10] } else { [33, 24] };
+        assert!(error < 2f64.powi(-least[0]) && bound < 2f64.powi(-least[1]), "2^{:.1}, 2^{:.1}", error.log2(), bound.log2());
+        // As often as one likes, and two at once.
+        f.error(&f.bootstrapper.refresh(&refreshed).unwrap(), &x);
+        let real_ones = [574, 575].map(|seed| repeating(&real(&values(period, 1.0, seed)), all));
+        let [a, b] = [0, 1].map(|at| f.encrypt(&real_ones[at], maps));
+        for (refreshed, message) in f.bootstrapper.refresh_pair(&a, &b).unwrap().iter().zip(&real_ones) {
+            f.error(refreshed, message);
+        }
+        // Of one that does not repeat the mean is left, and the certificate is of that.
+        let mean: Slots = (0..all)
+            .map(|i| {
+                let same = || (i % period..all).step_by(period).map(|j| other[j]);
+                let [re, im] = [same().map(|z| z.re).sum::<f64>(), same().map(|z| z.im).sum()];
+                let copies = (all / period) as f64;
+                Complex64::new(re / copies, if messages == Messages::Real { 0.0 } else { im / copies })
+            })
+            .collect();
+        let other = f.encrypt(&other, maps);
+        let refreshed = f.bootstrapper.refresh(&other).unwrap();
+        f.error(&refreshed, &mean);
+    }
+    assert!(bytes[2] < bytes[0] / 2, "{bytes:?}");
+    // Periods that are none, and messages in coefficients.
+    let params = Params::new(chain(10).literal(&literal()).unwrap()).unwrap();
+    for slots in [0, 1, 3, 1024] {
+        let refused = Bootstrap::new(&params, BootstrapLiteral { slots: Some(slots), ..literal() }).err().unwrap();
+        assert!(refused.kind() == "params" && refused.to_string().contains("from 2 to 512"), "{refused}");
+    }
+}
+
+#[test]
 fn products_go_on_without_end() {
     let mut f = fixture(chain(10), literal(), 510);
     let mut expected = values(1 << 9, 1.0, 511);
@@ -306,6 +306,50 @@ fn certificates_hold_for_messages_at_their_bound() {
     }
 }
 
+#[test]
+fn certificates_hold_for_ten_thousand_refreshes() {
+    // Most of them of messages that repeat, which take a small part of the time.
+    let cases = [(None, Messages::Complex, 600), (None, Messages::Real, 1000), (Some(8), Messages::Complex, 8400)];
+    let all: usize = cases.iter().map(|(.., count)| count).sum();
+    assert_eq!(all, 10_000);
+    let narrow = Chain { usable: 1, log_scale_up: 50, ..chain(10) };
+    let judged = |(slots, messages, count): (Option<usize>, Messages, usize)| {
+        let maps = if slots.is_some() { 1 } else { 2 };
+        let choices = BootstrapLiteral { slots_to_coeffs: maps, coeffs_to_slots: maps, messages, slots, ..literal() };
+        let mut f = fixture(narrow, choices, 590);
+        let mut nearest = 0f64;
+        let mut judge = |f: &Fixture, refreshed: &Ciphertext, message: &Slots| {
+            let [error, bound] = f.error(refreshed, message);
+            nearest = nearest.max(error / bound);
+        };
+        let pairs = messages == Messages::Real;
+        for at in (0..count).step_by(if pairs { 2 } else { 1 }) {
+            let message = |seed: usize| {
+                let own = values(slots.unwrap_or(512), 1.0, seed as u64);
+                repeating(&if pairs { real(&own) } else { own }, 512)
+            };
+            let x = message(at);
+            let ct = f.encrypt(&x, maps);
+            if pairs {
+                let y = message(at + 1);
+                let other = f.encrypt(&y, maps);
+                let [first, second] = f.bootstrapper.refresh_pair(&ct, &other).unwrap();
+                judge(&f, &first, &x);
+                judge(&f, &second, &y);
+            } else {
+                judge(&f, &f.bootstrapper.refresh(&ct).unwrap(), &x);
+            }
+        }
+        nearest
+    };
+    let nearest: Vec<f64> = std::thread::scope(|scope| {
+        let workers: Vec<_> = cases.into_iter().map(|case| scope.spawn(move || judged(case))).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    });
+    // Certificates are not so wide that nothing could be wrong.
+    assert!(nearest.iter().all(|&ratio| (1e-4..=1.0).contains(&ratio)), "{nearest:?}");
+}
+
 /// Two levels of 40 bits between refreshes, at a degree that tests have time for.
 fn request() -> BootstrapRequest {
     BootstrapRequest {
@@ -314,6 +358,7 @@ fn request() -> BootstrapRequest {
         precision: 12,
         levels: Some(2),
         messages: Messages::Complex,
+        slots: None,
         message_bound: 1.0,
         baby_steps: None,
         rounds: 1,
@@ -355,6 +400,18 @@ fn parameters_are_found_for_a_precision_and_a_refresh_is_as_forecast() {
     let refreshed = f.bootstrapper.refresh(&ct).unwrap();
     f.error(&refreshed, &x);
 
+    // Messages that repeat: fewer keys, as many levels.
+    let sparse = BootstrapRequest { slots: Some(64), ..request.clone() }.find(None).unwrap();
+    assert_eq!(sparse.forecast.usable_levels, 2);
+    assert!(sparse.forecast.keys < forecast.keys && sparse.forecast.vector_bytes * 4 < forecast.vector_bytes);
+    let params = Params::new(sparse.params.clone()).unwrap();
+    let mut f = made(Context::new(params).unwrap(), sparse.bootstrap.clone(), 553);
+    let x = repeating(&values(64, 1.0, 554), 1 << 10);
+    let ct = f.encrypt(&x, f.bootstrapper.bootstrap().input_level());
+    let refreshed = f.bootstrapper.refresh(&ct).unwrap();
+    let [_, bound] = f.error(&refreshed, &x);
+    assert!(bound < 2f64.powi(-11), "2^{:.2}", bound.log2());
+
     // What cannot be had: the nearest is named.
     let refused = |request: BootstrapRequest| request.find(None).err().map(|error| (error.kind(), error.to_string()));
     let precise = refused(BootstrapRequest { precision: 30, ..request });
@@ -372,6 +429,8 @@ fn numbers_out_of_range_are_refused_before_anything_is_searched() {
         (BootstrapRequest { message_bound: f64::NAN, ..request.clone() }, "bounded by NaN"),
         (BootstrapRequest { message_bound: -1.0, ..request.clone() }, "bounded by -1"),
         (BootstrapRequest { baby_steps: Some(3), ..request.clone() }, "3 baby steps"),
+        (BootstrapRequest { slots: Some(3), ..request.clone() }, "after 3 slots"),
+        (BootstrapRequest { slots: Some(1 << 11), ..request.clone() }, "after 2048 slots: a power of two from 2 to 1024"),
         (BootstrapRequest { levels: None, ..request }, "say how many"),
     ];
     for (request, said) in odd {

@@ -7,6 +7,8 @@ mod bfv_variants;
 mod bgv;
 mod bgv_variants;
 mod bootstrap;
+mod bootstrap_fixture;
+mod bootstrap_stages;
 mod bridge;
 mod circuits;
 mod circuits_ckks;

@@ -44,6 +44,9 @@ pub(in crate::commands) struct BootstrapBench {
     /// For ckks: messages have real slots only.
     #[arg(long)]
     real: bool,
+    /// For ckks: messages repeat after so many slots, a power of two: fewer take less time and fewer keys [default: all].
+    #[arg(long, value_name = "N")]
+    slots: Option<usize>,
     /// Baby steps of each map, a power of two: fewer of them need fewer keys and take longer [default: the fastest].
     #[arg(long, value_name = "B")]
     baby_steps: Option<usize>,
@@ -100,6 +103,7 @@ impl BootstrapBench {
             precision: self.precision,
             levels: self.levels,
             messages: if self.real { Messages::Real } else { Messages::Complex },
+            slots: self.slots,
             message_bound: 1.0,
             baby_steps: self.baby_steps,
             rounds: self.rounds,

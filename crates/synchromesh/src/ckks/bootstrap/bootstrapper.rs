@@ -69,6 +69,8 @@ pub struct Bootstrapper<B: Backend = Cpu> {
     bootstrap: Bootstrap,
     down: Vec<PreparedTransform<View<B>>>,
     up: Vec<PreparedTransform<View<B>>>,
+    /// Where one sine is of both parts of numbers.
+    unpacking: Option<PreparedTransform<View<B>>>,
 }
 
 impl<B: Backend> Bootstrapper<B> {
@@ -88,7 +90,9 @@ impl<B: Backend> Bootstrapper<B> {
             maps.into_iter().enumerate().map(prepare).collect()
         };
         let [down, up] = [prepare(Direction::SlotsToCoeffs)?, prepare(Direction::CoeffsToSlots)?];
-        Ok(Self { view, bootstrap, down, up })
+        let unpacking = bootstrap.unpacking()?;
+        let unpacking = unpacking.map(|map| map.prepare(&view, bootstrap.bent_level)).transpose()?;
+        Ok(Self { view, bootstrap, down, up, unpacking })
     }
 
     /// What it does.
@@ -106,7 +110,7 @@ impl<B: Backend> Bootstrapper<B> {
     /// Bytes of the public vectors that are kept.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.down.iter().chain(&self.up).map(|map| map.bytes(self.bootstrap.params.n())).sum()
+        self.down.iter().chain(&self.up).chain(&self.unpacking).map(|map| map.bytes(self.bootstrap.params.n())).sum()
     }
 
     /// The same message at [`Bootstrap::output_level`], with its certificate.
@@ -147,12 +151,14 @@ impl<B: Backend> Bootstrapper<B> {
         let input = Input::new(&self.view.0, self.lowered(x)?)?;
         let slots = self.slots(input.low, messages, most, done)?;
         let sine = &self.bootstrap.sine;
-        let made = match messages {
-            Messages::Complex => self.eval_mod(sine, slots, [most, most], input.off)?,
-            Messages::Real => {
-                let [real] = self.eval_parts(slots, most, input.off)?;
-                real
-            }
+        let made = if let Some(unpacking) = &self.unpacking {
+            let [both] = self.eval_parts(slots, most, input.off)?;
+            unpacking.apply(&self.view, &both)?
+        } else if messages == Messages::Real {
+            let [real] = self.eval_parts(slots, most, input.off)?;
+            real
+        } else {
+            self.eval_mod(sine, slots, [most, most], input.off)?
         };
         let refreshed = input.given.onto(&self.view.0, made)?;
         done(Stage::EvalMod, &[&refreshed]);
@@ -160,6 +166,10 @@ impl<B: Backend> Bootstrapper<B> {
     }
 
     fn pair_once(&self, x: &Ciphertext<B>, y: &Ciphertext<B>) -> Result<[Ciphertext<B>; 2]> {
+        if self.unpacking.is_some() {
+            // One sine is of both parts of either.
+            return Ok([self.once(x, &mut |_, _| ())?, self.once(y, &mut |_, _| ())?]);
+        }
         let (evaluator, most) = (&self.view.0, self.bootstrap.literal.message_bound);
         let both = evaluator.add(&self.lowered(x)?, &self.times_i(&self.lowered(y)?)?)?;
         let input = Input::new(evaluator, evaluator.declare_bound(both, SQRT_2 * most)?)?;
@@ -240,19 +250,31 @@ impl<B: Backend> Bootstrapper<B> {
         off_by(&self.view.0, x, entries)
     }
 
-    /// What is in the coefficients of a raised ciphertext in the slots of two, over what the sine reaches to.
+    /// What is in the coefficients of a raised ciphertext in the slots of two, over what the sine reaches to; in those of one
+    /// where that has room for both.
     fn coeffs_to_slots(&self, mut raised: Ciphertext<B>, messages: Messages) -> Result<Slots<B>> {
         let evaluator = &self.view.0;
+        let copies;
+        (raised, copies) = self.sum_over_periods(raised)?;
         for (at, map) in self.up.iter().enumerate() {
             raised = map.apply(&self.view, &raised)?;
             let bound = raised.bound().min(self.bootstrap.bound_after(at + 1));
             raised = evaluator.declare_bound(raised, bound)?;
         }
-        let entries = self.bootstrap.raise.bound * self.bootstrap.up * self.up.len() as f64 * ENTRY;
+        let entries = self.bootstrap.raise.bound * copies * self.bootstrap.up * self.up.len() as f64 * ENTRY;
         let raised = off_by(evaluator, raised, entries + DOUBLES)?;
+        let messages = if self.unpacking.is_some() { Messages::Real } else { messages };
         let parts = self.parts(&raised, messages)?;
         let (own, log2_scale) = (raised.inner().noise(), raised.log2_scale());
         Ok(Slots { parts, own, log2_scale })
+    }
+
+    /// The sum over all periods of messages that repeat, and how many there are.
+    pub(super) fn sum_over_periods(&self, mut x: Ciphertext<B>) -> Result<(Ciphertext<B>, f64)> {
+        for k in self.bootstrap.over_periods() {
+            x = self.view.0.add(&x, &self.view.rotate(&x, k)?)?;
+        }
+        Ok((x, self.bootstrap.extent.copies() as f64))
     }
 
     /// The sine of both parts, and their sum: parts of at most the first bound, `off` apart, make slots of at most the second.

@@ -58,6 +58,12 @@ impl Bootstrap {
                 }
             }
         }
+        for k in self.over_periods() {
+            at(Source::Galois(element(context, k)), top);
+        }
+        if self.extent.packed {
+            at(Source::Galois(element(context, self.extent.period as i64)), self.bent_level);
+        }
         levels.remove(&Source::Galois(1));
         Ok(levels)
     }

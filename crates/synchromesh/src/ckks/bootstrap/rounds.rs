@@ -63,7 +63,9 @@ impl<B: Backend> Bootstrapper<B> {
         let sum = self.sum(&course.parts, 1.0)?;
         let level = course.whole.level().min(sum.level());
         let [whole, sum] = [&course.whole, &sum].map(|x| evaluator.mod_switch_to(x, level));
-        let difference = evaluator.declare_bound(evaluator.sub(&whole?, &sum?)?, left)?;
+        // What does not repeat, of a message that should, comes closer to nothing: it is not small, and goes first.
+        let (difference, copies) = self.sum_over_periods(evaluator.sub(&whole?, &sum?)?)?;
+        let difference = evaluator.declare_bound(difference, left * copies)?;
         let (doubled, once) = match messages {
             Messages::Complex => (difference, 0),
             Messages::Real => (self.real(&difference)?, 1),
@@ -75,7 +77,7 @@ impl<B: Backend> Bootstrapper<B> {
                 "{reason} on the way, in messages of up to {most}: one round is as good"
             )));
         }
-        Ok((evaluator.mul_scalar(&doubled, f64::from(log2_multiple - once).exp2())?, log2_multiple))
+        Ok((evaluator.mul_scalar(&doubled, f64::from(log2_multiple - once).exp2() / copies)?, log2_multiple))
     }
 
     /// The message as rounds made it, with its certificate.

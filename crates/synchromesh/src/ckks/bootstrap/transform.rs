@@ -9,6 +9,11 @@
 //!
 //! From a slot to another there is one way through the butterflies, so that an entry of any product of layers is a root of
 //! unity, by a power of two: exponents are added, and every entry is rounded once.
+//!
+//! Slots that repeat, n of them over and over (sparse slots), are those of a polynomial in Y = X^(N / 2n), and its transform is
+//! that of the ring of degree 2n, on every n slots alike. There is room for both parts of a number then: the last map to slots
+//! leaves z in one n slots and -i z in the next, so that twice the real part has both parts of z, and [`unpacking`] puts them
+//! together again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,50 +38,125 @@ pub(super) enum Direction {
 /// the root of unity exp(i pi e / 2n), given by its exponent e.
 type Diagonals = BTreeMap<usize, Vec<Option<usize>>>;
 
+/// The slots that a transform is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// All there are.
+    pub(super) slots: usize,
+    /// After how many of them they repeat: a power of two.
+    pub(super) period: usize,
+    /// Whether transforms to slots leave both parts of numbers in twice as many.
+    pub(super) packed: bool,
+}
+
+impl Extent {
+    /// How often the slots that repeat are there.
+    pub(super) const fn copies(self) -> usize {
+        self.slots / self.period
+    }
+
+    /// A rotation of the slots that repeat, as one of all: the nearer way, on which butterflies of blocks that are smaller
+    /// than the period stay within it.
+    const fn rotation(self, k: usize) -> usize {
+        if 2 * k > self.period { self.slots - self.period + k } else { k }
+    }
+
+    /// As often as slots repeat.
+    fn repeated<T: Clone>(self, entries: Vec<T>) -> Vec<T> {
+        entries.into_iter().cycle().take(self.slots).collect()
+    }
+
+    /// log2 of the 2-norm of layers with these blocks, before they are halved, at the most: each is sqrt(2) times a unitary map.
+    /// Where a block is all that repeats, rotations reach into copies of it, and errors do not repeat: to these the layers are
+    /// matrices of `2^layers` rows and columns, one for each way that copies differ, with entries of absolute value 1.
+    fn log2_growth(self, blocks: &[usize]) -> f64 {
+        let wraps = self.period < self.slots && blocks.contains(&self.period);
+        blocks.len() as f64 / if wraps { 1.0 } else { 2.0 }
+    }
+}
+
+/// A map of all slots by its diagonals, and a bound of its 2-norm.
+struct Factor {
+    diagonals: Vec<(usize, Vec<Complex64>)>,
+    norm: f64,
+}
+
+impl Factor {
+    fn transform(self, slots: usize) -> Result<LinearTransform<Complex64>> {
+        let diagonals = self.diagonals.into_iter().map(|(k, values)| (k as i64, values));
+        let map = LinearTransform::from_diagonals(SlotShape { row: slots, rows: 1 }, diagonals)?;
+        Ok(map.with_norm(self.norm * (1.0 + 1e-9)))
+    }
+}
+
 /// The transform times a public number, as the product of `count` maps, the first to be applied first.
 ///
 /// The last map has the number: one that makes slots smaller makes smaller what the maps before it round.
 pub(super) fn factors(
-    slots: usize,
+    extent: Extent,
     direction: Direction,
     count: usize,
     number: f64,
 ) -> Result<Vec<LinearTransform<Complex64>>> {
-    let shape = SlotShape { row: slots, rows: 1 };
+    products(extent, direction, count, number).into_iter().map(|factor| factor.transform(extent.slots)).collect()
+}
+
+fn products(extent: Extent, direction: Direction, count: usize, number: f64) -> Vec<Factor> {
+    let slots = extent.period;
     let table = RootTable::new(slots.trailing_zeros() + 1);
     let roots: Vec<Complex64> = (0..4 * slots).map(|e| table.nearest(e)).collect();
     let grouped = blocks(slots, direction, count);
-    let (mut maps, count) = (Vec::with_capacity(grouped.len()), grouped.len());
-    for (at, own) in grouped.iter().enumerate() {
+    let count = grouped.len();
+    let factor = |(at, own): (usize, &Vec<usize>)| {
         let map = own.iter().fold(identity(slots), |map, &block| product(&layer(slots, block, direction), &map));
-        // Each layer is sqrt(2) times a unitary map, or 1 / sqrt(2) times one.
-        let layers = own.len() as f64;
-        let (mut each, mut norm) = match direction {
-            Direction::SlotsToCoeffs => (1.0, (layers / 2.0).exp2()),
-            Direction::CoeffsToSlots => ((-layers).exp2(), (-layers / 2.0).exp2()),
+        // Layers are halved on the way to slots.
+        let mut each = match direction {
+            Direction::SlotsToCoeffs => 1.0,
+            Direction::CoeffsToSlots => (-(own.len() as f64)).exp2(),
         };
-        if at + 1 == count {
+        let last = at + 1 == count;
+        if last {
             each *= number;
-            norm *= number.abs();
         }
+        let packed = last && extent.packed && direction == Direction::CoeffsToSlots;
         let value = |exponent: Option<usize>| {
             let root = exponent.map_or(Complex64::default(), |e| roots[e]);
             Complex64::new(root.re * each, root.im * each)
         };
-        let diagonals = map.into_iter().map(|(k, entries)| (k as i64, entries.into_iter().map(value).collect()));
-        maps.push(LinearTransform::from_diagonals(shape, diagonals)?.with_norm(norm * (1.0 + 1e-9)));
-    }
-    Ok(maps)
+        let diagonal = |(k, entries): (usize, Vec<Option<usize>>)| {
+            let mut values: Vec<_> = entries.into_iter().map(value).collect();
+            if packed {
+                let turned: Vec<_> = values.iter().map(|z| Complex64::new(z.im, -z.re)).collect();
+                values.extend(turned);
+            }
+            (extent.rotation(k), extent.repeated(values))
+        };
+        let norm = each.abs() * extent.log2_growth(own).exp2();
+        Factor { diagonals: map.into_iter().map(diagonal).collect(), norm }
+    };
+    grouped.iter().enumerate().map(factor).collect()
+}
+
+/// The map that makes x + i y of slots x in one period and y in the next, in all periods.
+pub(super) fn unpacking(extent: Extent) -> Result<LinearTransform<Complex64>> {
+    let (one, i) = (Complex64::new(1.0, 0.0), Complex64::new(0.0, 1.0));
+    let halves = |[first, second]: [Complex64; 2]| {
+        extent.repeated([vec![first; extent.period], vec![second; extent.period]].concat())
+    };
+    let diagonals = vec![(0, halves([one, i])), (extent.period, halves([i, one]))];
+    // A sum of two slots.
+    Factor { diagonals, norm: 2.0 }.transform(extent.slots)
 }
 
 /// The diagonals that the maps of [`factors`] have.
-pub(super) fn patterns(slots: usize, direction: Direction, count: usize) -> Vec<Pattern> {
+pub(super) fn patterns(extent: Extent, direction: Direction, count: usize) -> Vec<Pattern> {
+    let slots = extent.period;
     let wider = |steps: BTreeSet<usize>, &block: &usize| -> BTreeSet<usize> {
         steps.iter().flat_map(|k| [0, block / 2, slots - block / 2].map(|half| (k + half) % slots)).collect()
     };
     let pattern = |own: Vec<usize>| {
         let steps = own.iter().fold(BTreeSet::from([0]), wider);
-        Pattern { row: slots, diagonals: steps.into_iter().map(|k| (false, k)).collect() }
+        Pattern { row: extent.slots, diagonals: steps.into_iter().map(|k| (false, extent.rotation(k))).collect() }
     };
     blocks(slots, direction, count).into_iter().map(pattern).collect()
 }
@@ -215,9 +295,12 @@ mod tests {
     #[test]
     fn factors_have_few_diagonals_and_the_norm_they_say() {
         for (direction, sign) in [(Direction::SlotsToCoeffs, 0.5), (Direction::CoeffsToSlots, -0.5)] {
-            let maps = factors(1 << 9, direction, 3, 1.0).unwrap();
-            assert!(maps.iter().all(|map| map.diagonals() <= 15), "three layers each");
-            assert!(maps.iter().map(LinearTransform::pattern).eq(patterns(1 << 9, direction, 3)));
+            for (slots, packed) in [(1 << 9, false), (1 << 11, false), (1 << 11, true)] {
+                let extent = Extent { slots, period: 1 << 9, packed };
+                let maps = factors(extent, direction, 3, 1.0).unwrap();
+                assert!(maps.iter().all(|map| map.diagonals() <= 15), "three layers each");
+                assert!(maps.iter().map(LinearTransform::pattern).eq(patterns(extent, direction, 3)));
+            }
             // |A x| on a random vector is that of a multiple of a unitary map.
             let map = product(&layer(512, 8, direction), &layer(512, 4, direction));
             let x: Vec<Complex64> =
@@ -226,6 +309,57 @@ mod tests {
             let halved = if sign < 0.0 { 0.25 } else { 1.0 };
             let grows = halved * norm(&apply(&map, &x)) / norm(&x);
             assert!((grows - f64::exp2(2.0 * sign)).abs() < 1e-9, "{grows}");
+        }
+    }
+
+    /// What a factor makes of all slots.
+    fn applied(factor: &Factor, x: &[Complex64]) -> Vec<Complex64> {
+        let n = x.len();
+        let times = |a: Complex64, b: Complex64| Complex64::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+        let slot = |i: usize| {
+            let terms = factor.diagonals.iter().map(|(k, values)| times(values[i], x[(i + k) % n]));
+            terms.fold(Complex64::default(), |sum, z| Complex64::new(sum.re + z.re, sum.im + z.im))
+        };
+        (0..n).map(slot).collect()
+    }
+
+    #[test]
+    fn slots_that_repeat_are_transformed_alike_and_norms_hold_for_those_that_do_not() {
+        let norm = |x: &[Complex64]| x.iter().map(|z| z.re * z.re + z.im * z.im).sum::<f64>().sqrt();
+        for direction in [Direction::SlotsToCoeffs, Direction::CoeffsToSlots] {
+            for (slots, period, count) in [(64, 64, 2), (64, 32, 1), (64, 16, 2), (64, 4, 1), (64, 2, 1)] {
+                let extent = Extent { slots, period, packed: false };
+                let x: Vec<Complex64> =
+                    (0..period).map(|i| Complex64::new((2.3 * i as f64).sin(), (1.1 * i as f64).cos())).collect();
+                let halved = if direction == Direction::CoeffsToSlots { period as f64 } else { 1.0 };
+                let expected = apply(&whole(period, direction), &x);
+                let factors = products(extent, direction, count, 1.0);
+                let found = factors.iter().fold(extent.repeated(x.clone()), |x, factor| applied(factor, &x));
+                for (i, z) in found.iter().enumerate() {
+                    let z = [z.re * halved - expected[i % period].re, z.im * halved - expected[i % period].im];
+                    assert!(z[0].hypot(z[1]) < 1e-12, "{slots} slots, {period} of them, slot {i}");
+                }
+                // The largest of many vectors with one frequency over the copies each, and of what the map turns them into.
+                for factor in &factors {
+                    let mut most = 0f64;
+                    for frequency in 0..slots {
+                        let turn = |i: usize| std::f64::consts::TAU * (i * frequency) as f64 / slots as f64;
+                        let x: Vec<Complex64> = (0..slots).map(|i| Complex64::new(turn(i).cos(), turn(i).sin())).collect();
+                        most = most.max(norm(&applied(factor, &x)) / norm(&x));
+                    }
+                    assert!(most <= factor.norm * (1.0 + 1e-9), "{most} above {}", factor.norm);
+                    assert!(most > factor.norm / 6.0, "{most} far below {}", factor.norm);
+                }
+                let both = Extent { packed: true, ..extent };
+                if period < slots && direction == Direction::CoeffsToSlots {
+                    let packed = products(both, direction, count, 1.0);
+                    let last = packed.iter().fold(extent.repeated(x), |x, factor| applied(factor, &x));
+                    for (i, (z, w)) in last.iter().zip(&found).enumerate() {
+                        let part = if i / period % 2 == 0 { w.re } else { w.im };
+                        assert!((z.re - part).abs() < 1e-12, "slot {i}");
+                    }
+                }
+            }
         }
     }
 }

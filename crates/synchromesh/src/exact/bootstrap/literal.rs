@@ -43,6 +43,7 @@ impl BootstrapLiteral {
             degree: self.degree,
             doublings: self.doublings,
             messages: ckks::bootstrap::Messages::Complex,
+            slots: None,
             message_bound: 1.0,
             ratio_bits: self.ratio_bits,
             rounds: 1,
