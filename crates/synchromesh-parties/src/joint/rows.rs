@@ -57,7 +57,7 @@ impl Maker<'_> {
         let mut limb = |limbs: &[usize]| -> std::result::Result<(), BackendError> {
             let of: Vec<usize> = limbs.iter().map(|&limb| primes.as_slice()[limb]).collect();
             let scratch = &scratch[..limbs.len()];
-            backend.reduce_signed(&of, &small, ViewMut::new(out.buffer_mut(), limbs))?;
+            backend.reduce_signed(&of, &small, SignedWidth::Eight, ViewMut::new(out.buffer_mut(), limbs))?;
             if factor.is_none() {
                 let residues =
                     of.iter().flat_map(|&prime| params.ring().residues(&[prime].into_iter().collect(), multiple));

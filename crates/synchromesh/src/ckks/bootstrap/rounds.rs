@@ -83,10 +83,13 @@ impl<B: Backend> Bootstrapper<B> {
     /// The message as rounds made it, with its certificate.
     fn finished(&self, course: &Course<B>, messages: Messages) -> Result<Ciphertext<B>> {
         let evaluator = self.evaluator();
+        // Of what the first rounds were off by the later ones only took away what repeats.
+        let number = (self.bootstrap().extent.copies() as f64).recip();
         let made = match messages {
-            Messages::Complex => self.sum(&course.parts, 1.0)?,
-            Messages::Real => self.real(&self.sum(&course.parts, 0.5)?)?,
+            Messages::Complex => self.sum(&course.parts, number)?,
+            Messages::Real => self.real(&self.sum(&course.parts, number / 2.0)?)?,
         };
+        let (made, _) = self.sum_over_periods(made)?;
         let made = evaluator.mod_switch_to(&made, self.bootstrap().output_level())?;
         evaluator.declare_bound(evaluator.declare_error(made, course.error + course.off)?, course.bound)
     }
