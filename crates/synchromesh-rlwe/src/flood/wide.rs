@@ -66,7 +66,7 @@ impl Wide {
     /// Independent samples of the discrete Gaussian of width 2^`bits`.
     ///
     /// Beyond [`MAX_BITS`] a sample of that width is multiplied by the power of two that is missing and a uniform number below
-    /// it added, as [`gaussian`] does beyond what it samples exactly.
+    /// it added: steps 2^118 times as narrow as the whole, which an error of more than 2^-118 of its width does not find.
     #[must_use]
     pub fn gaussian(seed: &Seed, bits: u32, n: usize) -> Self {
         let rest = bits.saturating_sub(MAX_BITS);
