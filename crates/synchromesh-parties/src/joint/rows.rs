@@ -5,6 +5,7 @@
 
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
+use synchromesh::rlwe::ring::backend::SignedWidth;
 use synchromesh::rlwe::ring::sampler::{Purpose, Seed};
 use synchromesh::rlwe::ring::{self, Backend, BackendError, Cpu, IndexSet, Ntt, Poly, View, ViewMut};
 use synchromesh::rlwe::secret_key::SecretPoly;

@@ -152,7 +152,10 @@ impl BootstrapRequest {
         }
         let all = 1usize << (self.log_n - 1);
         if !(self.slots().is_power_of_two() && (2..=all).contains(&self.slots())) {
-            return refused(format!("messages that repeat after {} slots: a power of two from 2 to {all}", self.slots()));
+            return refused(format!(
+                "messages that repeat after {} slots: a power of two from 2 to {all}",
+                self.slots()
+            ));
         }
         if self.security == Security::Insecure && self.levels.is_none() {
             return refused("without security there is no most number of levels: say how many there are to be".into());

@@ -151,14 +151,8 @@ fn messages_that_repeat_take_one_sine_and_fewer_diagonals() {
     ] {
         let maps = if period == 2 { 1 } else { 2 };
         let [slots_to_coeffs, coeffs_to_slots] = [maps; 2];
-        let sparse = BootstrapLiteral {
-            slots_to_coeffs,
-            coeffs_to_slots,
-            messages,
-            rounds,
-            slots: Some(period),
-            ..literal()
-        };
+        let sparse =
+            BootstrapLiteral { slots_to_coeffs, coeffs_to_slots, messages, rounds, slots: Some(period), ..literal() };
         let wide = Chain { log_scale: 50, ..chain(10) };
         let mut f = fixture(wide, sparse, 571 + period as u64);
         bytes.push(f.bootstrapper.bytes());
@@ -175,7 +169,12 @@ fn messages_that_repeat_take_one_sine_and_fewer_diagonals() {
         assert_eq!((refreshed.level(), refreshed.bound()), (output, 1.0));
         let [error, bound] = f.error(&refreshed, &x);
         let least = if rounds == 1 { [19, 10] } else { [33, 24] };
-        assert!(error < 2f64.powi(-least[0]) && bound < 2f64.powi(-least[1]), "2^{:.1}, 2^{:.1}", error.log2(), bound.log2());
+        assert!(
+            error < 2f64.powi(-least[0]) && bound < 2f64.powi(-least[1]),
+            "2^{:.1}, 2^{:.1}",
+            error.log2(),
+            bound.log2()
+        );
         // As often as one likes, and two at once.
         f.error(&f.bootstrapper.refresh(&refreshed).unwrap(), &x);
         let real_ones = [574, 575].map(|seed| repeating(&real(&values(period, 1.0, seed)), all));
@@ -430,7 +429,10 @@ fn numbers_out_of_range_are_refused_before_anything_is_searched() {
         (BootstrapRequest { message_bound: -1.0, ..request.clone() }, "bounded by -1"),
         (BootstrapRequest { baby_steps: Some(3), ..request.clone() }, "3 baby steps"),
         (BootstrapRequest { slots: Some(3), ..request.clone() }, "after 3 slots"),
-        (BootstrapRequest { slots: Some(1 << 11), ..request.clone() }, "after 2048 slots: a power of two from 2 to 1024"),
+        (
+            BootstrapRequest { slots: Some(1 << 11), ..request.clone() },
+            "after 2048 slots: a power of two from 2 to 1024",
+        ),
         (BootstrapRequest { levels: None, ..request }, "say how many"),
     ];
     for (request, said) in odd {

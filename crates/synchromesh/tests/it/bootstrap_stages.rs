@@ -92,8 +92,12 @@ fn each_stage_computes_what_it_is_to_compute() {
         let reached = turns.iter().fold(0f64, |most, t| most.max(t.abs()));
         assert!(reached > 2.0 && reached <= (1.0 + sparse.weight as f64) / 2.0, "{reached} turns");
         let fraction = |t: f64| t - t.round();
-        let (of_largest, largest) =
-            turns.iter().zip(&low).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())).map(|(t, c)| (fraction(*t), c)).unwrap();
+        let (of_largest, largest) = turns
+            .iter()
+            .zip(&low)
+            .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
+            .map(|(t, c)| (fraction(*t), c))
+            .unwrap();
         let multiple = (of_largest * q / bottom / largest).log2().round();
         for (t, c) in turns.iter().zip(&low) {
             near("ModRaise", fraction(*t), c * multiple.exp2() * bottom / q, 2f64.powi(-20));

@@ -344,7 +344,8 @@ mod tests {
                     let mut most = 0f64;
                     for frequency in 0..slots {
                         let turn = |i: usize| std::f64::consts::TAU * (i * frequency) as f64 / slots as f64;
-                        let x: Vec<Complex64> = (0..slots).map(|i| Complex64::new(turn(i).cos(), turn(i).sin())).collect();
+                        let x: Vec<Complex64> =
+                            (0..slots).map(|i| Complex64::new(turn(i).cos(), turn(i).sin())).collect();
                         most = most.max(norm(&applied(factor, &x)) / norm(&x));
                     }
                     assert!(most <= factor.norm * (1.0 + 1e-9), "{most} above {}", factor.norm);
