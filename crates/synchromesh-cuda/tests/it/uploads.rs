@@ -36,9 +36,8 @@ fn bytes<T>(device: &Emulator, mut run: impl FnMut() -> T) -> u64 {
 /// That an operation takes so many bytes, of residues of so many primes that it would take.
 fn takes(what: &str, found: u64, expected: u64, residues: u64) {
     say(&format!(
-        "{what}: {found} bytes, {:.2} N; as words {:.2} N, as residues {:.2} N",
+        "{what}: {found} bytes, {:.2} N; as residues {:.2} N",
         found as f64 / N as f64,
-        8.0,
         (8 * residues) as f64
     ));
     assert_eq!(found, expected, "{what}");
