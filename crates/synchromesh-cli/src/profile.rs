@@ -19,8 +19,8 @@ pub fn default_path(name: &str, threads: usize) -> Option<PathBuf> {
     Some(base?.join("synchromesh").join(format!("profile-{name}{threads}.json")))
 }
 
-/// The profile at `path`, which may be the name of one that comes with the library, or else the one of this machine's CPU for so many threads, if `tune` was run on as many; else the
-/// one for one thread.
+/// The profile at `path`, which may be the name of one that comes with the library, or else the one of this machine's CPU for
+/// so many threads, if `tune` was run on as many; else the one for one thread.
 ///
 /// # Errors
 /// When `path` is given and cannot be read; [`Error::Profile`] when what is there is no profile.

@@ -98,7 +98,7 @@ fn cards_that_nobody_measured_are_named_as_profiles() {
     }
     assert!(times.len() == 4 && times.iter().all(|&ms| ms > 0.0), "{times:?}");
     let (code, value) = run(&[&planned[..], &["b100-predicted"]].concat());
-    assert_eq!((code, value["error"]["kind"].as_str()), (Some(2), Some("io")), "{value}");
+    assert_eq!((code, value["error"]["kind"].as_str()), (Some(2), Some("file_not_found")), "{value}");
 }
 
 #[test]
