@@ -3,7 +3,8 @@
 //! Each shows d_i = c_1 p_i + t f_i, where the p_i add up to s, and f_i is its noise ([`synchromesh::opening`]); c_0 and the
 //! sum of all d_i are the phase with everybody's noise. To pass a ciphertext on, each encrypts d_i under the
 //! receiver's public key, and c_0 and the sum of all encryptions are a ciphertext under that key (ePrint 2020/304's public
-//! key switch). Where shares are proven a proof of each goes with it. Before anything is shown, all agree on the ciphertexts, and the journal has them.
+//! key switch). Where shares are proven a proof of each goes with it. Before anything is shown, all agree on the ciphertexts,
+//! and the journal has them.
 
 use std::ops::Range;
 

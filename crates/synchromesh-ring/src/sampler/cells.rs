@@ -1,5 +1,6 @@
-//! Discrete Gaussians of width 2^k, many at a time: a cell of 2^max(k - 2, 0) numbers by a cumulative table that is scanned whole, a
-//! uniform place in it, and a coin that keeps both with probability exp(-y), y what the place adds to the cell's exponent.
+//! Discrete Gaussians of width 2^k, many at a time: a cell of 2^max(k - 2, 0) numbers by a cumulative table that is scanned
+//! whole, a uniform place in it, and a coin that keeps both with probability exp(-y), y what the place adds to the cell's
+//! exponent.
 //!
 //! Attempt a for the numbers that are still missing reads words of its own streams, word i for the i-th of them. The first 52
 //! bits of the coin are compared with exp(-y) in doubles; where both are so near that these may be wrong, and where a word is

@@ -392,8 +392,9 @@ impl BootstrapLiteral {
 }
 
 impl Bootstrap {
-    /// What is summed over periods grows with them, until the last map undoes it; no slot is larger after so many maps of CoeffsToSlots: the maps that are left take it to a slot of known size, and
-    /// undone each of their layers makes slots at most twice as large.
+    /// No slot is larger after so many maps of CoeffsToSlots: the maps that are left take it to a slot of known size, and
+    /// undone each of their layers makes slots at most twice as large. What was summed over periods is as many times as large
+    /// until the last map undoes that.
     fn bound_after(&self, maps: usize) -> f64 {
         let count = self.literal.coeffs_to_slots;
         let layers = self.extent.period.trailing_zeros() as usize;
