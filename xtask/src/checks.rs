@@ -23,11 +23,12 @@ const DOC_TESTS: &str = "test --quiet --workspace --exclude synchromesh-py --doc
 /// Packages whose results could depend on the instruction set.
 const ISA_SENSITIVE: &[&str] = &["synchromesh-ring", "synchromesh-rlwe", "synchromesh", "synchromesh-testing"];
 
-/// What the names of their test programs that look for plans begin with: these compute on `Dry`, which has no data.
-const PLANNING: &str = "plan";
+/// Those that have the kernels of each set, or compare them: what stands on these has the same bits on all sets, which the
+/// tests of the demo show here and `cargo xtask verify tests` with every test of the rest.
+const KERNELS: &[&str] = &["synchromesh-ring", "synchromesh-rlwe", "synchromesh-testing"];
 
 /// The command of this program by which cargo starts a test program on a lower instruction set.
-pub(crate) const RUN_IF_SENSITIVE: &str = "run-if-sensitive";
+pub(crate) const RUN_IF_OF_KERNELS: &str = "run-if-of-kernels";
 
 /// Runs all steps; `--fast` leaves out the repeats on lower instruction sets and the documentation.
 ///
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     };
     let root = workspace::root()?;
     let metadata = workspace::metadata(&root)?;
-    let mut steps = steps(&metadata, fast);
+    let mut steps = steps(&root, &metadata, fast);
     if !fast {
         steps.extend(machines::ring_steps(&root));
     }
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     Ok(run_all(&root, &steps).tally.exit_code())
 }
 
-fn steps(metadata: &Value, fast: bool) -> Vec<Step> {
+fn steps(root: &Path, metadata: &Value, fast: bool) -> Vec<Step> {
     let mut steps = vec![
         Step::check("tools", tools, "cargo fmt --version && cargo clippy --version"),
         Step::run("format", Invocation::cargo("fmt --all --check")),
@@ -70,11 +71,21 @@ fn steps(metadata: &Value, fast: bool) -> Vec<Step> {
     steps.push(Step::run("doc tests", Invocation::cargo(DOC_TESTS).env_remove(ISA)));
     let doc = Invocation::cargo("doc --quiet --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings");
     steps.push(if fast { Step::skip("documentation", "--fast") } else { Step::run("documentation", doc) });
-    for (package, example) in workspace::tutorials(metadata) {
-        let run = Invocation::cargo(&format!("run --quiet --package {package} --example {example}"));
-        steps.push(Step::run(format!("example {example}"), run));
-    }
+    steps.extend(example_steps(root, metadata));
     steps
+}
+
+/// The examples that a reader is to follow, built with the packages of all tests, for the same reason, and run.
+fn example_steps(root: &Path, metadata: &Value) -> Vec<Step> {
+    let names = workspace::tutorials(metadata);
+    let chosen: Vec<String> = names.iter().flat_map(|name| ["--example".to_owned(), name.clone()]).collect();
+    let build = Invocation::cargo("build --quiet --workspace --exclude synchromesh-py").args(&chosen);
+    let folder = workspace::target(root).join("debug/examples");
+    let run = |name: &String| {
+        let program = Invocation::new(folder.join(name).display().to_string(), "");
+        Step::run(format!("example {name}"), program)
+    };
+    std::iter::once(Step::run("examples, built", build)).chain(names.iter().map(run)).collect()
 }
 
 /// All tests on each instruction set, the best first.
@@ -89,35 +100,34 @@ fn test_steps(fast: bool) -> Vec<Step> {
         } else if isa != best && fast {
             steps.push(Step::skip(format!("isa {isa}"), "--fast"));
         } else if isa != best {
-            steps.push(Step::run(format!("tests, isa {isa}"), sensitive_tests(isa)));
+            steps.push(Step::run(format!("tests of kernels, isa {isa}"), kernel_tests(isa)));
         }
     }
     steps
 }
 
-/// The tests of sensitive packages on an instruction set: the whole workspace as it is compiled already, each test
-/// program started through [`run_if_sensitive`].
-fn sensitive_tests(isa: &str) -> Invocation {
+/// The tests of kernels on an instruction set: the whole workspace as it is compiled already, each test program started
+/// through [`run_if_of_kernels`].
+fn kernel_tests(isa: &str) -> Invocation {
     let tests = Invocation::cargo(ALL_TESTS).env(ISA, isa);
     match std::env::current_exe() {
         Ok(this) => {
-            let runner = format!("target.'cfg(all())'.runner = ['{}', '{RUN_IF_SENSITIVE}']", this.display());
+            let runner = format!("target.'cfg(all())'.runner = ['{}', '{RUN_IF_OF_KERNELS}']", this.display());
             tests.args(&["--config".to_owned(), runner])
         }
         Err(_) => tests,
     }
 }
 
-/// Runs the test program in `args` if cargo says that it belongs to a sensitive package; passes otherwise.
+/// Runs the test program in `args` if cargo says that it belongs to a package of [`KERNELS`]; passes otherwise.
 ///
 /// # Errors
 /// When the program cannot be started.
-pub(crate) fn run_if_sensitive(args: &[String]) -> Result<ExitCode> {
+pub(crate) fn run_if_of_kernels(args: &[String]) -> Result<ExitCode> {
     let (Some((program, args)), Ok(package)) = (args.split_first(), std::env::var("CARGO_PKG_NAME")) else {
-        bail!("{RUN_IF_SENSITIVE} is for cargo to call");
+        bail!("{RUN_IF_OF_KERNELS} is for cargo to call");
     };
-    let plans = Path::new(program).file_name().is_some_and(|name| name.to_string_lossy().starts_with(PLANNING));
-    if plans || !ISA_SENSITIVE.contains(&package.as_str()) {
+    if !KERNELS.contains(&package.as_str()) {
         return Ok(ExitCode::SUCCESS);
     }
     let status = Command::new(program).args(args).status()?;
@@ -179,7 +189,7 @@ mod tests {
 
     fn plan(fast: bool) -> Vec<Step> {
         let root = workspace::root().expect("a root");
-        steps(&workspace::metadata(&root).expect("metadata"), fast)
+        steps(&root, &workspace::metadata(&root).expect("metadata"), fast)
     }
 
     #[test]

@@ -29,7 +29,7 @@ usage: cargo xtask COMMAND
 
   demo [ARGS]      build the command line in release mode and run its demo; ARGS are passed on
   demo --python    build the Python package and run its quickstart
-  test [--fast]    everything continuous integration runs; --fast leaves out the slow repeats
+  test [--fast]    everything continuous integration runs; --fast leaves out lower instruction sets
   verify [PART]    the long tests; writes docs/verify.md. PART is tests, cost-model,
                    noise (goes on where it was interrupted), plans or triples; none: all
   harden [--quick|--full] [--no-record] [PART]
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
         "layers" => workspace::root().and_then(|root| print_check(layers::check(&root))),
         "machines" => machines::run(rest),
         "races" => races::run(rest),
-        checks::RUN_IF_SENSITIVE => checks::run_if_sensitive(rest),
+        checks::RUN_IF_OF_KERNELS => checks::run_if_of_kernels(rest),
         "tidy" => workspace::root().and_then(|root| print_check(tidy::check(&root))),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

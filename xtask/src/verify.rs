@@ -168,6 +168,7 @@ fn adversary(root: &Path) -> Result<Vec<Step>> {
     Ok(vec![
         Step::check("a new record", begin_adversary, "cargo xtask verify triples"),
         tests("a cheater at every frame", "synchromesh-triples/synchromesh_triples", "generation")?,
+        tests("the same of joint keys", "synchromesh-parties/synchromesh_parties", "joint")?,
         tests("the online phase", "synchromesh-triples/it", "online")?,
         tests("processes that are killed, and files of 128 x 128 x 128", "synchromesh-cli/it", "triples")?,
     ])

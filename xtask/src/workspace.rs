@@ -40,16 +40,16 @@ pub(crate) fn package_names(metadata: &Value) -> Vec<&str> {
     packages(metadata).iter().filter_map(|package| package["name"].as_str()).collect()
 }
 
-/// The numbered examples, as (package, example), in order: the tutorials that `test` runs.
-pub(crate) fn tutorials(metadata: &Value) -> Vec<(String, String)> {
+/// The numbered examples, in order: the tutorials that `test` runs.
+pub(crate) fn tutorials(metadata: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for package in packages(metadata) {
         for target in package["targets"].as_array().into_iter().flatten() {
             let example = target["kind"].as_array().is_some_and(|kinds| kinds.contains(&"example".into()));
-            if let (true, Some(package), Some(name)) = (example, package["name"].as_str(), target["name"].as_str())
+            if let (true, Some(name)) = (example, target["name"].as_str())
                 && name.starts_with(|c: char| c.is_ascii_digit())
             {
-                found.push((package.to_owned(), name.to_owned()));
+                found.push(name.to_owned());
             }
         }
     }

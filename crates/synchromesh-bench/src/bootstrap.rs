@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Messages, Stage};
 use synchromesh::ckks::{Complex64, Context, Params, Rotations};
-use synchromesh::plan::bootstrap::{BootstrapRequest, Found, RefreshForecast};
+use synchromesh::plan::bootstrap::{BootstrapRequest, Found};
 use synchromesh_ring::isa::Isa;
 use synchromesh_ring::{Cpu, Threads};
 use synchromesh_rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
 
 use crate::Error;
-use crate::memory::{fits, forget_peak, peak_bytes};
+use crate::memory::{fits_refresh, forget_peak, peak_bytes};
 use crate::numbers::Numbers;
 use crate::timing::median;
 
@@ -103,15 +103,7 @@ impl Made {
         mut randomness: Randomness,
         progress: impl Fn(&str),
     ) -> Result<Self, Error> {
-        let RefreshForecast { peak_bytes: forecast, .. } = found.forecast;
-        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
-        fits(forecast as usize).map_err(|free| Error::Request {
-            reason: format!(
-                "a refresh takes {:.1} GB of memory, {:.1} GB are free: fewer baby steps need fewer keys",
-                gigabytes(forecast),
-                gigabytes(free)
-            ),
-        })?;
+        fits_refresh(found.forecast.peak_bytes)?;
         let params = Params::new(found.params.clone())?;
         let bootstrap = Bootstrap::new(&params, found.bootstrap.clone())?;
         let device = Cpu::open(Arc::clone(params.rlwe().ring()))?.with_threads(threads.clone());

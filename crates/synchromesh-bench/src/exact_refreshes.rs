@@ -14,7 +14,7 @@ use synchromesh_ring::{Cpu, Threads};
 use synchromesh_rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
 
 use crate::Error;
-use crate::memory::{fits, forget_peak, peak_bytes};
+use crate::memory::{fits_refresh, forget_peak, peak_bytes};
 use crate::numbers::Numbers;
 use crate::timing::median;
 
@@ -287,15 +287,7 @@ pub fn measure<S: Scheme>(
 ) -> Result<Report, Error> {
     progress("parameters");
     let found = request.find::<S>(None)?;
-    let gigabytes = |bytes: u64| bytes as f64 / 1e9;
-    let needed = found.forecast.peak_bytes;
-    fits(needed as usize).map_err(|free| Error::Request {
-        reason: format!(
-            "a refresh takes {:.1} GB of memory, {:.1} GB are free: fewer baby steps need fewer keys",
-            gigabytes(needed),
-            gigabytes(free)
-        ),
-    })?;
+    fits_refresh(found.forecast.peak_bytes)?;
     forget_peak();
     let (ring, params) = (ckks::Params::new(found.ring.clone())?, Params::<S>::new(found.params.clone())?);
     let mut made = Made::new(ring, params, found.bootstrap.clone(), threads, &progress)?;

@@ -1,5 +1,6 @@
 //! Whether a measurement fits into the memory that is free.
 
+use crate::Error;
 pub use synchromesh_rlwe::memory::{available_bytes, forget_peak, peak_bytes, total_bytes};
 
 /// Part of the free memory that a measurement may take.
@@ -16,6 +17,19 @@ pub fn fits(bytes: usize) -> Result<(), u64> {
     }
 }
 
+/// As [`fits`], of refreshes, with what to do where there is too little.
+pub(crate) fn fits_refresh(bytes: u64) -> Result<(), Error> {
+    fits(bytes as usize).map_err(|free| {
+        let [bytes, free] = [bytes, free].map(|bytes| bytes as f64 / 1e9);
+        let reason = format!(
+            "a refresh takes {bytes:.1} GB of memory, {free:.1} GB are free, of which {:.1} may be taken: fewer baby steps \
+             or levels need fewer keys",
+            SHARE * free
+        );
+        Error::Request { reason }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,5 +38,9 @@ mod tests {
     fn nothing_fits_and_everything_does_not() {
         assert!(fits(0).is_ok());
         assert!(available_bytes().is_none() || fits(usize::MAX).is_err());
+        assert!(fits_refresh(0).is_ok());
+        if let Err(error) = fits_refresh(1 << 50) {
+            assert!(error.to_string().contains("takes 1125899.9 GB"), "{error}");
+        }
     }
 }

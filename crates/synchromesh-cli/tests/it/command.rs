@@ -101,6 +101,21 @@ fn benches_have_the_keys_scripts_rely_on() {
 }
 
 #[test]
+fn the_stages_of_a_refresh_are_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let plot = folder.path().join("refresh.svg").display().to_string();
+    let bench = ["bench", "bootstrap", "--log-n", "10", "--iterations", "1", "--insecure", "--json", "--plot", &plot];
+    let output = synchromesh(&[&bench[..], &["--levels", "2", "--precision", "10"]].concat(), None);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let svg = std::fs::read_to_string(&plot).unwrap();
+    for stage in ["SlotsToCoeffs, ", "ModRaise, ", "CoeffsToSlots, ", "EvalMod, "] {
+        assert!(svg.contains(stage), "{stage}");
+    }
+    let refused = synchromesh(&[&bench[..], &["--scheme", "bgv"]].concat(), None);
+    assert_eq!((refused.status.code(), &object(&refused)["error"]["kind"]), (Some(2), &"usage".into()));
+}
+
+#[test]
 fn every_method_of_key_switching_is_measured() {
     let bench = ["bench", "key-switch", "--log-n", "10", "--log-q", "160", "--width", "40", "--json"];
     let run = |flags: &str| {

@@ -232,6 +232,7 @@ fn the_same_where_shares_of_the_key_are_dealt() {
 }
 
 #[test]
+#[ignore = "hundreds of runs with proofs; cargo xtask verify triples runs them"]
 fn the_same_where_shares_are_proven() {
     let plan = Plan::all_of(3).with_proofs();
     making(plan, smallest(&plan), 1);

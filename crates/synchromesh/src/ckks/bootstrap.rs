@@ -33,7 +33,7 @@ use self::raise::Raise;
 pub(crate) use self::sine::Sine;
 use self::transform::{Direction, Extent};
 use super::params::Params;
-use crate::circuits::{LinearTransform, Pattern};
+use crate::circuits::{LinearTransform, Pattern, SlotSum};
 use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 
@@ -314,10 +314,9 @@ impl Bootstrap {
         transform::patterns(self.extent, direction, self.map_count(direction))
     }
 
-    /// Rotations, one after the other, each to be added to what it is of: that is the sum over all periods.
-    fn over_periods(&self) -> impl Iterator<Item = i64> + use<> {
-        let Extent { slots, period, .. } = self.extent;
-        std::iter::successors(Some(period), |k| Some(2 * k)).take_while(move |&k| k < slots).map(|k| k as i64)
+    /// The sum over all periods of messages that repeat.
+    const fn over_periods(&self) -> SlotSum {
+        SlotSum::new(self.extent.copies()).stride(self.extent.period as i64)
     }
 
     /// What puts both parts of numbers together where one sine was of both.

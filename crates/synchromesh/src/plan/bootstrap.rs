@@ -101,19 +101,28 @@ impl BootstrapRequest {
         self.check()?;
         let mut nearest: Option<RefreshForecast> = None;
         for (base, layers) in BASES.into_iter().flat_map(|base| LAYERS.map(|layers| (base, layers))) {
-            let Some(sizes) = self.sizes(base, layers, &mut nearest)? else { continue };
-            // The fewest digits, or those that a profile says are fastest: fewer digits take wider special primes.
-            let mut best: Option<Found> = None;
-            for (params, bootstrap) in self.fitted(&sizes, profile.is_some())? {
-                let forecast = bootstrap.forecast(profile)?;
-                if !self.is_precise(&forecast) {
-                    keep_nearest(&mut nearest, forecast);
-                } else if best.as_ref().is_none_or(|best| forecast.seconds < best.forecast.seconds) {
-                    best = Some(Found { params, bootstrap: sizes.literal.clone(), forecast });
+            let mut levels = self.levels.unwrap_or(1);
+            while let Some(sizes) = self.sizes(base, layers, levels, &mut nearest)? {
+                // The fewest digits, or those that a profile says are fastest: fewer digits take wider special primes.
+                let mut best: Option<Found> = None;
+                let mut most = 0;
+                for (params, bootstrap) in self.fitted(&sizes, profile.is_some())? {
+                    let forecast = bootstrap.forecast(profile)?;
+                    most = most.max(forecast.usable_levels);
+                    if !self.is_precise(&forecast) {
+                        keep_nearest(&mut nearest, forecast);
+                    } else if best.as_ref().is_none_or(|best| forecast.seconds < best.forecast.seconds) {
+                        best = Some(Found { params, bootstrap: sizes.literal.clone(), forecast });
+                    }
                 }
-            }
-            if let Some(found) = best {
-                return Ok(found);
+                if let Some(found) = best {
+                    return Ok(found);
+                }
+                // A longer chain has more noise: sizes for so many levels have room for it.
+                if most <= levels {
+                    break;
+                }
+                levels = most;
             }
         }
         let levels = self.levels.map_or_else(String::new, |levels| format!(" and {levels} levels between refreshes"));
@@ -173,13 +182,19 @@ impl BootstrapRequest {
         forecast.precision_bits >= f64::from(self.precision)
     }
 
-    /// The smallest scales that keep the precision with maps of so many layers: first of EvalMod and CoeffsToSlots, whose
-    /// levels are more, then of SlotsToCoeffs. Precision grows with both.
-    fn sizes(&self, base: u32, layers: usize, nearest: &mut Option<RefreshForecast>) -> Result<Option<Sizes>> {
+    /// The smallest scales that keep the precision with maps of so many layers and so many levels between two refreshes: first
+    /// of EvalMod and CoeffsToSlots, whose levels are more, then of SlotsToCoeffs. Precision grows with both.
+    fn sizes(
+        &self,
+        base: u32,
+        layers: usize,
+        levels: usize,
+        nearest: &mut Option<RefreshForecast>,
+    ) -> Result<Option<Sizes>> {
         let Some(sizes) = self.largest(base, layers)? else { return Ok(None) };
         let mut keeps = |down: u32, up: u32| -> Result<bool> {
             let tried = sizes.with(down, up);
-            let usable = self.levels.unwrap_or(1) + sizes.own_levels();
+            let usable = levels + sizes.own_levels();
             // Whether security has room for them is asked of those that are found.
             let chain = Chain { usable, omega: TYPICAL_DIGITS, security: Security::Insecure, ..tried.chain };
             let Some((_, bootstrap)) = tried.params(&chain)? else { return Ok(false) };
@@ -246,7 +261,7 @@ impl BootstrapRequest {
         for usable in levels.rev() {
             for omega in digits.clone() {
                 let chain = Chain { usable: usable + sizes.own_levels(), omega, ..sizes.chain };
-                let Ok(literal) = chain.literal_with(&sizes.literal, sizes.eval_mod) else { return Ok(fitted) };
+                let Ok(literal) = chain.literal_with(&sizes.literal, sizes.eval_mod) else { continue };
                 if literal.q_bits.iter().chain(&literal.p_bits).sum::<u32>() > limit {
                     continue;
                 }

@@ -3,6 +3,7 @@
 #[path = "../it/machine.rs"]
 mod machine;
 mod plan;
+mod plan_bootstrap;
 mod plan_budgets;
 mod plan_circuits;
 mod plan_functions;

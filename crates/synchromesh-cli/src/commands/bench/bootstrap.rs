@@ -1,18 +1,24 @@
 //! `bench bootstrap`: refreshes at parameters found for a precision (CKKS) or for products in a row (BFV and BGV).
 
+use std::path::PathBuf;
+
+use crate::commands::overwrite::Overwrite;
 use crate::commands::place::Cores;
 use crate::commands::plan::Scheme;
 use crate::error::Error;
 use crate::output::{Report, say};
+use crate::plot::chart::chart;
 use clap::Args;
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
 use synchromesh::ckks::bootstrap::Messages;
 use synchromesh::plan::bootstrap::{BootstrapRequest, ExactBootstrapRequest};
-use synchromesh_bench::bootstrap::measure;
+use synchromesh_bench::bootstrap::{self, measure};
 use synchromesh_bench::exact_refreshes;
+use synchromesh_papers::reproduce::{Figure, Series};
 use synchromesh_ring::Threads;
 use synchromesh_rlwe::Security;
+use synchromesh_rlwe::file::{self, Access};
 
 /// Parameters of `bench bootstrap`.
 #[derive(Args, Debug)]
@@ -47,9 +53,9 @@ pub(in crate::commands) struct BootstrapBench {
     /// For ckks: messages repeat after so many slots, a power of two: fewer take less time and fewer keys [default: all].
     #[arg(long, value_name = "N")]
     slots: Option<usize>,
-    /// Baby steps of each map, a power of two: fewer of them need fewer keys and take longer [default: the fastest].
-    #[arg(long, value_name = "B")]
-    baby_steps: Option<usize>,
+    /// Baby steps of each map, a power of two: fewer of them need fewer keys and less memory, and take longer.
+    #[arg(long, value_name = "B", default_value_t = 8)]
+    baby_steps: usize,
     /// Refreshes that are timed, after one that is not.
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     iterations: u32,
@@ -58,10 +64,20 @@ pub(in crate::commands) struct BootstrapBench {
     insecure: bool,
     #[command(flatten)]
     threads: Cores,
+    /// For ckks: draw the modulus over the seconds of a refresh, stage by stage.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 impl BootstrapBench {
     pub(in crate::commands) fn run(&self) -> Result<Report, Error> {
+        if let (Some(plot), Scheme::Bfv | Scheme::Bgv) = (&self.plot, self.scheme) {
+            return Err(Error::Usage {
+                message: format!("--plot {}: stages are drawn for ckks alone, passes are all alike", plot.display()),
+            });
+        }
         let threads = self.threads.settle_to_measure()?;
         match self.scheme {
             Scheme::Ckks => self.approximate(&threads),
@@ -79,7 +95,7 @@ impl BootstrapBench {
             log_n: self.log_n,
             t: self.t.clone(),
             products: self.products,
-            baby_steps: self.baby_steps,
+            baby_steps: Some(self.baby_steps),
             security: self.security(),
         };
         let iterations = self.iterations as usize;
@@ -97,6 +113,7 @@ impl BootstrapBench {
     }
 
     fn approximate(&self, threads: &Threads) -> Result<Report, Error> {
+        let existing = self.overwrite.permit(self.plot.as_deref())?;
         let request = BootstrapRequest {
             log_n: self.log_n,
             log_scale: self.log_scale,
@@ -105,7 +122,7 @@ impl BootstrapBench {
             messages: if self.real { Messages::Real } else { Messages::Complex },
             slots: self.slots,
             message_bound: 1.0,
-            baby_steps: self.baby_steps,
+            baby_steps: Some(self.baby_steps),
             rounds: self.rounds,
             security: self.security(),
         };
@@ -123,6 +140,31 @@ impl BootstrapBench {
             report.usable_bits,
             report.key_bytes as f64 / 1e9
         ));
+        if let Some(plot) = &self.plot {
+            file::write(plot, chart(&stairs(&report)).as_bytes(), Access::Public, existing)?;
+        }
         Report::new(&report)
+    }
+}
+
+/// The modulus over the seconds of a refresh, a line for each stage.
+fn stairs(report: &bootstrap::Report) -> Figure {
+    let modulus = |level: usize| report.q_bits.iter().take(level + 1).map(|&bits| f64::from(bits)).sum::<f64>();
+    let (mut seconds, mut level) = (0.0, report.bootstrap.slots_to_coeffs);
+    let lines = report.stages.iter().map(|stage| {
+        let begin = (seconds, modulus(level));
+        (seconds, level) = (seconds + stage.seconds, stage.level);
+        let name = format!("{}, {:.2} s", stage.stage.name(), stage.seconds);
+        Series { name, points: vec![begin, (seconds, modulus(level))], joined: true }
+    });
+    Figure {
+        series: lines.collect(),
+        title: format!(
+            "A refresh at N = 2^{}: {:.1} bits certified, {} levels of {:.0} bits",
+            report.log_n, report.certified_bits, report.usable_levels, report.usable_bits
+        ),
+        x: "seconds".to_owned(),
+        y: "modulus of the ciphertext, in bits".to_owned(),
+        logarithmic: false,
     }
 }

@@ -255,7 +255,7 @@ impl<B: Backend> Bootstrapper<B> {
     fn coeffs_to_slots(&self, mut raised: Ciphertext<B>, messages: Messages) -> Result<Slots<B>> {
         let evaluator = &self.view.0;
         let copies;
-        (raised, copies) = self.sum_over_periods(raised)?;
+        (raised, copies) = self.sum_over_periods(&raised)?;
         for (at, map) in self.up.iter().enumerate() {
             raised = map.apply(&self.view, &raised)?;
             let bound = raised.bound().min(self.bootstrap.bound_after(at + 1));
@@ -270,11 +270,8 @@ impl<B: Backend> Bootstrapper<B> {
     }
 
     /// The sum over all periods of messages that repeat, and how many there are.
-    pub(super) fn sum_over_periods(&self, mut x: Ciphertext<B>) -> Result<(Ciphertext<B>, f64)> {
-        for k in self.bootstrap.over_periods() {
-            x = self.view.0.add(&x, &self.view.rotate(&x, k)?)?;
-        }
-        Ok((x, self.bootstrap.extent.copies() as f64))
+    pub(super) fn sum_over_periods(&self, x: &Ciphertext<B>) -> Result<(Ciphertext<B>, f64)> {
+        Ok((self.bootstrap.over_periods().run(&self.view, x)?, self.bootstrap.extent.copies() as f64))
     }
 
     /// The sine of both parts, and their sum: parts of at most the first bound, `off` apart, make slots of at most the second.

@@ -58,7 +58,7 @@ impl Bootstrap {
                 }
             }
         }
-        for k in self.over_periods() {
+        for &k in &self.over_periods().rotations().by {
             at(Source::Galois(element(context, k)), top);
         }
         if self.extent.packed {

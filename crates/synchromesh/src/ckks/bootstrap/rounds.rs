@@ -64,7 +64,7 @@ impl<B: Backend> Bootstrapper<B> {
         let level = course.whole.level().min(sum.level());
         let [whole, sum] = [&course.whole, &sum].map(|x| evaluator.mod_switch_to(x, level));
         // What does not repeat, of a message that should, comes closer to nothing: it is not small, and goes first.
-        let (difference, copies) = self.sum_over_periods(evaluator.sub(&whole?, &sum?)?)?;
+        let (difference, copies) = self.sum_over_periods(&evaluator.sub(&whole?, &sum?)?)?;
         let difference = evaluator.declare_bound(difference, left * copies)?;
         let (doubled, once) = match messages {
             Messages::Complex => (difference, 0),
@@ -89,7 +89,7 @@ impl<B: Backend> Bootstrapper<B> {
             Messages::Complex => self.sum(&course.parts, number)?,
             Messages::Real => self.real(&self.sum(&course.parts, number / 2.0)?)?,
         };
-        let (made, _) = self.sum_over_periods(made)?;
+        let (made, _) = self.sum_over_periods(&made)?;
         let made = evaluator.mod_switch_to(&made, self.bootstrap().output_level())?;
         evaluator.declare_bound(evaluator.declare_error(made, course.error + course.off)?, course.bound)
     }
