@@ -49,7 +49,7 @@ fn every_command_with_a_device_refuses_a_card_that_is_not_there_and_auto_says_wh
         return;
     }
     std::fs::write(directory.path().join("x.csv"), "1,2\n3,4\n").unwrap();
-    let switch = ["bench", "key-switch", "--log-n", "10", "--log-q", "60"];
+    let switch = ["bench", "key-switch", "--log-n", "10", "--log-q", "60", "--width", "30"];
     let commands: [&[&str]; 5] = [
         &["demo", "--quick"],
         &["matmul", "x.csv", "x.csv"],
@@ -74,7 +74,7 @@ fn every_command_with_a_device_refuses_a_card_that_is_not_there_and_auto_says_wh
 fn old_drivers_and_unsupported_cards_are_told_apart_and_auto_says_which() {
     let directory = tempfile::tempdir().unwrap();
     let run = |words: &str, arguments: &[&str]| run_on_driver(words, directory.path(), arguments);
-    let switch = ["bench", "key-switch", "--log-n", "10", "--log-q", "60", "--device"];
+    let switch = ["bench", "key-switch", "--log-n", "10", "--log-q", "60", "--width", "30", "--device"];
     for (words, kind) in [
         ("version=11080", "old_driver"),
         ("devices=0", "no_device"),
@@ -105,7 +105,8 @@ fn a_card_is_listed_and_auto_takes_it() {
         (&"cuda:1".into(), &"cuda".into(), &"stand-in 1".into())
     );
     assert_eq!((info["devices"].as_array().unwrap().len(), info["why_none"].is_null()), (1, true));
-    let (code, report) = run(&["bench", "key-switch", "--log-n", "10", "--log-q", "60", "--batch", "2"]);
+    let (code, report) =
+        run(&["bench", "key-switch", "--log-n", "10", "--log-q", "60", "--width", "30", "--batch", "2"]);
     assert_eq!((code, &report["device"], report["launches"].is_u64()), (Some(0), &"cuda:1".into(), true), "{report}");
     let ckks =
         ["bench", "scheme", "--scheme", "ckks", "--log-n", "10", "--depth", "1", "--op", "mul-rescale", "--batch", "2"];

@@ -57,7 +57,7 @@ pub struct BootstrapRequest {
     pub log_scale: u32,
     /// Bits that the certificate of a refreshed message leaves: log2 of the message bound over what a slot is off by.
     pub precision: u32,
-    /// Levels between two refreshes; none: as many as security leaves.
+    /// Levels between two refreshes; none: as many as security leaves with the widest level 0 that leaves any.
     #[serde(default)]
     pub levels: Option<usize>,
     /// What slots of messages may be: of real ones a refresh takes less time.

@@ -27,6 +27,10 @@ const BELOW_PRECISION: u32 = 24;
 /// Bits that a round of a refresh keeps without another one, at the least, before there are two of them.
 const LEAST_BY_ROUND: u32 = 10;
 
+/// Levels between two refreshes, at the least, where their number is left open: with fewer a larger ring takes less time in all,
+/// as it refreshes less often.
+const LEAST_OPEN: usize = 4;
+
 /// Baby steps of each map that are tried where keys or memory are limited.
 const BABY_STEPS: [Option<usize>; 4] = [Some(16), Some(8), Some(4), Some(2)];
 
@@ -117,7 +121,14 @@ impl Description {
             request.rounds += 1;
             found = request.find(profile);
         }
-        self.within_budgets(&request, found?, profile)
+        let found = found?;
+        let levels = found.forecast.usable_levels;
+        if self.depth == 0 && levels < LEAST_OPEN {
+            return Err(Error::request(format!(
+                "{levels} levels between two refreshes at N = 2^{log_n}, where {LEAST_OPEN} are the least unless a depth is said"
+            )));
+        }
+        self.within_budgets(&request, found, profile)
     }
 
     /// The plan of what was found, or with fewer baby steps where its keys are too many.
