@@ -95,9 +95,9 @@ pub(crate) fn launches(operation: &Operation, card: &Card) -> Vec<Counted> {
 const COLUMNS: &str =
     "operation,card,kernel,launches,assembled,shared_ways,megabytes,missed_megabytes,occupancy,bound,microseconds\n";
 /// The part of a number that may differ from the record, and how much of it at the least: small buffers lie where the host's
-/// memory has room, and share lines of the emulated cache as it comes, so that what it misses differs, and the time where
-/// memory binds.
-const SLACK: [(&str, [f64; 2]); 2] = [("missed_megabytes", [0.1, 8.0]), ("microseconds", [0.05, 2.0])];
+/// memory has room, and share lines of the emulated cache as it comes, so that what it misses differs, a little in all and
+/// more in what one kernel leaves in the cache for the next, and the time where memory binds.
+const SLACK: [(&str, [f64; 2]); 2] = [("missed_megabytes", [0.1, 16.0]), ("microseconds", [0.05, 2.0])];
 /// Those of other columns.
 const LITTLE: [f64; 2] = [0.01, 0.0];
 
