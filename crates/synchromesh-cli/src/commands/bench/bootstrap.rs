@@ -53,9 +53,10 @@ pub(in crate::commands) struct BootstrapBench {
     /// For ckks: messages repeat after so many slots, a power of two: fewer take less time and fewer keys [default: all].
     #[arg(long, value_name = "N")]
     slots: Option<usize>,
-    /// Baby steps of each map, a power of two: fewer of them need fewer keys and less memory, and take longer.
-    #[arg(long, value_name = "B", default_value_t = 8)]
-    baby_steps: usize,
+    /// Baby steps of each map, a power of two: fewer of them need fewer keys and less memory, and take longer [default: 8 from
+    /// N = 2^16 on, the fastest below].
+    #[arg(long, value_name = "B")]
+    baby_steps: Option<usize>,
     /// Refreshes that are timed, after one that is not.
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     iterations: u32,
@@ -90,12 +91,17 @@ impl BootstrapBench {
         if self.insecure { Security::Insecure } else { Security::Bits128 }
     }
 
+    /// The fastest take more memory than most machines have where the degree is large.
+    fn baby_steps(&self) -> Option<usize> {
+        self.baby_steps.or_else(|| (self.log_n >= 16).then_some(8))
+    }
+
     fn exact<S: synchromesh::exact::Scheme>(&self, threads: &Threads) -> Result<Report, Error> {
         let request = ExactBootstrapRequest {
             log_n: self.log_n,
             t: self.t.clone(),
             products: self.products,
-            baby_steps: Some(self.baby_steps),
+            baby_steps: self.baby_steps(),
             security: self.security(),
         };
         let iterations = self.iterations as usize;
@@ -122,7 +128,7 @@ impl BootstrapBench {
             messages: if self.real { Messages::Real } else { Messages::Complex },
             slots: self.slots,
             message_bound: 1.0,
-            baby_steps: Some(self.baby_steps),
+            baby_steps: self.baby_steps(),
             rounds: self.rounds,
             security: self.security(),
         };
