@@ -67,7 +67,7 @@ impl Description {
         if self.scheme.name() != S::NAME {
             return Err(Error::request(format!("the description is for {}, not for {}", self.scheme.name(), S::NAME)));
         }
-        self.search_for(|plan, steps, _| {
+        let run = |plan: &Plan, steps: &Rotations, _| {
             let params = plan.exact::<S>()?;
             let device = recorder(params.rlwe());
             let trace = Trace::new(device.reader());
@@ -85,7 +85,8 @@ impl Description {
             let traced = trace.take();
             let opened = result.and_then(|results| self.open_all(context, &results));
             opened.map_or_else(Outcome::of, |()| Ok(Outcome::Runs(traced)))
-        })
+        };
+        self.search_for(run, |plan, traced| plan.with_circuit(traced, self.max_memory_bytes))
     }
 
     /// Parameters at which a circuit of CKKS runs and keeps the precision asked for, with the rotations it makes.
@@ -114,22 +115,20 @@ impl Description {
         let mut description = self.clone();
         loop {
             let lacking = Cell::new(0);
-            let plan = description.search_for(run)?;
-            let made = plan.placed(
-                &recorder,
-                |plan| {
-                    let steps = Rotations { by: plan.rotations.clone(), swap: plan.swap };
-                    match run(plan, &steps, false)? {
-                        Outcome::Runs(traced) => Ok(Some(traced)),
-                        Outcome::Finer(bits, _) => {
-                            lacking.set(bits);
-                            Ok(None)
-                        }
-                        _ => Ok(None),
+            let follow = |plan: &Plan| {
+                let steps = Rotations { by: plan.rotations.clone(), swap: plan.swap };
+                match run(plan, &steps, false)? {
+                    Outcome::Runs(traced) => Ok(Some(traced)),
+                    Outcome::Finer(bits, _) => {
+                        lacking.set(bits);
+                        Ok(None)
                     }
-                },
-                self.max_memory_bytes,
-            );
+                    _ => Ok(None),
+                }
+            };
+            let made = description.search_for(run, |plan, traced| {
+                plan.with_circuit(traced, self.max_memory_bytes)?.placed(&recorder, &follow, self.max_memory_bytes)
+            });
             if made.is_ok() || lacking.get() == 0 || !description.refine(lacking.get()) {
                 return made;
             }
@@ -201,7 +200,12 @@ impl Description {
         Ok(if lacking > 0.0 { Outcome::Finer(lacking as u32, bound) } else { Outcome::Runs(traced) })
     }
 
-    fn search_for(&self, run: impl Fn(&Plan, &Rotations, bool) -> Result<Outcome>) -> Result<Plan> {
+    /// The first parameters at which `run` runs and of which `finish` makes a plan.
+    fn search_for(
+        &self,
+        run: impl Fn(&Plan, &Rotations, bool) -> Result<Outcome>,
+        finish: impl Fn(Plan, Traced) -> Result<Plan>,
+    ) -> Result<Plan> {
         let mut description = self.clone();
         let asked = Rotations { by: self.rotations.clone(), swap: self.swap };
         let mut steps = asked.clone();
@@ -222,7 +226,17 @@ impl Description {
             }
             match run(&plan, &steps, doubling)? {
                 Outcome::Runs(traced) if (&description.rotations, description.swap) == (&steps.by, steps.swap) => {
-                    return plan.with_circuit(traced, self.max_memory_bytes);
+                    let alone = plan.memory.map_or(0, |memory| memory.total_bytes);
+                    match finish(plan, traced) {
+                        // Fewer baby steps of refreshes leave more memory to the circuit.
+                        Err(refusal @ Error::NoPlan { limit: Limit::Memory, .. })
+                            if description.bootstrap.is_some() =>
+                        {
+                            description.max_memory_bytes = alone.checked_sub(1);
+                            plan = description.plan().map_err(|_| refusal)?;
+                        }
+                        made => return made,
+                    }
                 }
                 // Once more at parameters that know all rotations.
                 Outcome::Runs(_) => {

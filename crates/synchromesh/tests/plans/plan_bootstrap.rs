@@ -1,8 +1,9 @@
-//! Parameters of refreshes at 128 bits.
+//! Plans with refreshes: parameters at 128 bits, and what budgets leave to them.
 
+use synchromesh::Error;
 use synchromesh::ckks::bootstrap::Messages;
 use synchromesh::plan::bootstrap::BootstrapRequest;
-use synchromesh::plan::{Description, SchemeName};
+use synchromesh::plan::{Description, Limit, SchemeName};
 use synchromesh::rlwe::Security;
 
 /// The longest chain has more noise than the shortest, so that sizes which keep the precision there do not keep it here.
@@ -32,4 +33,32 @@ fn a_plan_of_open_depth_has_levels_to_compute_with() {
         Description { precision: Some(12), bootstrap: Some(1.0), ..Description::new(SchemeName::Ckks, 0) };
     let plan = description.plan().unwrap();
     assert!(plan.log_n == 16 && plan.depth >= 4, "N = 2^{}, {} levels", plan.log_n, plan.depth);
+}
+
+/// What a circuit holds beside the keys of refreshes is not known before it runs.
+#[test]
+fn a_circuit_that_holds_much_gets_fewer_keys_of_refreshes() {
+    const HELD: usize = 400;
+    let description = Description {
+        precision: Some(10),
+        bootstrap: Some(1.0),
+        security: Security::Insecure,
+        ..Description::new(SchemeName::Ckks, 2)
+    };
+    let plan = |max_memory_bytes| {
+        let description = Description { max_memory_bytes, ..description.clone() };
+        description.plan_ckks(&[1.0], |e, x| {
+            let held = (0..HELD).map(|_| e.square(&x[0])).collect::<synchromesh::Result<Vec<_>>>()?;
+            Ok(vec![e.square(&held[HELD - 1])?])
+        })
+    };
+    let free = plan(None).unwrap();
+    let refreshes = description.plan().unwrap().memory.unwrap().total_bytes;
+    let needed = free.memory.unwrap().total_bytes;
+    assert!(refreshes < needed, "{refreshes} {needed}: the circuit holds too little to tell");
+
+    let less = plan(Some(needed - 1)).unwrap();
+    assert!(less.memory.unwrap().total_bytes < needed && less.key_bytes < free.key_bytes, "{}", less.key_bytes);
+    assert_eq!(less.refreshes, free.refreshes);
+    assert!(matches!(plan(Some(needed / 4)), Err(Error::NoPlan { limit: Limit::Memory, .. })));
 }
