@@ -127,7 +127,7 @@ impl Description {
                 }
             };
             let made = description.search_for(run, |plan, traced| {
-                plan.with_circuit(traced, self.max_memory_bytes)?.placed(&recorder, &follow, self.max_memory_bytes)
+                plan.with_circuit(traced, self.max_memory_bytes)?.placed(&recorder, follow, self.max_memory_bytes)
             });
             if made.is_ok() || lacking.get() == 0 || !description.refine(lacking.get()) {
                 return made;

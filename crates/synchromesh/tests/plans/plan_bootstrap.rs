@@ -38,7 +38,7 @@ fn a_plan_of_open_depth_has_levels_to_compute_with() {
 /// What a circuit holds beside the keys of refreshes is not known before it runs.
 #[test]
 fn a_circuit_that_holds_much_gets_fewer_keys_of_refreshes() {
-    const HELD: usize = 400;
+    const HELD: usize = 3000;
     let description = Description {
         precision: Some(10),
         bootstrap: Some(1.0),
