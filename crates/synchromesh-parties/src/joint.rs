@@ -6,13 +6,15 @@
 //!
 //! Parties follow the protocol here, and try to learn more than they should: up to n - 1 of them together, or t - 1. A
 //! frame that no honest party sends is blamed, and so is one who tells different things to different parties; a share of a key
-//! or of a decryption that is wrong is not noticed, and makes results wrong. **With proofs**, a value of the plan for n of n, both
-//! are proven: up to n - 1 parties may do anything then, but for what is made fresh or in shares.
+//! or of a decryption that is wrong is not noticed, and makes results wrong. **With proofs**, a value of the plan, both
+//! are proven: up to n - 1 parties, or t - 1, may do anything then, but for what is made fresh or in shares.
 //!
 //! **n of n** or **t of n** is a value of the [`Plan`]. For t of n each party shares its s_i by Shamir's scheme over R_Q, in
 //! polynomials with uniform coefficients, at the points 1 .. n: their differences are units, being smaller than any prime. Those who
 //! meet know each other before they show anything, so that each multiplies its share by its Lagrange factor first and
 //! hides the product with noise after that: factors of any size cost no noise. All that follows is n of n among those who met (ePrint 2022/780).
+//! With proofs t of n is a sum of more secrets, each known to n + 1 - t parties (`replicated`): what is proven of a secret is short, and
+//! points of polynomials are not.
 
 mod codec;
 mod decrypt;
@@ -23,6 +25,7 @@ mod points;
 mod proven;
 mod quorum;
 mod refresh;
+mod replicated;
 mod reshare;
 mod rows;
 mod share;

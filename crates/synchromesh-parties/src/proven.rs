@@ -137,7 +137,7 @@ pub struct ProvenKeys {
     pub public: PublicKey,
     /// For whoever computes.
     pub evaluation: EvaluationKeys,
-    /// Each party's share b_i of the public key, which determines its s_i.
+    /// Of each secret its share b of the public key, which determines it: the first party's come first.
     pub shares: Rows,
 }
 
@@ -158,14 +158,14 @@ struct Round<'a, T> {
 }
 
 impl Maker<'_> {
-    /// Makes the keys with the other parties, from this secret of this one.
+    /// Makes the keys with the other parties, from these secrets of this one: all parties have as many.
     ///
     /// # Errors
     /// [`Error::Abort`] with the blame for a party whose share is not what it should be: no key may be used then.
     pub fn make<T: Transport>(
         &self,
         session: &mut Session<T>,
-        secret: &SmallPoly,
+        secrets: &[SmallPoly],
         observer: &mut dyn FnMut(&mut Session<T>, Step),
     ) -> Result<ProvenKeys> {
         let Self { context, keys, seeds, .. } = self;
@@ -178,7 +178,7 @@ impl Maker<'_> {
         let wide = keys.iter().map(wide).collect::<Result<Vec<KeyPart>>>()?;
         let randomness = Randomness::from_os();
         let mut round = Round { session, maker: self, primes: &primes, randomness, observer };
-        let (public, sums, shares, witness) = round.first(secret, &wide)?;
+        let (public, sums, shares, witnesses) = round.first(secrets, &wide)?;
         let square = keys.iter().position(|(source, _)| *source == Source::Square);
         let halves = match square {
             None => Rows::new(),
@@ -186,7 +186,7 @@ impl Maker<'_> {
                 let (part, seed) = (&wide[at], &seeds.keys[at]);
                 let square = Part::Relinearisation { part, seed, sums: &sums[at], key: &public };
                 let copies = shares.iter().map(|b| Ok(vec![b.duplicate(backend)?])).collect::<Result<_>>()?;
-                round.second(&[Part::Public(&seeds.public), square], copies, &witness)?
+                round.second(&[Part::Public(&seeds.public), square], copies, &witnesses)?
             }
         };
         let mut evaluation = EvaluationKeys::new(seeds.id);
@@ -208,8 +208,12 @@ impl Maker<'_> {
 }
 
 impl<T: Transport> Round<'_, T> {
-    /// The public key, the sums of all rows of each switch key, and each party's share of the public key.
-    fn first(&mut self, secret: &SmallPoly, wide: &[KeyPart]) -> Result<(PublicKey, Vec<Rows>, Rows, ShareWitness)> {
+    /// The public key, the sums of all rows of each switch key, and each secret's share of the public key.
+    fn first(
+        &mut self,
+        secrets: &[SmallPoly],
+        wide: &[KeyPart],
+    ) -> Result<(PublicKey, Vec<Rows>, Rows, Vec<ShareWitness>)> {
         (self.observer)(self.session, Step::Shares);
         let Maker { context, keys, seeds, conduct } = self.maker;
         let rotation = |((source, _), (part, seed)): (&(Source, KeyPart), (&'_ KeyPart, &'_ Seed))| {
@@ -220,72 +224,85 @@ impl<T: Transport> Round<'_, T> {
         let mut relation = vec![Part::Public(&seeds.public)];
         relation.extend(parts.iter().map(|(galois, part, seed)| Part::Rotation { galois: *galois, part, seed }));
         let proofs = ShareProofs::new(context, self.primes, &relation, Parameters::keys())?;
-        let made = proofs.share(secret, &mut self.randomness)?;
-        let (share, witness) = conduct.first_share(&proofs, made, &mut self.randomness)?;
-        let none = (0..self.session.parties()).map(|_| Rows::new()).collect();
-        let shares = self.exchange(&proofs, share, &witness, none, FIRST)?;
+        let share = |secret| {
+            let made = proofs.share(secret, &mut self.randomness)?;
+            conduct.first_share(&proofs, made, &mut self.randomness)
+        };
+        let made = secrets.iter().map(share).collect::<std::result::Result<Vec<Made>, ProofError>>()?;
+        let (shares, witnesses): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+        let none = (0..self.session.parties() * secrets.len()).map(|_| Rows::new()).collect();
+        let shares = self.exchange(&proofs, shares, &witnesses, none, FIRST)?;
         let mut rows = sum(context, &shares)?.into_iter();
         let b = rows.next().ok_or(Error::Aborted)?;
         let public = PublicKey::from_parts(context, seeds.id, seeds.public.clone(), b)?;
         let sums = wide.iter().map(|part| rows.by_ref().take(part.rows().len()).collect()).collect();
         let shares = shares.into_iter().filter_map(|rows| rows.into_iter().next()).collect();
-        Ok((public, sums, shares, witness))
+        Ok((public, sums, shares, witnesses))
     }
 
     /// The sums of the second round: (c_j, c'_j) for each row j in turn.
-    fn second(&mut self, relation: &[Part<'_, Cpu>], known: Vec<Rows>, witness: &ShareWitness) -> Result<Rows> {
+    fn second(&mut self, relation: &[Part<'_, Cpu>], known: Vec<Rows>, witnesses: &[ShareWitness]) -> Result<Rows> {
         (self.observer)(self.session, Step::Relinearisation);
         let Maker { context, conduct, .. } = self.maker;
         let proofs = ShareProofs::new(context, self.primes, relation, Parameters::keys())?;
-        let begun = (witness, PUBLIC_COLUMNS);
-        let (share, witness) = conduct.second_share(&proofs, begun, &mut self.randomness)?;
-        let shares = self.exchange(&proofs, share, &witness, known, SECOND)?;
+        let share = |witness| conduct.second_share(&proofs, (witness, PUBLIC_COLUMNS), &mut self.randomness);
+        let made = witnesses.iter().map(share).collect::<std::result::Result<Vec<Made>, ProofError>>()?;
+        let (shares, witnesses): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+        let shares = self.exchange(&proofs, shares, &witnesses, known, SECOND)?;
         Ok(sum(context, &shares)?.split_off(PUBLIC_ROWS))
     }
 
-    /// All parties' shares, proven and checked, of which the first rows are `known` already.
+    /// The shares of all secrets, proven and checked, of which the first rows are `known` already.
     fn exchange(
         &mut self,
         proofs: &ShareProofs<'_, Cpu>,
-        share: Rows,
-        witness: &ShareWitness,
+        shares: Vec<Rows>,
+        witnesses: &[ShareWitness],
         known: Vec<Rows>,
         purpose: &str,
     ) -> Result<Vec<Rows>> {
         let Maker { context, conduct, .. } = self.maker;
-        let (own, id) = (self.session.party(), *self.session.id());
+        let (own, id, each) = (self.session.party(), *self.session.id(), shares.len());
         let skipped = known.first().map_or(0, Vec::len);
-        let transcript = Transcript::new(&id, own, purpose);
-        let proof = conduct.proof(proofs, (&share[..], witness), &transcript, &mut self.randomness)?;
-        let each = poly_bytes(context, self.primes);
-        let mut message = Vec::with_capacity(each * (share.len() - skipped) + proof.len());
-        share[skipped..].iter().try_for_each(|row| write_poly(context, row, &mut message))?;
-        let split = message.len();
-        message.extend_from_slice(&proof);
-        drop((share, proof));
-        conduct.proven_share(purpose, split, &mut message);
+        let row_bytes = poly_bytes(context, self.primes);
+        let split = row_bytes * (shares.first().map_or(0, Vec::len) - skipped);
+        // Secrets are numbered through: a proof is of one of them.
+        let transcript = |secret: usize| Transcript::new(&id, secret, purpose);
+        let mut message = Vec::new();
+        for (number, (share, witness)) in shares.into_iter().zip(witnesses).enumerate() {
+            let transcript = transcript(own * each + number);
+            let proof = conduct.proof(proofs, (&share[..], witness), &transcript, &mut self.randomness)?;
+            let begin = message.len();
+            message.reserve_exact((each - number) * (split + proof.len()));
+            share[skipped..].iter().try_for_each(|row| write_poly(context, row, &mut message))?;
+            message.extend_from_slice(&proof);
+            conduct.proven_share(purpose, split, &mut message[begin..]);
+        }
+        let length = message.len() / each.max(1);
         let messages = self.session.commit_and_open(&message)?;
         self.session.agree()?;
         drop(message);
-        let mut shares = Vec::with_capacity(messages.len());
-        for (party, (mut rows, message)) in known.into_iter().zip(messages).enumerate() {
-            let (body, proof) = message.split_at(split);
-            let read = body.chunks(each).map(|bytes| read_poly(context, self.primes, bytes));
-            let checked = read.collect::<Result<Rows>>().and_then(|read| {
-                rows.extend(read);
-                if party != own {
-                    proofs.verify(&rows, proof, &Transcript::new(&id, party, purpose))?;
-                }
-                Ok(rows)
-            });
-            let refused = |error: Error| {
-                if party == own || !error.blames_sender() {
-                    return error;
-                }
-                let deed = format!("sent a share of the keys that it did not prove: {error}");
-                self.session.abort(Blame::Party(party), &deed)
-            };
-            shares.push(checked.map_err(refused)?);
+        let (mut known, mut shares) = (known.into_iter().enumerate(), Vec::with_capacity(each * messages.len()));
+        for (party, message) in messages.into_iter().enumerate() {
+            for ((number, mut rows), message) in known.by_ref().take(each).zip(message.chunks(length.max(1))) {
+                let (body, proof) = message.split_at(split);
+                let read = body.chunks(row_bytes).map(|bytes| read_poly(context, self.primes, bytes));
+                let checked = read.collect::<Result<Rows>>().and_then(|read| {
+                    rows.extend(read);
+                    if party != own {
+                        proofs.verify(&rows, proof, &transcript(number))?;
+                    }
+                    Ok(rows)
+                });
+                let refused = |error: Error| {
+                    if party == own || !error.blames_sender() {
+                        return error;
+                    }
+                    let deed = format!("sent a share of the keys that it did not prove: {error}");
+                    self.session.abort(Blame::Party(party), &deed)
+                };
+                shares.push(checked.map_err(refused)?);
+            }
             (self.observer)(self.session, Step::Checked(party + 1));
         }
         Ok(shares)

@@ -82,9 +82,25 @@ impl Joint {
     #[must_use]
     pub fn params(&self, params: synchromesh_rlwe::Params) -> synchromesh_rlwe::Params {
         match self.proofs {
-            true => params.with_proven_parties(self.makers()),
+            true => params.with_proven_parties(self.secrets().len()),
             false => params.with_parties(self.makers()),
         }
+    }
+
+    /// Of each secret that the key is the sum of, the members who know it, first the one who draws it: all makers draw as
+    /// many, those of the first maker come first.
+    ///
+    /// One member knows each, but where any t of n decrypt with proofs: n + 1 - t members then. Of any t members one knows each
+    /// secret, and to t - 1 one is unknown (replicated secret sharing: Ito, Saito, Nishizeki 1987).
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Vec<usize>> {
+        let (n, t) = (self.parties, self.threshold);
+        if !self.proofs || t >= n || t == 0 || choices(n, t - 1) > Self::MOST_PARTIES {
+            return (0..self.makers()).map(|maker| vec![maker]).collect();
+        }
+        let patterns = patterns(n, n + 1 - t);
+        let turned = |maker| patterns.iter().map(move |of| of.iter().map(|member| (member + maker) % n).collect());
+        (0..n).flat_map(turned).collect()
     }
 
     /// Whether each party holds a share by itself, and not a point of a polynomial.
@@ -108,10 +124,14 @@ impl Joint {
         if threshold > parties || (threshold < 2 && parties > 1) || threshold == 0 {
             return refused(format!("{threshold} of {parties} parties cannot decrypt; it takes 2 to {parties}"));
         }
-        if proofs && threshold < parties {
+        let secrets = if proofs { choices(parties, threshold - 1).max(self.secrets().len()) } else { 1 };
+        if threshold < parties && secrets > Self::MOST_PARTIES {
             return refused(format!(
-                "proofs, and {threshold} of {parties} parties decrypt: what each deals to the others is not proven; let all \
-                 {parties} decrypt, or trust them to follow the protocol, without proofs"
+                "proofs, and {threshold} of {parties} parties decrypt: that takes {secrets} secrets, each known to {} of them, \
+                 and {} are the most; let all {parties} decrypt or fewer hold the key, or trust them to follow the protocol, \
+                 without proofs",
+                parties + 1 - threshold,
+                Self::MOST_PARTIES
             ));
         }
         if proofs && self.makers.is_some() {
@@ -139,5 +159,88 @@ impl Joint {
     /// What the widest noise has to hide: that of all parties, encrypted for a receiver, and twice as wide for shares.
     pub(crate) const fn widest(&self) -> Hiding {
         Hiding { encrypted: true, security: self.security + 2, ..self.hiding(self.parties, f64::MIN) }
+    }
+}
+
+/// In how many ways so many of `n` parties, at most 64, are chosen.
+fn choices(n: usize, chosen: usize) -> usize {
+    (0..chosen.min(n - chosen)).fold(1u128, |ways, i| ways * (n - i) as u128 / (i + 1) as u128) as usize
+}
+
+/// The choices of so many members that have member 0, one of all that are the same but for whom numbering begins with.
+fn patterns(parties: usize, members: usize) -> Vec<Vec<usize>> {
+    let mut all = vec![vec![0]];
+    for length in 1..members {
+        // As many more have to follow.
+        let last = parties + length - members;
+        let longer = |list: Vec<usize>| {
+            let from = list.last().map_or(0, |last| last + 1);
+            (from..=last).map(move |next| list.iter().copied().chain([next]).collect())
+        };
+        all = all.into_iter().flat_map(longer).collect();
+    }
+    let from = |list: &[usize], first: usize| {
+        let mut turned: Vec<usize> = list.iter().map(|member| (member + parties - first) % parties).collect();
+        turned.sort_unstable();
+        turned
+    };
+    all.retain(|list| list.iter().all(|&first| *list <= from(list, first)));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All choices of so many of these.
+    fn subsets(of: &[usize], count: usize) -> Vec<Vec<usize>> {
+        match (of.split_first(), count) {
+            (_, 0) => vec![Vec::new()],
+            (None, _) => Vec::new(),
+            (Some((first, rest)), _) => {
+                let with = subsets(rest, count - 1).into_iter().map(|list| [&[*first], &list[..]].concat());
+                with.chain(subsets(rest, count)).collect()
+            }
+        }
+    }
+
+    #[test]
+    fn t_members_know_all_secrets_and_fewer_do_not() {
+        let mut seen = 0;
+        for (n, t) in (3..=11).flat_map(|n| (2..n).map(move |t| (n, t))).chain([(64, 2), (32, 2)]) {
+            let plan = Joint::any_of(t, n).with_proofs();
+            if plan.check().is_err() {
+                assert!(choices(n, t - 1) > 56, "{t} of {n}");
+                continue;
+            }
+            seen += 1;
+            let secrets = plan.secrets();
+            assert!(
+                secrets.len() <= Joint::MOST_PARTIES && secrets.len().is_multiple_of(n),
+                "{t} of {n}: {}",
+                secrets.len()
+            );
+            let each = secrets.len() / n;
+            for (number, members) in secrets.iter().enumerate() {
+                assert!(members.len() == n + 1 - t && members[0] == number / each, "{t} of {n}: {members:?}");
+            }
+            let members: Vec<usize> = (0..n).collect();
+            for (count, all) in [(t - 1, false), (t, true)] {
+                for some in subsets(&members, count) {
+                    let known = |of: &Vec<usize>| of.iter().any(|member| some.contains(member));
+                    assert_eq!(secrets.iter().all(known), all, "{t} of {n}: {some:?}");
+                }
+            }
+        }
+        assert!(seen > 20, "{seen}");
+        assert_eq!(Joint::any_of(2, 3).with_proofs().secrets(), [[0, 1], [1, 2], [2, 0]]);
+        assert_eq!(Joint::any_of(2, 3).secrets(), [[0], [1], [2]]);
+    }
+
+    #[test]
+    fn too_many_secrets_are_refused_with_their_number() {
+        let refused = Joint::any_of(32, 64).with_proofs().check().unwrap_err().to_string();
+        assert!(refused.contains("1777090076065542336 secrets") && refused.contains("let all 64 decrypt"), "{refused}");
+        assert!(Joint::any_of(32, 64).check().is_ok() && Joint::all_of(64).with_proofs().check().is_ok());
     }
 }

@@ -127,7 +127,7 @@ pub(super) struct Planning {
     #[arg(long, value_name = "T", requires = "parties", value_parser = clap::value_parser!(u32).range(2..=64))]
     threshold: Option<u32>,
     /// Each of them proves its shares of the keys, and is blamed for a wrong one: nobody has to be trusted with the making of
-    /// them. Noise then is for the worst that proofs let through, and all decrypt.
+    /// them. Noise then is for the worst that proofs let through.
     #[arg(long, requires = "parties")]
     proofs: bool,
     /// Bits by which what parties show of their shares is hidden [default: 128; in ckks, where each bit takes half a bit of

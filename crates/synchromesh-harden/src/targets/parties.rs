@@ -207,7 +207,7 @@ struct Shares {
 }
 
 static SHARES: Shares = Shares { plan: joint::Plan::all_of(2), made: OnceLock::new() };
-static PROVEN: Shares = Shares { plan: joint::Plan::all_of(2).with_proofs(), made: OnceLock::new() };
+static PROVEN: Shares = Shares { plan: joint::Plan::any_of(2, 3).with_proofs(), made: OnceLock::new() };
 
 impl Shares {
     fn get(&self) -> &Made {
@@ -232,7 +232,7 @@ impl Shares {
                 share.to_bytes(rlwe).expect("bytes").to_vec()
             };
             let bytes = std::thread::scope(|scope| {
-                let parties = InProcess::mesh(2, Duration::from_secs(60)).into_iter();
+                let parties = InProcess::mesh(self.plan.parties, Duration::from_secs(60)).into_iter();
                 let threads: Vec<_> = parties.map(|transport| scope.spawn(|| make(transport))).collect();
                 threads.into_iter().map(|thread| thread.join().expect("a party")).collect()
             });

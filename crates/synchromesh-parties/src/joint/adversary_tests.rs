@@ -239,6 +239,14 @@ fn the_same_where_shares_are_proven() {
 }
 
 #[test]
+#[ignore = "hundreds of runs with proofs; cargo xtask verify triples runs them"]
+fn the_same_of_a_threshold_key_whose_shares_are_proven() {
+    let plan = Plan::any_of(2, 3).with_proofs();
+    making(plan, smallest(&plan), 2);
+    decrypting(plan, 2);
+}
+
+#[test]
 fn the_same_where_shares_are_proven_and_both_others_are_told_the_same() {
     let plan = Plan::all_of(3).with_proofs();
     making(plan, smallest(&plan), 2);

@@ -1,6 +1,6 @@
 //! A share of a joint key as a container: the plan (29 bytes), the member's number (8), the key of the noise (32), and the share
-//! in slots on all primes of keys, prime by prime; where shares are proven the seed of the public key (32), and in the same way
-//! each member's share of that.
+//! in slots on all primes of keys, prime by prime, or so each secret that the member knows; where shares are proven the seed of the
+//! public key (32), and in the same way each secret's share of that.
 
 use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::ring::{Cpu, IndexSet, Ntt, Poly};
@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 
 use super::noise::{self, NoiseKey};
 use super::plan::{self, Plan};
+use super::replicated;
 use super::share::{KeyShare, Publics};
 use crate::error::{Error, Result};
 use crate::proven::Rows;
@@ -23,12 +24,20 @@ const SHARING: std::ops::Range<usize> = 12..16;
 /// Bytes of a seed.
 const SEED_BYTES: usize = 32;
 
-/// Bytes of the payload of a share, beside which as many members' shares of the public key are.
-fn payload_bytes(params: &Params, primes: &IndexSet, members: Option<usize>) -> usize {
+/// How many secrets a share of a plan has, and how many shares of the public key beside them where these are proven.
+fn polynomials(plan: &Plan) -> (usize, Option<usize>) {
+    match plan.proofs {
+        true => (replicated::known(plan, 0).len(), Some(plan.secrets().len())),
+        false => (1, None),
+    }
+}
+
+/// Bytes of the payload of a share with so many secrets and shares of the public key.
+fn payload_bytes(params: &Params, primes: &IndexSet, (secrets, publics): (usize, Option<usize>)) -> usize {
     let limb = |prime| limb_bytes(params.n(), params.ring().modulus(prime).value()).unwrap_or(usize::MAX);
     let each = primes.iter().map(limb).fold(0, usize::saturating_add);
-    let seed = if members.is_some() { SEED_BYTES } else { 0 };
-    each.saturating_mul(1 + members.unwrap_or(0)).saturating_add(plan::PLAN_BYTES + 8 + noise::KEY_BYTES + seed)
+    let seed = if publics.is_some() { SEED_BYTES } else { 0 };
+    each.saturating_mul(secrets + publics.unwrap_or(0)).saturating_add(plan::PLAN_BYTES + 8 + noise::KEY_BYTES + seed)
 }
 
 /// The words of a polynomial on these primes, below each.
@@ -51,11 +60,9 @@ impl KeyShare {
     pub fn to_bytes(&self, context: &Context<Cpu>) -> Result<Zeroizing<Vec<u8>>> {
         let params = context.params();
         self.check(params)?;
-        let poly = self.secret.poly();
         let header = Header::new(ObjectType::KeyShare, ParamsDigest(*params.digest()), self.key);
         // The exact size, so that the buffer never moves and no copy is left behind.
-        let members = self.publics.as_ref().map(|publics| publics.shares.len());
-        let mut writer = Writer::new(header, payload_bytes(params, poly.primes(), members));
+        let mut writer = Writer::new(header, payload_bytes(params, &params.keyed(), polynomials(&self.plan)));
         let mut plan = plan::to_bytes(&self.plan);
         plan[SHARING].copy_from_slice(&self.sharing.to_le_bytes());
         writer.raw(&plan);
@@ -68,7 +75,7 @@ impl KeyShare {
             }
             Ok(())
         };
-        write(&mut writer, poly)?;
+        self.secrets.iter().try_for_each(|secret| write(&mut writer, secret.poly()))?;
         if let Some(publics) = &self.publics {
             writer.raw(publics.seed.as_bytes());
             publics.shares.iter().try_for_each(|share| write(&mut writer, share))?;
@@ -88,7 +95,7 @@ impl KeyShare {
             object: ObjectType::KeyShare,
             params: Some(ParamsDigest(*params.digest())),
             key: None,
-            max_payload: payload_bytes(params, &primes, Some(Plan::MOST_PARTIES)) as u64,
+            max_payload: payload_bytes(params, &primes, (Plan::MOST_PARTIES, Some(Plan::MOST_PARTIES))) as u64,
             envelope: None,
         };
         let wire = |error: WireError| Error::from(synchromesh::rlwe::Error::from(error));
@@ -103,8 +110,8 @@ impl KeyShare {
         plan[SHARING].fill(0);
         let plan = plan::from_bytes(&plan).ok_or_else(|| wire(neither))?;
         plan::check(&plan, params)?;
-        let members = plan.proofs.then_some(plan.parties);
-        let need = (payload_bytes(params, &primes, members) - plan::PLAN_BYTES) as u64;
+        let (known, publics) = polynomials(&plan);
+        let need = (payload_bytes(params, &primes, (known, publics)) - plan::PLAN_BYTES) as u64;
         let have = reader.remaining() as u64;
         if have < need {
             return Err(wire(WireError::Truncated { need, have }));
@@ -116,20 +123,20 @@ impl KeyShare {
         }
         let noise = NoiseKey::from_bytes(Zeroizing::new(reader.array().map_err(wire)?));
         let mut words = Zeroizing::new(vec![0; n * primes.len()]);
-        read_words(&mut reader, params, &primes, &mut words).map_err(wire)?;
-        let secret = SecretPoly::new(Poly::from_words(context.backend(), &primes, &words)?);
-        let mut publics = None;
-        if let Some(members) = members {
-            let seed = Seed::from_bytes(reader.array::<SEED_BYTES>().map_err(wire)?);
-            let mut shares = Rows::with_capacity(members);
-            for _ in 0..members {
-                read_words(&mut reader, params, &primes, &mut words).map_err(wire)?;
-                shares.push(Poly::from_words(context.backend(), &primes, &words)?);
+        let mut read = |reader: &mut Reader<'_>| -> Result<Poly<Cpu, Ntt>> {
+            read_words(reader, params, &primes, &mut words).map_err(wire)?;
+            Ok(Poly::from_words(context.backend(), &primes, &words)?)
+        };
+        let secrets = (0..known).map(|_| Ok(SecretPoly::new(read(&mut reader)?))).collect::<Result<Vec<_>>>()?;
+        let publics = match publics {
+            Some(count) => {
+                let seed = Seed::from_bytes(reader.array::<SEED_BYTES>().map_err(wire)?);
+                Some(Publics { seed, shares: (0..count).map(|_| read(&mut reader)).collect::<Result<Rows>>()? })
             }
-            publics = Some(Publics { seed, shares });
-        }
+            None => None,
+        };
         reader.finish().map_err(wire)?;
-        Ok(Self { plan, member, key, sharing, params_digest: *params.digest(), secret, noise, publics })
+        Ok(Self { plan, member, key, sharing, params_digest: *params.digest(), secrets, noise, publics })
     }
 }
 
@@ -156,6 +163,7 @@ mod tests {
     fn shares_survive_their_files_and_decrypt() {
         survive(Plan::any_of(2, 3).with_decryptions(8), &[2, 0]);
         survive(Plan::all_of(3).with_decryptions(8).with_proofs(), &[2, 0, 1]);
+        survive(Plan::any_of(2, 3).with_decryptions(8).with_proofs(), &[2, 0]);
     }
 
     fn survive(plan: Plan, members: &[usize]) {

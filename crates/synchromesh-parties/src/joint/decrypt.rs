@@ -248,7 +248,7 @@ impl<T: Transport> Quorum<'_, T> {
             let mut slots = shares.into_iter().map(&to_slots);
             let shown = openings.iter().map(|_| slots.by_ref().take(each).collect::<Result<Vec<_>>>());
             let shown = shown.collect::<Result<Vec<_>>>()?;
-            let verified = self.verified(party, proofs, openings, &shown, &proven);
+            let verified = self.verified(party, context, (proofs, openings), &shown, &proven);
             self.session.blamed(party, verified)?;
         }
         self.session.agree()?;

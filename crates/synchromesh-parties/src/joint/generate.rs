@@ -12,6 +12,7 @@
 //! Who adds up a row could make it anything, where another could only move it. All that is shown of s in 2 and 3 is hidden by errors
 //! and, in 3, by v under the public key: that is what must be nobody's choice, and it is committed to.
 
+use synchromesh::rlwe::ring::sampler::SmallPoly;
 use synchromesh::rlwe::ring::{Cpu, Ntt, Poly};
 use synchromesh::rlwe::secret_key::SecretPoly;
 use synchromesh::rlwe::{
@@ -22,6 +23,7 @@ use zeroize::Zeroizing;
 use super::noise::NoiseKey;
 use super::plan::{self, Plan, Wanted};
 use super::points;
+use super::replicated;
 use super::rows::Maker;
 use super::share::{KeyShare, Publics};
 use crate::error::{Error, Result};
@@ -81,27 +83,34 @@ pub(super) fn generate_as<T: Transport>(
     let seeds = Seeds::new(session.coin()?, wanted.list().len());
     let mut randomness = Randomness::from_os();
     // Drawn and looked at as any secret key of this library.
-    let drawn = SecretKey::generate(context, &mut randomness)?;
-    let ((public, evaluation), own, publics) = if plan.proofs {
-        let small = conduct.secret(drawn.small().clone());
+    let mut draw = || Ok::<_, Error>(SecretKey::generate(context, &mut randomness)?);
+    let (keys, secrets, publics) = if plan.proofs {
+        let each = plan.secrets().len() / plan.parties;
+        let small =
+            (0..each).map(|_| Ok(conduct.secret(draw()?.small().clone()))).collect::<Result<Vec<SmallPoly>>>()?;
         let maker = proven::Maker { context, keys: wanted.list(), seeds: &seeds, conduct };
         let ProvenKeys { public, evaluation, shares } = maker.make(session, &small, &mut entered)?;
-        let backend = context.backend();
-        let own = Poly::from_small(backend, &params.keyed(), &small)?.into_ntt(backend)?;
-        ((public, evaluation), SecretPoly::new(own), Some(Publics { seed: seeds.public.clone(), shares }))
+        let (backend, publics) = (context.backend(), Publics { seed: seeds.public.clone(), shares });
+        let slots = |small| Ok(SecretPoly::new(Poly::from_small(backend, &params.keyed(), small)?.into_ntt(backend)?));
+        let drawn = small.iter().map(slots).collect::<Result<Vec<_>>>()?;
+        session.enter("sharing the key");
+        let secrets =
+            if plan.is_additive() { drawn } else { replicated::told(session, context, plan, &publics, &drawn)? };
+        ((public, evaluation), secrets, Some(publics))
     } else {
-        let own = SecretPoly::new(drawn.slots().poly().duplicate(context.backend())?);
-        (rounds(session, &mut Maker { context, secret: &own, randomness }, &seeds, wanted.list())?, own, None)
+        let own = SecretPoly::new(draw()?.slots().poly().duplicate(context.backend())?);
+        let keys = rounds(session, &mut Maker { context, secret: &own, randomness }, &seeds, wanted.list())?;
+        session.enter("sharing the key");
+        (keys, vec![if plan.is_additive() { own } else { shared(session, context, &own, plan)? }], None)
     };
-    session.enter("sharing the key");
-    let secret = if plan.is_additive() { own } else { shared(session, context, &own, plan)? };
+    let (public, evaluation) = keys;
     let share = KeyShare {
         plan: *plan,
         member: session.party(),
         key: seeds.id,
         sharing: 0,
         params_digest: *params.digest(),
-        secret,
+        secrets,
         noise: NoiseKey::generate()?,
         publics,
     };

@@ -6,6 +6,7 @@ use synchromesh::rlwe::ring::{Cpu, Ntt, Poly};
 use synchromesh::rlwe::{Context, PublicKey, Randomness};
 
 use super::quorum::Quorum;
+use super::replicated;
 use crate::error::{Error, Result};
 use crate::proofs::Transcript;
 use crate::proofs::decryption::{DecryptionProofs, Flood, Sealing};
@@ -20,9 +21,10 @@ impl<T: Transport> Quorum<'_, T> {
         receiver: Option<&PublicKey>,
     ) -> Result<Vec<DecryptionProofs<'c, Cpu>>> {
         let Some(publics) = &self.own.share.publics else { return Ok(Vec::new()) };
+        let secrets = replicated::most_shown(self.own.share.plan(), &self.own.among);
         let proofs = |opening: &Opening<C, Cpu>| {
             let noise = (opening.sigma_bits, &opening.multiple);
-            Ok(DecryptionProofs::new(context, &publics.seed, &opening.c1, noise, receiver)?)
+            Ok(DecryptionProofs::new(context, (&publics.seed, secrets), &opening.c1, noise, receiver)?)
         };
         openings.iter().map(proofs).collect()
     }
@@ -37,34 +39,37 @@ impl<T: Transport> Quorum<'_, T> {
         sealing: Option<(&Sealing, &PublicKey)>,
     ) -> Result<Vec<u8>> {
         context.params().require_digest(&self.own.share.params_digest)?;
-        let own = self.own.share.publics.as_ref().and_then(|publics| publics.shares.get(self.own.share.member));
-        let own = own.ok_or(Error::Aborted)?;
+        let own = self.public_part(context, self.own.share.member)?;
         let to = sealing.map(|(_, key)| key.id().0);
         let seed = self.own.seed(opening, to.as_ref().map_or(&[][..], |to| &to[..]));
         let transcript = self.transcript(self.session.party(), opening);
         let flood = Flood { seed: &seed, bits: opening.sigma_bits };
         let witness = (&self.own.part, flood, sealing.map(|(sealing, _)| sealing));
-        Ok(proofs.prove((own, shown), witness, &transcript, &mut Randomness::from_os())?)
+        Ok(proofs.prove((&own, shown), witness, &transcript, &mut Randomness::from_os())?)
     }
 
     /// Fails unless what a party shows of each opening, so many polynomials, has its proof in these bytes.
     pub(super) fn verified<C>(
         &self,
         party: usize,
-        proofs: &[DecryptionProofs<'_, Cpu>],
-        openings: &[Opening<C, Cpu>],
+        context: &Context<Cpu>,
+        (proofs, openings): (&[DecryptionProofs<'_, Cpu>], &[Opening<C, Cpu>]),
         shown: &[Vec<Poly<Cpu, Ntt>>],
         mut bytes: &[u8],
     ) -> Result<()> {
+        let theirs = self.public_part(context, self.own.among[party])?;
         for ((proofs, opening), shown) in proofs.iter().zip(openings).zip(shown) {
-            let member = self.own.among[party];
-            let theirs = self.own.share.publics.as_ref().and_then(|publics| publics.shares.get(member));
             let (proof, rest) = bytes.split_at(proofs.bytes()?.min(bytes.len()));
-            let theirs = theirs.ok_or(Error::Aborted)?;
-            proofs.verify((theirs, shown), proof, &self.transcript(party, opening))?;
+            proofs.verify((&theirs, shown), proof, &self.transcript(party, opening))?;
             bytes = rest;
         }
         Ok(())
+    }
+
+    /// What is known of the part of s that a member shows.
+    fn public_part(&self, context: &Context<Cpu>, member: usize) -> Result<Poly<Cpu, Ntt>> {
+        let publics = self.own.share.publics.as_ref().ok_or(Error::Aborted)?;
+        replicated::public_part(context, self.own.share.plan(), publics, &self.own.among, member)
     }
 
     /// What a party's proof of its share is bound to.

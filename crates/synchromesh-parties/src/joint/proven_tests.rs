@@ -24,25 +24,31 @@ use crate::{Blame, Error, Result};
 /// Short, since somebody may be silent.
 const PATIENT: Duration = Duration::from_secs(20);
 
-fn plan<S: Scheme>(parties: usize) -> Plan {
+fn plan<S: Scheme>(plan: Plan) -> Plan {
     let approximate = S::NAME == synchromesh::plan::SchemeName::Ckks;
-    let plan = Plan::all_of(parties).with_decryptions(64).with_proofs();
+    let plan = plan.with_decryptions(64).with_proofs();
     if approximate { plan.with_security(30) } else { plan }
 }
 
 /// The judge's keys for a plan, whose last party does this.
-fn kit<S: Judged>(params: impl Fn(usize) -> S::Params, parties: usize, cheat: Cheat) -> Kit<S> {
-    let (plan, rotations) = (plan::<S>(parties), Rotations::by([1, 3]).and_swap());
+fn kit<S: Judged>(params: impl Fn(usize) -> S::Params, of: Plan, cheat: Cheat) -> Kit<S> {
+    let (plan, rotations) = (plan::<S>(of), Rotations::by([1, 3]).and_swap());
     let wanted =
         |context: &S::Context<_>, params: &S::Params| Wanted::whole::<S>(context, S::plans(params), &rotations);
-    Kit::with_cheat(S::with_joint(&params(parties), &plan), plan, wanted, cheat)
+    Kit::with_cheat(S::with_joint(&params(of.parties), &plan), plan, wanted, cheat)
 }
 
 /// What is done with keys is off by no more than certificates say: honest ones, and those with a share of the secret, or of the
 /// error, that is far from what it should be and passes its proof.
 fn with_any_share<S: Judged>(params: impl Fn(usize) -> S::Params) {
-    for (parties, cheat) in [(2, Cheat::None), (3, Cheat::Long(0, 500)), (2, Cheat::Long(1, 2500))] {
-        let all = gaps(&mut kit::<S>(&params, parties, cheat), 2, &format!("{parties} parties, {cheat:?}"));
+    let cases = [
+        (Plan::any_of(2, 3), Cheat::None),
+        (Plan::all_of(3), Cheat::Long(0, 500)),
+        (Plan::all_of(2), Cheat::Long(1, 2500)),
+    ];
+    for (of, cheat) in cases {
+        let said = format!("{} of {}, {cheat:?}", of.threshold, of.parties);
+        let all = gaps(&mut kit::<S>(&params, of, cheat), 2, &said);
         // A certificate of anything would hold too.
         assert!(all.iter().all(|(_, gap)| *gap < 60.0), "{all:?}");
     }
@@ -70,21 +76,23 @@ fn ckks_params(log_scale: u32, q_bits: &[u32], level_limbs: &[usize]) -> ckks::P
     ckks::Params::new(ckks::ParamsLiteral { log_scale, q_bits, level_limbs, primes: None, ..literal }).unwrap()
 }
 
-/// Decryptions by all, each share of which is proven.
+/// Decryptions by all, and by so many of them that it takes, each share of which is proven.
 fn decrypts<S: Judged>(params: impl Fn(usize) -> S::Params) {
-    for parties in [2, 3] {
-        let mut kit = kit::<S>(&params, parties, Cheat::None);
-        let x = S::sample(kit.context(), 9);
-        let turned = kit.encrypt(&x);
-        let turned = kit.evaluator.rotate(&turned, 3).unwrap();
-        let members: Vec<usize> = (0..parties).collect();
-        let found = kit.open(&members, &[&turned], 4.0);
-        assert!(S::agree(&found[0], &S::rotated(&x, 3), 4.0), "{parties} parties");
+    for (of, quorums) in [(Plan::all_of(2), &[&[0, 1][..]][..]), (Plan::any_of(2, 3), &[&[2, 0], &[1, 2], &[0, 1, 2]])]
+    {
+        let mut kit = kit::<S>(&params, of, Cheat::None);
+        for members in quorums {
+            let x = S::sample(kit.context(), 9);
+            let turned = kit.encrypt(&x);
+            let turned = kit.evaluator.rotate(&turned, 3).unwrap();
+            let found = kit.open(members, &[&turned], 4.0);
+            assert!(S::agree(&found[0], &S::rotated(&x, 3), 4.0), "{members:?} of {}", of.parties);
+        }
     }
 }
 
 #[test]
-fn all_who_proved_their_shares_decrypt() {
+fn as_many_as_it_takes_decrypt_where_shares_are_proven() {
     decrypts::<Bfv>(Bfv::small);
     decrypts::<Bgv>(Bgv::small);
     // Scales with room for what may be in the place of noise.
@@ -124,7 +132,7 @@ fn passes<S: Judged>(kit: &mut Kit<S>, at: Option<usize>) -> Vec<Result<[f64; 2]
 }
 
 fn passes_on<S: Judged>(params: impl Fn(usize) -> S::Params) {
-    let mut kit = kit::<S>(&params, 3, Cheat::None);
+    let mut kit = kit::<S>(&params, Plan::all_of(3), Cheat::None);
     for result in passes::<S>(&mut kit, None) {
         let [measured, certified] = result.unwrap();
         assert!(measured <= certified, "{measured} of {certified} bits");
@@ -150,15 +158,15 @@ pub(super) fn smallest(plan: &Plan) -> exact::Params<Bgv> {
     Bgv::with_joint(&params, plan)
 }
 
-/// Keys among `parties` of which the last does this.
-fn make(parties: usize, cheat: Cheat) -> Vec<Result<()>> {
-    let plan = plan::<Bgv>(parties);
+/// Keys among parties of which the last does this, and whose frames pass through `tamper`.
+fn make(of: Plan, cheat: Cheat, tamper: Option<Tamper>) -> Vec<Result<()>> {
+    let plan = plan::<Bgv>(of);
     let params = smallest(&plan);
     let context = synchromesh::bgv::Context::new(params.clone()).unwrap();
     let wanted = Wanted::whole::<Bgv>(&context, params.plans(), &Rotations::none()).unwrap();
-    run(parties, (PATIENT, None), |i, transport| {
+    run(of.parties, (PATIENT, tamper), |i, transport| {
         let mut session = Session::new(transport, "keys")?;
-        let conduct = if i + 1 == parties { cheat } else { Cheat::None };
+        let conduct = if i + 1 == of.parties { cheat } else { Cheat::None };
         generate_as(&mut session, context.rlwe(), &plan, &wanted, &conduct).map(drop)
     })
 }
@@ -166,7 +174,7 @@ fn make(parties: usize, cheat: Cheat) -> Vec<Result<()>> {
 #[test]
 fn a_share_whose_proof_fails_is_blamed_on_its_sender_by_everybody() {
     for cheat in Cheat::FOUND {
-        let results = make(3, cheat);
+        let results = make(Plan::all_of(3), cheat, None);
         for result in &results[..2] {
             let Err(Error::Abort { blame, deed, phase }) = result else { panic!("{cheat:?}: {result:?}") };
             // Who hears of it first from the other may not have looked yet.
@@ -176,7 +184,71 @@ fn a_share_whose_proof_fails_is_blamed_on_its_sender_by_everybody() {
         }
         assert!(results[..2].iter().any(|result| matches!(result, Err(Error::Abort { blame: Blame::Party(2), .. }))));
     }
-    assert!(make(3, Cheat::None).iter().all(Result::is_ok));
+    assert!(make(Plan::all_of(3), Cheat::None, None).iter().all(Result::is_ok));
+}
+
+/// The last of three tells its secret to the first, and nothing to the second.
+#[test]
+fn a_secret_that_is_not_the_one_of_its_public_share_is_blamed_on_who_told_it() {
+    type Deed = fn(&mut [u8]);
+    let deeds: [(usize, Deed); 4] = [
+        // One residue; one that is as short as the right one; none that is known; a secret for who is to have none.
+        (0, |secret| secret[5] ^= 1),
+        (0, |secret| secret.fill(0)),
+        (0, |secret| secret.rotate_left(8)),
+        (1, |secret| secret[7] = 1),
+    ];
+    for (number, (told, deed)) in deeds.into_iter().enumerate() {
+        let tamper: Tamper = Box::new(move |_, to, mut frame| {
+            if frame[HEADER - 4] == Kind::Private as u8 && to == told {
+                deed(&mut frame[HEADER..]);
+            }
+            Some(frame)
+        });
+        let results = make(Plan::any_of(2, 3), Cheat::None, Some(tamper));
+        let blamed = |result: &Result<()>| matches!(result, Err(Error::Abort { blame: Blame::Party(2), .. }));
+        assert!(blamed(&results[told]), "deed {number}: {results:?}");
+        // The other one hears of it and blames nobody.
+        let heard = matches!(results[1 - told], Err(Error::Abort { blame: Blame::Somebody, .. }));
+        assert!(heard, "deed {number}: {results:?}");
+    }
+    assert!(make(Plan::any_of(2, 3), Cheat::None, None).iter().all(Result::is_ok));
+    // One that is longer than any that is drawn, and that passes its proof.
+    let long = make(Plan::any_of(2, 3), Cheat::Long(0, 500), None);
+    assert!(matches!(long[0], Err(Error::Abort { blame: Blame::Party(2), .. })), "{long:?}");
+}
+
+#[test]
+fn each_draws_several_secrets_where_it_takes_more() {
+    let mut kit = kit::<Bgv>(Bgv::small, Plan::any_of(3, 4), Cheat::None);
+    assert_eq!(kit.parties[0].share.secrets.len(), 4, "of 8");
+    let values = Bgv::sample(kit.context(), 3);
+    for members in [&[3, 0, 2][..], &[1, 2, 3], &[0, 1, 2, 3]] {
+        let x = kit.encrypt(&values);
+        assert!(Bgv::agree(&kit.open(members, &[&x], 0.0)[0], &values, 0.0), "{members:?}");
+    }
+}
+
+#[test]
+fn a_wrong_share_of_one_of_two_who_met_is_blamed_on_it() {
+    let mut kit = kit::<Bgv>(Bgv::small, Plan::any_of(2, 3), Cheat::None);
+    let values = Bgv::sample(kit.context(), 3);
+    for members in [[1, 0], [0, 2]] {
+        let x = kit.encrypt(&values);
+        let mut first = true;
+        let tamper: Tamper = Box::new(move |_, _, mut frame| {
+            if frame[HEADER - 4] == Kind::Decryption as u8 && std::mem::take(&mut first) {
+                frame[HEADER + 1] ^= 1;
+            }
+            Some(frame)
+        });
+        let results = kit.decrypt(&members, (PATIENT, Some(tamper)), &[&x], 0.0);
+        assert!(
+            matches!(results[0], Err(Error::Abort { blame: Blame::Party(1), .. })),
+            "{:?}",
+            results[0].as_ref().err()
+        );
+    }
 }
 
 /// A decryption among three of which the last changes what it shows, and tells both others the same; without proofs whoever
@@ -249,6 +321,9 @@ fn plans_with_proofs_take_parameters_for_such_keys_and_all_parties() {
         assert_eq!(plan::check(plan, &rlwe(of)).is_ok(), fits, "{plan:?} under parameters of {of:?}");
     }
     assert!(plan::check(&proven, &rlwe(&Plan::all_of(2).with_proofs())).is_err());
-    let refused = plan::check(&Plan::any_of(2, 3).with_proofs(), &rlwe(&proven)).unwrap_err();
-    assert!(refused.kind() == "joint_key" && refused.to_string().contains("let all 3 decrypt"), "{refused}");
+    // A key of three secrets, whoever knows them; four parties of whom three decrypt draw eight.
+    assert!(plan::check(&Plan::any_of(2, 3).with_proofs(), &rlwe(&proven)).is_ok());
+    let of = Plan::any_of(3, 4).with_proofs();
+    assert!(plan::check(&of, &rlwe(&of)).is_ok());
+    assert!(plan::check(&of, &rlwe(&Plan::all_of(4).with_proofs())).is_err());
 }

@@ -5,7 +5,6 @@ use synchromesh::rlwe::ring::Cpu;
 use synchromesh::rlwe::secret_key::SecretPoly;
 
 use super::plan;
-use super::points;
 use super::share::KeyShare;
 use crate::error::{Blame, Error, Result};
 use crate::session::{Kind, Session};
@@ -22,7 +21,7 @@ pub(super) struct Member<'a> {
     pub(super) share: &'a KeyShare,
     /// The numbers of those who met, in the order of the session's parties.
     pub(super) among: Vec<usize>,
-    /// What this party adds to s: its share, times its Lagrange factor.
+    /// What this party adds to s.
     pub(super) part: SecretPoly<Cpu>,
 }
 
@@ -68,7 +67,7 @@ impl<'a, T: Transport> Quorum<'a, T> {
             }
             members.push(member);
         }
-        let part = points::part(context, plan, &share.secret, &members, share.member)?;
+        let part = share.part(context, &members)?;
         Ok(Self { session, own: Member { share, among: members, part } })
     }
 

@@ -91,7 +91,7 @@ pub fn reshare<T: Transport>(
     let decrypted = journals(session, to, holding.gives.map(|(_, journal)| journal))?;
     session.enter("handing the key on");
     let part = match holding.gives {
-        Some((share, _)) => Some(points::part(context, share.plan(), &share.secret, &roles.old(), share.member)?),
+        Some((share, _)) => Some(share.part(context, &roles.old())?),
         None => None,
     };
     let secret = pieces(session, context, to, &roles, part.as_ref())?;
@@ -107,7 +107,7 @@ pub fn reshare<T: Transport>(
             let (params_digest, noise) = (*params.digest(), NoiseKey::generate()?);
             let sharing = session.id().first_chunk().map_or(1, |bytes| u32::from_le_bytes(*bytes).max(1));
             let (plan, key, publics) = (*to, public.id(), None);
-            let share = KeyShare { plan, member, key, sharing, params_digest, secret, noise, publics };
+            let share = KeyShare { plan, member, key, sharing, params_digest, secrets: vec![secret], noise, publics };
             Some(Taken { share, decrypted })
         }
         _ => None,

@@ -233,9 +233,9 @@ fn shares_that_do_not_add_up_to_the_key_are_used_by_nobody() {
     });
     found(&hand_on(&kit, &old, plan.held_by(2, 3), &roles, (PATIENCE, Some(tamper))), "the new holders");
     let backend = kit.rlwe().backend();
-    let mut doubled = old[0].0.secret.poly().duplicate(backend).unwrap();
-    doubled.add_assign(backend, old[0].0.secret.poly()).unwrap();
-    old[0].0.secret = SecretPoly::new(doubled);
+    let mut doubled = old[0].0.secrets[0].poly().duplicate(backend).unwrap();
+    doubled.add_assign(backend, old[0].0.secrets[0].poly()).unwrap();
+    old[0].0.secrets = vec![SecretPoly::new(doubled)];
     found(&hand_on(&kit, &old, plan.held_by(2, 3), &roles, (PATIENCE, None)), "those who gave");
 }
 

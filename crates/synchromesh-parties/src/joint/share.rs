@@ -6,10 +6,11 @@ use synchromesh::rlwe::file::{self, Access, Existing, Journal};
 use synchromesh::rlwe::ring::Cpu;
 use synchromesh::rlwe::ring::sampler::Seed;
 use synchromesh::rlwe::secret_key::SecretPoly;
-use synchromesh::rlwe::{KeyId, Params};
+use synchromesh::rlwe::{Context, KeyId, Params};
 
 use super::noise::NoiseKey;
 use super::plan::{self, Plan};
+use super::{points, replicated};
 use crate::error::{Error, Result};
 use crate::journal::Decryptions;
 use crate::proven::Rows;
@@ -22,14 +23,15 @@ pub struct KeyShare {
     /// Which shares of it these are: 0 as the key was made, and another number each time it was handed on.
     pub(super) sharing: u32,
     pub(super) params_digest: [u8; 32],
-    /// In slots, on all primes of keys: s_i, or for t of n the value of the polynomial at the member's point.
-    pub(super) secret: SecretPoly<Cpu>,
+    /// In slots, on all primes of keys: s_i; for t of n the value of the polynomial at the member's point or, where shares are
+    /// proven, each secret that the member knows.
+    pub(super) secrets: Vec<SecretPoly<Cpu>>,
     pub(super) noise: NoiseKey,
     /// Where shares are proven.
     pub(super) publics: Option<Publics>,
 }
 
-/// What every member's s_i is known by: its share b_i = -a s_i + t e_i of the public key.
+/// What each secret s_i is known by: its share b_i = -a s_i + t e_i of the public key.
 pub(super) struct Publics {
     /// From which a is.
     pub(super) seed: Seed,
@@ -97,6 +99,14 @@ impl KeyShare {
     /// As [`Decryptions::open`].
     pub fn open_journal(&self, path: &Path) -> Result<Decryptions> {
         Decryptions::open(path, &self.title(), self.plan.decryptions)
+    }
+
+    /// What this member adds to s among these.
+    pub(super) fn part(&self, context: &Context<Cpu>, members: &[usize]) -> Result<SecretPoly<Cpu>> {
+        match &self.secrets[..] {
+            [share] if !self.plan.proofs => points::part(context, &self.plan, share, members, self.member),
+            secrets => replicated::part(context, &self.plan, secrets, members, self.member),
+        }
     }
 
     /// Fails unless the share is of a key under these parameters.

@@ -289,14 +289,9 @@ pub(super) fn secret(context: &Context<Cpu>, shares: &[&KeyShare]) -> SecretPoly
     let (backend, plan) = (context.backend(), shares[0].plan);
     let shares = &shares[..plan.threshold];
     let members: Vec<usize> = shares.iter().map(|share| share.member).collect();
-    let primes = shares[0].secret.poly().primes();
-    let mut sum = Poly::zero(backend, primes).unwrap();
+    let mut sum = Poly::zero(backend, &context.params().keyed()).unwrap();
     for share in shares {
-        let factor = match plan.is_additive() {
-            true => vec![1; primes.len()],
-            false => points::lagrange(context.params().ring(), primes, &members, share.member),
-        };
-        sum.mul_scalar_acc(backend, share.secret.poly(), &factor).unwrap();
+        sum.add_assign(backend, share.part(context, &members).unwrap().poly()).unwrap();
     }
     SecretPoly::new(sum)
 }

@@ -103,14 +103,14 @@ pub struct DecryptionProofs<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> DecryptionProofs<'a, B> {
-    /// For shares of the phase of a ciphertext with this c_1, under the public key of this seed, with noise of width 2^bits
-    /// times `multiple`; encrypted under a receiver's key, if there is one.
+    /// For shares of the phase of a ciphertext with this c_1, under the public key of this seed, each by a sum of up to so many
+    /// secrets, with noise of width 2^bits times `multiple`; encrypted under a receiver's key, if there is one.
     ///
     /// # Errors
     /// [`ProofError::Parameters`] where so few primes are left that b does not determine s.
     pub fn new(
         context: &'a Context<B>,
-        seed: &Seed,
+        (seed, secrets): (&Seed, usize),
         c1: &Poly<B, Ntt>,
         (bits, multiple): (u32, &BigUint),
         receiver: Option<&PublicKey<B>>,
@@ -123,7 +123,12 @@ impl<'a, B: Backend> DecryptionProofs<'a, B> {
             constant: false,
             masking: Some(Masking::Hints),
         };
-        let mut columns = vec![secret_column(params, "s"), error_column(params), noise];
+        let summed = |column: Column| Column {
+            bound: column.bound * secrets,
+            deviation: column.deviation * (secrets as f64).sqrt(),
+            ..column
+        };
+        let mut columns = vec![summed(secret_column(params, "s")), summed(error_column(params)), noise];
         let mut a = uniform(context, primes, seed, Purpose::PublicKeyUniform, 0)?;
         a.neg_assign(backend)?;
         let masks = a.restrict(backend, &primes.iter().take(1).collect())?;
@@ -220,14 +225,8 @@ impl<'a, B: Backend> DecryptionProofs<'a, B> {
 
     /// The integers that a polynomial has for coefficients modulo the first prime, below half of it.
     fn small(&self, x: &SecretPoly<B>) -> Result<Integers> {
-        let (backend, first) = (self.context.backend(), self.masks.primes());
-        let x = Zeroizing::new(x.poly().restrict(backend, first)?.into_coeff(backend)?);
-        let words = Zeroizing::new(x.to_words(backend)?);
-        let q = first.iter().next().map_or(1, |prime| self.context.params().ring().modulus(prime).value());
-        // x - q where q/2 - x is negative.
-        let signed = |&x: &u64| x.wrapping_sub(q & ((q / 2).wrapping_sub(x) as i64 >> 63) as u64) as i64;
-        let values: Zeroizing<Vec<i64>> = Zeroizing::new(words.iter().map(signed).collect());
-        Ok(Integers::from_signed(values.iter(), 1))
+        let x = SecretPoly::new(x.poly().restrict(self.context.backend(), self.masks.primes())?);
+        Ok(Integers::from_signed(signed(self.context, &x)?.iter(), 1))
     }
 
     /// e of b = -a s + t e.
@@ -243,6 +242,17 @@ impl<'a, B: Backend> DecryptionProofs<'a, B> {
         error.mul_scalar_assign(backend, &inverses)?;
         self.small(&SecretPoly::new(error))
     }
+}
+
+/// The integers that a polynomial on one prime has for coefficients, below half of it.
+pub(crate) fn signed<B: Backend>(context: &Context<B>, x: &SecretPoly<B>) -> Result<Zeroizing<Vec<i64>>> {
+    let backend = context.backend();
+    let coefficients = Zeroizing::new(x.poly().duplicate(backend)?.into_coeff(backend)?);
+    let words = Zeroizing::new(coefficients.to_words(backend)?);
+    let q = coefficients.primes().iter().next().map_or(1, |prime| context.params().ring().modulus(prime).value());
+    // x - q where q/2 - x is negative.
+    let signed = |&x: &u64| x.wrapping_sub(q & ((q / 2).wrapping_sub(x) as i64 >> 63) as u64) as i64;
+    Ok(Zeroizing::new(words.iter().map(signed).collect()))
 }
 
 #[cfg(test)]
@@ -281,7 +291,7 @@ mod tests {
     impl Case {
         fn proofs(&self) -> DecryptionProofs<'_, Cpu> {
             let t = self.context.params().t().value();
-            DecryptionProofs::new(self.context.rlwe(), &self.seed, &self.c1, (BITS, t), None).unwrap()
+            DecryptionProofs::new(self.context.rlwe(), (&self.seed, 1), &self.c1, (BITS, t), None).unwrap()
         }
 
         /// c_1 s + t f.
@@ -366,7 +376,7 @@ mod tests {
         let case = case(0);
         let t = case.context.params().t().value();
         let c1 = case.c1.restrict(case.context.backend(), &[0].into_iter().collect()).unwrap();
-        let refused = DecryptionProofs::new(case.context.rlwe(), &case.seed, &c1, (20, t), None).err().unwrap();
+        let refused = DecryptionProofs::new(case.context.rlwe(), (&case.seed, 1), &c1, (20, t), None).err().unwrap();
         assert_eq!(refused.kind(), "proof_parameters");
     }
 }

@@ -49,7 +49,7 @@ class Joint:
 
     ``security`` are the bits by which what parties show of their shares is hidden: 128 unless given, and in CKKS, where each
     takes half a bit of the scale, 40. ``decryptions`` is how many ciphertexts they may decrypt under one key: 2**20 unless
-    given, in CKKS 2**10. With ``proofs`` each proves its shares of the keys and is blamed for a wrong one; all decrypt then.
+    given, in CKKS 2**10. With ``proofs`` each proves its shares of the keys and is blamed for a wrong one.
     """
 
     parties: int

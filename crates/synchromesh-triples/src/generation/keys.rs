@@ -114,7 +114,8 @@ impl<'a, T: Transport> KeyMaker<'a, T> {
             Step::Checked(done) => recorder.tell(session, done, parties),
             _ => {}
         };
-        let ProvenKeys { public, evaluation, .. } = maker.make(&mut self.session, &secret, &mut observer)?;
+        let ProvenKeys { public, evaluation, .. } =
+            maker.make(&mut self.session, std::slice::from_ref(&secret), &mut observer)?;
         self.finish(&secret, seeds.id, public, evaluation)
     }
 
