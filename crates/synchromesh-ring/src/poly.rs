@@ -166,6 +166,20 @@ impl<B: Backend, D: Domain> Poly<B, D> {
         (0..self.primes.len()).collect()
     }
 
+    /// self + other, in one pass.
+    ///
+    /// # Errors
+    /// [`Error::PrimesDiffer`], or when the device has no memory left.
+    pub fn sum(&self, backend: &B, other: &Self) -> Result<Self, Error> {
+        self.require(&other.primes)?;
+        let mut out = Self::new(backend, &self.primes)?;
+        let rows = self.all_rows();
+        let xs = vec![View::new(&self.buffer, &rows), View::new(&other.buffer, &rows)];
+        let sum = Stage::SumInto { xs, scalars: None, g: 1, out: ViewMut::new(&mut out.buffer, &rows) };
+        backend.stage(self.primes.as_slice(), sum)?;
+        Ok(out)
+    }
+
     /// self += other.
     ///
     /// # Errors

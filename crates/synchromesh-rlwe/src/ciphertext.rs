@@ -127,10 +127,37 @@ impl<B: Backend, D: SwitchDomain> Ciphertext<B, D> {
                 x.add_assign(backend, y)?;
             }
         }
+        self.append_rest(context, other, subtract)
+    }
+
+    /// self + other, or self - other.
+    ///
+    /// # Errors
+    /// As [`Self::require_same`].
+    pub fn sum(&self, context: &Context<B>, other: &Self, subtract: bool) -> Result<Self, Error> {
+        if subtract {
+            let mut difference = self.duplicate(context)?;
+            difference.add_assign(context, other, true)?;
+            return Ok(difference);
+        }
+        self.require_same(context.params(), other)?;
+        let backend = context.backend();
+        let part = |(i, x): (usize, &Poly<B, D>)| match other.parts.get(i) {
+            Some(y) => Ok(x.sum(backend, y)?),
+            None => Ok(x.duplicate(backend)?),
+        };
+        let parts = self.parts.iter().enumerate().map(part).collect::<Result<_, Error>>()?;
+        let mut sum = Self { parts, ..*self };
+        sum.append_rest(context, other, false)?;
+        Ok(sum)
+    }
+
+    /// A sum of which the components are there that both operands have: those that only the other has, and its error.
+    fn append_rest(&mut self, context: &Context<B>, other: &Self, subtract: bool) -> Result<(), Error> {
         for y in &other.parts[self.parts.len().min(other.parts.len())..] {
-            let mut y = y.duplicate(backend)?;
+            let mut y = y.duplicate(context.backend())?;
             if subtract {
-                y.neg_assign(backend)?;
+                y.neg_assign(context.backend())?;
             }
             self.parts.push(y);
         }

@@ -163,9 +163,16 @@ impl<B: Backend> Evaluator<B> {
         let bound = x.bound() + y.bound();
         let noise = noise::sum(x.inner().noise(), y.inner().noise(), twice);
         let beside = x.beside().zip(y.beside()).and_then(|(x, y)| x.plus(y));
-        let (mut sum, header) = x.take(&self.context)?.into_parts();
-        sum.add_assign(self.context.rlwe(), y.inner(), subtract)?;
-        self.settled(self.finish(Operation::Sum, &from, sum, noise, header.scale, bound)?.with_beside(beside))
+        let scale = x.header().scale.clone();
+        let sum = match x {
+            Held::Given(x) => x.inner().sum(self.context.rlwe(), y.inner(), subtract)?,
+            Held::Made(x) => {
+                let (mut sum, _) = x.into_parts();
+                sum.add_assign(self.context.rlwe(), y.inner(), subtract)?;
+                sum
+            }
+        };
+        self.settled(self.finish(Operation::Sum, &from, sum, noise, scale, bound)?.with_beside(beside))
     }
 
     /// -x.

@@ -165,4 +165,18 @@ impl<S: Scheme, B: Backend> Operand<'_, S, B> {
             Self::Brought(ciphertext) => Ok(ciphertext),
         }
     }
+
+    /// The sum with another, or the difference, with this one's header; in place unless it was given.
+    pub(crate) fn plus(self, context: &Context<S, B>, other: &Self, subtract: bool) -> Result<Ciphertext<S, B>> {
+        match self {
+            Self::Given(given) => {
+                let sum = given.inner.sum(context.rlwe(), &other.inner, subtract)?;
+                Ok(Ciphertext::new(sum, given.header.clone()))
+            }
+            Self::Brought(mut sum) => {
+                sum.inner_mut().add_assign(context.rlwe(), &other.inner, subtract)?;
+                Ok(sum)
+            }
+        }
+    }
 }

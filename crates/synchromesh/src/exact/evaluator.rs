@@ -93,9 +93,8 @@ impl<S: Scheme, B: Backend> Evaluator<S, B> {
         let twice = std::ptr::eq(a, b) && !subtract;
         let met = self.meet([a, b].into_iter())?;
         let [a, b] = S::align(&self.context, &met[0], &met[1])?;
-        let mut sum = a.into_owned(&self.context)?;
-        let doubled = twice.then(|| sum.noise().doubled());
-        sum.inner_mut().add_assign(self.context.rlwe(), b.inner(), subtract)?;
+        let doubled = twice.then(|| a.noise().doubled());
+        let sum = a.plus(&self.context, &b, subtract)?;
         let sum = match doubled {
             Some(noise) => sum.with_estimates(noise.estimates),
             None => sum,

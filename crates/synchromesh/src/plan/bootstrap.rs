@@ -21,7 +21,7 @@ const WEIGHT: usize = 32;
 const BASE_BITS: u32 = 60;
 
 /// Widths of level 0 that are tried: a narrower one, with narrower levels of SlotsToCoeffs, where the modulus is dear.
-const BASES: [u32; 4] = [BASE_BITS, 52, 47, 43];
+const BASES: [u32; 8] = [BASE_BITS, 52, 50, 49, 48, 47, 45, 43];
 
 /// log2 of the scales of the levels inside.
 const UP: std::ops::RangeInclusive<u32> = 42..=60;
