@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         log_n,
         log_scale: at(1, 40) as u32,
         precision: at(2, 15) as u32,
+        ratio_bits: None,
         levels: if insecure { Some(at(3, 3)) } else { open(3) },
         messages: Messages::Complex,
         slots: open(7),

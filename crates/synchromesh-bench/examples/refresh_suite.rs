@@ -109,6 +109,7 @@ fn refreshed(out: &Path, log_n: u32, [refreshes, chain]: [usize; 2]) -> Result<b
         log_n,
         log_scale: 40,
         precision: 15,
+        ratio_bits: None,
         levels: Some(if security == Security::Insecure { 3 } else { 14 }),
         messages: Messages::Complex,
         slots: None,

@@ -236,6 +236,7 @@ mod tests {
             log_n: 10,
             log_scale: 40,
             precision: 12,
+            ratio_bits: None,
             levels: Some(1),
             messages: Messages::Complex,
             slots: None,

@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         log_n,
         log_scale: if log_n == 15 { 30 } else { 40 },
         precision: if log_n == 15 { 6 } else { 15 },
+        ratio_bits: None,
         levels: insecure.then_some(3),
         messages: Messages::Complex,
         slots: None,

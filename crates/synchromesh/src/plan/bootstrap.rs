@@ -30,7 +30,7 @@ const UP: std::ops::RangeInclusive<u32> = 42..=60;
 const TYPICAL_DIGITS: usize = 6;
 
 /// Digits of a key switch.
-const DIGITS: std::ops::RangeInclusive<usize> = 2..=8;
+const DIGITS: std::ops::RangeInclusive<usize> = 2..=12;
 
 /// Layers of a map of SlotsToCoeffs and CoeffsToSlots, at most: 63 diagonals, or 255 where levels are dear.
 const LAYERS: [usize; 2] = [5, 7];
@@ -43,6 +43,9 @@ const NARROWEST: i32 = 24;
 
 /// Levels between two refreshes, at most.
 const MOST_LEVELS: usize = 64;
+
+/// log2 of level 0's modulus over the message bound.
+const RATIO: std::ops::RangeInclusive<u32> = 1..=30;
 
 /// log2 of the ring degree.
 const LOG_N: std::ops::RangeInclusive<u32> = 8..=18;
@@ -57,6 +60,11 @@ pub struct BootstrapRequest {
     pub log_scale: u32,
     /// Bits that the certificate of a refreshed message leaves: log2 of the message bound over what a slot is off by.
     pub precision: u32,
+    /// log2 of level 0's modulus over the message bound ([`BootstrapLiteral::ratio_bits`]); none: as little as the sine's bend
+    /// lets, 6.6 / 4^ratio. The certificate is careful with noise and exact with that: a bit more costs a bit at each level
+    /// inside, and leaves two bits less of bend where noise is far below its bound.
+    #[serde(default)]
+    pub ratio_bits: Option<u32>,
     /// Levels between two refreshes; none: as many as security leaves with the widest level 0 that leaves any.
     #[serde(default)]
     pub levels: Option<usize>,
@@ -150,6 +158,10 @@ impl BootstrapRequest {
         if !widths.contains(&self.log_scale) {
             return refused(format!("a scale of 2^{}: from 2^1 to 2^{BASE_BITS}", self.log_scale));
         }
+        if let Some(ratio) = self.ratio_bits.filter(|ratio| !RATIO.contains(ratio)) {
+            let (least, most) = (RATIO.start(), RATIO.end());
+            return refused(format!("a ratio of 2^{ratio} to the message bound: from 2^{least} to 2^{most}"));
+        }
         if let Some(levels) = self.levels.filter(|levels| !(1..=MOST_LEVELS).contains(levels)) {
             return refused(format!("{levels} levels between two refreshes: from 1 to {MOST_LEVELS}"));
         }
@@ -215,7 +227,7 @@ impl BootstrapRequest {
         let maps = (all as usize).div_ceil(layers).max(1);
         // The sine bends by 6.6 / 4^ratio in both parts: an eighth of what is allowed.
         let each = self.precision.div_ceil(self.rounds.max(1)) + u32::from(self.rounds > 1);
-        let ratio_bits = (each + 7).div_ceil(2);
+        let ratio_bits = self.ratio_bits.unwrap_or_else(|| (each + 7).div_ceil(2));
         let most = (1.0 + WEIGHT as f64) / 2.0;
         let size = f64::from(ratio_bits + 1).exp2() / std::f64::consts::TAU;
         let error = f64::from(each + 4).exp2().recip();

@@ -106,6 +106,7 @@ impl Description {
             log_n,
             log_scale: (precision + BELOW_PRECISION).min(60),
             precision,
+            ratio_bits: None,
             levels: (self.depth > 0).then_some(self.depth),
             messages: self.messages,
             slots: None,

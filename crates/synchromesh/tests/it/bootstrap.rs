@@ -364,6 +364,7 @@ fn request() -> BootstrapRequest {
         log_n: 11,
         log_scale: 40,
         precision: 12,
+        ratio_bits: None,
         levels: Some(2),
         messages: Messages::Complex,
         slots: None,
@@ -408,6 +409,18 @@ fn parameters_are_found_for_a_precision_and_a_refresh_is_as_forecast() {
     let refreshed = f.bootstrapper.refresh(&ct).unwrap();
     f.error(&refreshed, &x);
 
+    // A wider level 0: the sine bends less, which shows where messages are as large as they may be.
+    let largest = vec![Complex64::new(1.0, 0.0); 1 << 10];
+    let off = [9, 11].map(|ratio| {
+        let found = BootstrapRequest { ratio_bits: Some(ratio), ..request.clone() }.find(None).unwrap();
+        assert_eq!(found.bootstrap.ratio_bits, ratio);
+        let mut f = made(Context::new(Params::new(found.params).unwrap()).unwrap(), found.bootstrap, 555);
+        let ct = f.encrypt(&largest, f.bootstrapper.bootstrap().input_level());
+        let refreshed = f.bootstrapper.refresh(&ct).unwrap();
+        f.error(&refreshed, &largest)[0]
+    });
+    assert!(2.0 * off[1] < off[0], "2^{:.1} and 2^{:.1}", off[0].log2(), off[1].log2());
+
     // Messages that repeat: fewer keys, as many levels.
     let sparse = BootstrapRequest { slots: Some(64), ..request.clone() }.find(None).unwrap();
     assert_eq!(sparse.forecast.usable_levels, 2);
@@ -432,6 +445,7 @@ fn numbers_out_of_range_are_refused_before_anything_is_searched() {
     let odd = [
         (BootstrapRequest { log_n: 40, ..request.clone() }, "from 2^8 to 2^18"),
         (BootstrapRequest { precision: u32::MAX, ..request.clone() }, "4294967295 bits: from 1 to 60"),
+        (BootstrapRequest { ratio_bits: Some(31), ..request.clone() }, "2^31 to the message bound"),
         (BootstrapRequest { log_scale: 0, ..request.clone() }, "2^0: from 2^1 to 2^60"),
         (BootstrapRequest { levels: Some(usize::MAX), ..request.clone() }, "from 1 to 64"),
         (BootstrapRequest { message_bound: f64::NAN, ..request.clone() }, "bounded by NaN"),

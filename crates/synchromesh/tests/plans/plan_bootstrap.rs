@@ -13,6 +13,7 @@ fn as_many_levels_are_found_as_security_leaves() {
         log_n: 16,
         log_scale: 40,
         precision: 15,
+        ratio_bits: None,
         levels: None,
         messages: Messages::Complex,
         slots: None,

@@ -41,6 +41,10 @@ pub(in crate::commands) struct BootstrapBench {
     /// For ckks: bits that the certificate of a refreshed message is to leave.
     #[arg(long, value_name = "BITS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=60))]
     precision: u32,
+    /// For ckks: log2 of level 0's modulus over the largest message: a bit more takes a bit of each level inside, and two off
+    /// what the sine bends by, which limits what is measured where noise does not [default: as few as the certificate needs].
+    #[arg(long, value_name = "BITS")]
+    ratio: Option<u32>,
     /// For ckks: rounds of a refresh, each of which refreshes what the one before was off by.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     rounds: u32,
@@ -124,6 +128,7 @@ impl BootstrapBench {
             log_n: self.log_n,
             log_scale: self.log_scale,
             precision: self.precision,
+            ratio_bits: self.ratio,
             levels: self.levels,
             messages: if self.real { Messages::Real } else { Messages::Complex },
             slots: self.slots,
