@@ -127,7 +127,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases.extend([joint("bgv", 14, 1), joint("ckks", 15, 3)]);
     cases.extend([
         bootstrap(16, "--levels 14 --precision 15 --baby-steps 8", "N16QP1767H32768H32"),
-        bootstrap(15, "--log-scale 35 --precision 8", "N15QP880H16384H32"),
+        bootstrap(15, "--log-scale 36 --precision 8 --ratio 9 --levels 4", "N15QP880H16384H32"),
     ]);
     cases
 }
