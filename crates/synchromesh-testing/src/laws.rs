@@ -100,9 +100,6 @@ pub fn sums_and_scalars_are_linear<B: Backend>(backend: &B, seed: u64) {
     x.add_assign(backend, &y).expect("sum");
     let expected = poly::sub(&poly::scale(&b, &2.into()), &poly::scale(&a, &factor));
     bench.holds(&x, &rns::decompose(&expected, &bench.primes), "linear operations");
-    let expected = poly::sub(&poly::scale(&b, &3.into()), &poly::scale(&a, &factor));
-    let sum = x.sum(backend, &y).expect("sum in one pass");
-    bench.holds(&sum, &rns::decompose(&expected, &bench.primes), "a sum in one pass");
     // Sums that are the primes themselves.
     let mut opposite = bench.upload(&all, &b);
     opposite.neg_assign(backend).expect("negation");

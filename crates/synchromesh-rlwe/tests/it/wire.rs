@@ -383,8 +383,7 @@ fn certificates_are_believed_only_with_a_reason() {
     assert_eq!(read(&keyed, Trust::Nothing).err().unwrap().kind(), "envelope_mismatch");
 
     // Nothing computed from it regains a bound, and what is written of it claims none.
-    let mut sum = doubted.ciphertext.duplicate(&f.context).unwrap();
-    sum.add_assign(&f.context, &ct, false).unwrap();
+    let sum = doubted.ciphertext.sum(&f.context, &ct, false).unwrap();
     let switched = sum.mod_switch_to(&f.context, 0).unwrap();
     let error = require_room(switched.noise().bound(10, 128), 1e6, 0, 128).unwrap_err();
     assert_eq!((error.kind(), error.remedy().contains("trust_certificate")), ("unknown_noise", true));
