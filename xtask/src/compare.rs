@@ -13,12 +13,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::workspace;
+use crate::{machine, workspace};
 use cases::{Case, Group};
 use programs::{OURS, Programs};
 use report::{About, Row};
 
-const USAGE: &str = "usage: cargo xtask compare [ntt|key-switch|key-switch-sets|key-switch-levels|scheme|circuits|functions|joint|bootstrap] [--rounds 3] [--core N] [--min-time 1] [--peers-only]\n       \
+const USAGE: &str = "usage: cargo xtask compare [ntt|key-switch|key-switch-sets|key-switch-levels|scheme|circuits|functions|joint|bootstrap] [--rounds 3] [--core N] [--min-time 1] [--isa NAME] [--peers-only]\n       \
                      cargo xtask compare plans|picture";
 
 /// What the command line asks for.
@@ -27,6 +27,8 @@ struct Options {
     rounds: usize,
     core: usize,
     min_time: u32,
+    /// The instruction set of our program; the best one if none.
+    isa: Option<&'static str>,
     peers_only: bool,
 }
 
@@ -48,7 +50,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     }
     let options = parse(args)?;
     let cases: Vec<Case> = cases::all().into_iter().filter(|case| options.groups.contains(&case.group)).collect();
-    let mut programs = Programs::new(&root, options.core, options.min_time);
+    let mut programs = Programs::new(&root, options.core, options.min_time, options.isa);
     programs.build(&cases, options.peers_only)?;
     let mut samples = Samples::default();
     for round in 1..=options.rounds {
@@ -73,18 +75,21 @@ fn parse(args: &[String]) -> Result<Options> {
         rounds: 3,
         core: std::thread::available_parallelism().map_or(1, usize::from) - 1,
         min_time: 1,
+        isa: None,
         peers_only: false,
     };
     let mut words = args.iter();
     while let Some(word) = words.next() {
+        let mut value = || words.next().with_context(|| format!("{word} needs a value\n{USAGE}"));
         let mut number = || -> Result<usize> {
-            let text = words.next().with_context(|| format!("{word} needs a number\n{USAGE}"))?;
+            let text = value()?;
             text.parse().with_context(|| format!("{word} takes a whole number, not '{text}'\n{USAGE}"))
         };
         match word.as_str() {
             "--rounds" => options.rounds = number()?.max(1),
             "--core" => options.core = number()?,
             "--min-time" => options.min_time = u32::try_from(number()?).context(USAGE)?,
+            "--isa" => options.isa = Some(isa(value()?)?),
             "--peers-only" => options.peers_only = true,
             name => match Group::ALL.into_iter().find(|group| group.name() == name) {
                 Some(group) => options.groups.push(group),
@@ -96,6 +101,13 @@ fn parse(args: &[String]) -> Result<Options> {
         options.groups = Group::ALL.into_iter().filter(|group| group.by_default()).collect();
     }
     Ok(options)
+}
+
+/// The instruction set of that name.
+fn isa(name: &str) -> Result<&'static str> {
+    let here: Vec<_> = machine::isas().into_iter().filter_map(|(isa, here)| here.then_some(isa)).collect();
+    let known = here.iter().copied().find(|isa| *isa == name);
+    known.with_context(|| format!("this machine has no instruction set '{name}', but {}\n{USAGE}", here.join(", ")))
 }
 
 impl Samples {
@@ -179,5 +191,8 @@ mod tests {
         assert!(parse("--rounds").is_err());
         assert!(parse("--rounds many").is_err());
         assert!(parse("fft").is_err());
+        assert_eq!(parse("ntt --isa scalar").expect("every machine has it").isa, Some("scalar"));
+        assert!(parse("ntt --isa").is_err());
+        assert!(parse("ntt --isa mmx").is_err());
     }
 }

@@ -151,8 +151,11 @@ fn tests(root: &Path) -> Result<Vec<Step>> {
 /// What became of parties that cheat: a line for each deed.
 const ADVERSARY: &str = "docs/triples-adversary.csv";
 
-/// All tests, with debug assertions, as `cargo xtask test` has them.
-const CHECKED: &str = "test --quiet --workspace --exclude synchromesh-py --lib --bins --tests --no-run";
+/// All tests, with debug assertions, as `cargo xtask test` has them; what computes most here is compiled to be fast, which takes
+/// longer.
+const CHECKED: &str = "test --quiet --workspace --exclude synchromesh-py --lib --bins --tests --no-run \
+    --config profile.dev.package.synchromesh-parties.opt-level=3 \
+    --config profile.dev.package.synchromesh-triples.opt-level=3";
 
 /// Parties that cheat, fall silent or are killed while triples and keys are made: hundreds of runs.
 ///

@@ -1,7 +1,6 @@
 //! `bootstrap LOG_N LOG_SCALE PRECISION LEVELS BABY_STEPS THREADS ROUNDS SLOTS`: what `bench bootstrap` measures, without the
 //! command line; 0 for levels, baby steps or slots leaves them open.
 
-use synchromesh::ckks::bootstrap::Messages;
 use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh_bench::bootstrap::measure;
 use synchromesh_ring::Threads;
@@ -15,17 +14,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let log_n = at(0, 12) as u32;
     let insecure = log_n < 15;
     let request = BootstrapRequest {
-        log_n,
-        log_scale: at(1, 40) as u32,
-        precision: at(2, 15) as u32,
-        ratio_bits: None,
         levels: if insecure { Some(at(3, 3)) } else { open(3) },
-        messages: Messages::Complex,
         slots: open(7),
-        message_bound: 1.0,
         baby_steps: open(4),
         rounds: at(6, 1) as u32,
         security: if insecure { Security::Insecure } else { Security::Bits128 },
+        ..BootstrapRequest::new(log_n, at(1, 40) as u32, at(2, 15) as u32)
     };
     let report = measure(&request, 3, &Threads::new(at(5, 1))?, |what| println!("{what}"))?;
     println!("{report:#?}");

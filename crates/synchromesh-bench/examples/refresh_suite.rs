@@ -7,7 +7,6 @@ use std::path::Path;
 
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
-use synchromesh::ckks::bootstrap::Messages;
 use synchromesh::exact::Scheme;
 use synchromesh::plan::bootstrap::{BootstrapRequest, ExactBootstrapRequest};
 use synchromesh_bench::exact_refreshes::{Row, multiply_in_a_row};
@@ -106,17 +105,10 @@ fn record(out: &Path, judged: &Judgement) -> std::io::Result<()> {
 fn refreshed(out: &Path, log_n: u32, [refreshes, chain]: [usize; 2]) -> Result<bool, Box<dyn std::error::Error>> {
     let security = security(log_n);
     let request = BootstrapRequest {
-        log_n,
-        log_scale: 40,
-        precision: 15,
-        ratio_bits: None,
         levels: Some(if security == Security::Insecure { 3 } else { 14 }),
-        messages: Messages::Complex,
-        slots: None,
-        message_bound: 1.0,
         baby_steps: Some(8),
-        rounds: 1,
         security,
+        ..BootstrapRequest::new(log_n, 40, 15)
     };
     let threads = Threads::of_process()?;
     let judged = judge(&request, [refreshes, chain], &threads, Randomness::from_os(), |judged| {

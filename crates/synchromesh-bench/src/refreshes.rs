@@ -212,7 +212,6 @@ pub fn multiples(weight: usize) -> BTreeMap<i64, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use synchromesh::ckks::bootstrap::Messages;
     use synchromesh_rlwe::Security;
 
     #[test]
@@ -233,17 +232,10 @@ mod tests {
     #[test]
     fn refreshes_keep_their_certificates_and_multiples_their_distribution() {
         let request = BootstrapRequest {
-            log_n: 10,
-            log_scale: 40,
-            precision: 12,
-            ratio_bits: None,
             levels: Some(1),
-            messages: Messages::Complex,
-            slots: None,
-            message_bound: 1.0,
             baby_steps: Some(4),
-            rounds: 1,
             security: Security::Insecure,
+            ..BootstrapRequest::new(10, 40, 12)
         };
         let judged = judge(&request, [3, 3], &Threads::ONE, Randomness::insecure_from_number(77), |_| ()).unwrap();
         assert!(judged.certificates_hold(), "{judged:?}");

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use synchromesh::ckks::bootstrap::{Bootstrap, Bootstrapper, Messages};
+use synchromesh::ckks::bootstrap::{Bootstrap, Bootstrapper};
 use synchromesh::ckks::{Ciphertext, Context, Params, Rotations};
 use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh::rlwe::{Randomness, Security};
@@ -14,19 +14,13 @@ use synchromesh::rlwe::{Randomness, Security};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let log_n: u32 = std::env::args().nth(1).map_or(Ok(12), |text| text.parse())?;
     let insecure = log_n < 15;
+    let (log_scale, precision) = if log_n == 15 { (30, 6) } else { (40, 15) };
     let request = BootstrapRequest {
-        log_n,
-        log_scale: if log_n == 15 { 30 } else { 40 },
-        precision: if log_n == 15 { 6 } else { 15 },
-        ratio_bits: None,
         levels: insecure.then_some(3),
-        messages: Messages::Complex,
-        slots: None,
-        message_bound: 1.0,
         // Few keys: a refresh at N = 2^16 takes 10 GB of memory, at the fastest number of baby steps 21.
         baby_steps: Some(4),
-        rounds: 1,
         security: if insecure { Security::Insecure } else { Security::Bits128 },
+        ..BootstrapRequest::new(log_n, log_scale, precision)
     };
     let found = request.find(None)?;
     println!("a refresh will take {} MB of memory", found.forecast.peak_bytes >> 20);

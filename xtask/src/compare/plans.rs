@@ -57,7 +57,7 @@ fn requests() -> Vec<Request> {
 /// # Errors
 /// When a program cannot be built or fails, or the table cannot be written.
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
-    let mut programs = Programs::new(root, 0, 0);
+    let mut programs = Programs::new(root, 0, 0, None);
     let peer = PeerCall { peer: OPENFHE, args: String::new(), lacks: Vec::new() };
     let empty = || (Vec::new(), Vec::new(), Vec::new());
     let (ops, ours, limits) = empty();

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::cases::{Case, LATTIGO, OPENFHE, TFHE_NTT};
+use crate::checks::ISA;
 use crate::demo::CLI_PACKAGE;
 use crate::machine;
 use crate::workspace::cargo;
@@ -25,15 +26,17 @@ pub(crate) struct Programs {
     root: PathBuf,
     min_time: u32,
     prefix: Vec<String>,
+    /// The instruction set of ours; the best one if none.
+    isa: Option<&'static str>,
     found: BTreeMap<&'static str, Program>,
     failures: BTreeSet<String>,
 }
 
 impl Programs {
-    pub(crate) fn new(root: &Path, core: usize, min_time: u32) -> Self {
+    pub(crate) fn new(root: &Path, core: usize, min_time: u32, isa: Option<&'static str>) -> Self {
         let prefix = prefix(core);
         let (found, failures) = (BTreeMap::new(), BTreeSet::new());
-        Self { root: root.into(), min_time, prefix, found, failures }
+        Self { root: root.into(), min_time, prefix, isa, found, failures }
     }
 
     /// Builds ours, then every peer that `cases` name. A peer that cannot be built is remembered with the reason.
@@ -41,7 +44,7 @@ impl Programs {
     /// # Errors
     /// When our own program cannot be built.
     pub(crate) fn build(&mut self, cases: &[Case], peers_only: bool) -> Result<()> {
-        let ours = if peers_only { Err("--peers-only".into()) } else { Ok(build_ours(&self.root)?) };
+        let ours = if peers_only { Err("--peers-only".into()) } else { Ok(self.lowered(build_ours(&self.root)?)) };
         self.found.insert(OURS, ours);
         let peers = self.root.join("peers");
         for call in cases.iter().flat_map(|case| &case.peers) {
@@ -62,6 +65,12 @@ impl Programs {
             self.found.insert(call.peer, program);
         }
         Ok(())
+    }
+
+    /// Ours on the chosen instruction set.
+    fn lowered(&self, program: Vec<String>) -> Vec<String> {
+        let variable = self.isa.map(|isa| ["env".to_owned(), format!("{ISA}={isa}")]);
+        variable.into_iter().flatten().chain(program).collect()
     }
 
     /// Why some programs gave no times, one sentence each.
@@ -97,6 +106,7 @@ impl Programs {
             "date": machine::date(),
             "cpu": machine::cpu(),
             "isas": machine::isas().iter().filter(|(_, here)| *here).map(|(isa, _)| *isa).collect::<Vec<_>>(),
+            "isa": self.isa.unwrap_or_else(machine::best_isa),
             "threads": 1,
             "started_with": self.prefix.join(" "),
             "load_average": machine::load_average(),

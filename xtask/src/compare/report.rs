@@ -168,16 +168,17 @@ pub(crate) fn publish(root: &Path, groups: &[Group], rows: &[Row], about: &About
         groups.iter().map(|group| format!("-{}", group.name())).collect()
     };
     let text = |key: &str| about[key].as_str().unwrap_or("unknown").to_owned();
-    let stem = format!("{}-{}{part}", text("date"), slug(&text("cpu")));
+    let stem = format!("{}-{}-{}{part}", text("date"), slug(&text("cpu")), text("isa"));
     let facts = facts::tables(rows.iter().flat_map(Row::lines));
     print!("{facts}");
     let heading = format!(
-        "# Comparison of {}\n\n{}, instruction sets {}, one thread, started with `{}`, load average {} at the end, \
+        "# Comparison of {}\n\n{}, instruction sets {}, ours on {}, one thread, started with `{}`, load average {} at the end, \
          {} rounds in turn, {}, commit {}. Each time is the median of the best round; the ratio is ours over the \
          peer's.\n\n",
         text("date"),
         text("cpu"),
         about["isas"],
+        text("isa"),
         text("started_with"),
         about["load_average"],
         about["rounds"],

@@ -79,6 +79,10 @@ pub struct BootstrapRequest {
     /// Baby steps of each map; none: as many as are fastest.
     #[serde(default)]
     pub baby_steps: Option<usize>,
+    /// Digits of a key switch; none: the number that a profile says is fastest, without one the fewest that fit. Fewer make
+    /// smaller keys, and wider special primes, which all levels pay for.
+    #[serde(default)]
+    pub digits: Option<usize>,
     /// Rounds of a refresh, each of which takes as long as one alone, for more precision.
     #[serde(default = "crate::ckks::bootstrap::one")]
     pub rounds: u32,
@@ -99,8 +103,27 @@ pub struct Found {
 }
 
 impl BootstrapRequest {
+    /// All slots of complex messages of at most 1, in one round at 128 bits of security, with everything else left open.
+    #[must_use]
+    pub const fn new(log_n: u32, log_scale: u32, precision: u32) -> Self {
+        Self {
+            log_n,
+            log_scale,
+            precision,
+            ratio_bits: None,
+            levels: None,
+            messages: Messages::Complex,
+            slots: None,
+            message_bound: 1.0,
+            baby_steps: None,
+            digits: None,
+            rounds: 1,
+            security: Security::Bits128,
+        }
+    }
+
     /// The smallest scales of the levels inside that keep the precision, then as many levels between refreshes as are asked
-    /// for or fit, and as few digits of a key switch as fit with them.
+    /// for or fit, and the digits of a key switch that are asked for or as few as fit with them.
     ///
     /// # Errors
     /// [`Error::Request`] for a number out of its range, and where nothing serves, with what comes nearest;
@@ -170,6 +193,10 @@ impl BootstrapRequest {
         }
         if let Some(steps) = self.baby_steps.filter(|steps| !steps.is_power_of_two()) {
             return refused(format!("{steps} baby steps: a power of two of them divides the steps of a map"));
+        }
+        if let Some(digits) = self.digits.filter(|digits| !DIGITS.contains(digits)) {
+            let (least, most) = (DIGITS.start(), DIGITS.end());
+            return refused(format!("{digits} digits of a key switch: from {least} to {most}"));
         }
         let all = 1usize << (self.log_n - 1);
         if !(self.slots().is_power_of_two() && (2..=all).contains(&self.slots())) {
@@ -263,13 +290,17 @@ impl BootstrapRequest {
         Ok(Some(Sizes { chain, literal, eval_mod }))
     }
 
-    /// The parameters of these sizes with the levels asked for, or as many as there can be: with the fewest digits, or with
-    /// every number of digits that fits.
+    /// The parameters of these sizes with the levels asked for, or as many as there can be: with the digits asked for, the
+    /// fewest, or every number of them that fits.
     fn fitted(&self, sizes: &Sizes, every: bool) -> Result<Vec<(ParamsLiteral, Bootstrap)>> {
         let mut fitted = Vec::new();
         let limit = self.security.max_log_qp(self.log_n);
         let levels = self.levels.map_or(1..=MOST_LEVELS, |levels| levels..=levels);
-        let digits = if self.security == Security::Insecure { 4..=4 } else { DIGITS };
+        let digits = match self.digits {
+            Some(digits) => digits..=digits,
+            None if self.security == Security::Insecure => 4..=4,
+            None => DIGITS,
+        };
         for usable in levels.rev() {
             for omega in digits.clone() {
                 let chain = Chain { usable: usable + sizes.own_levels(), omega, ..sizes.chain };

@@ -102,22 +102,16 @@ impl Description {
     /// The plan for CKKS at one degree.
     fn refreshing_real(&self, log_n: u32, bound: f64, profile: Option<&Profile>) -> Result<Plan> {
         let precision = self.precision.unwrap_or(PRECISION);
-        let request = BootstrapRequest {
-            log_n,
-            log_scale: (precision + BELOW_PRECISION).min(60),
-            precision,
-            ratio_bits: None,
+        let log_scale = (precision + BELOW_PRECISION).min(60);
+        let mut request = BootstrapRequest {
             levels: (self.depth > 0).then_some(self.depth),
             messages: self.messages,
-            slots: None,
             message_bound: bound,
-            baby_steps: None,
-            rounds: 1,
             security: self.security,
+            ..BootstrapRequest::new(log_n, log_scale, precision)
         };
         // As few rounds as do.
         let mut found = request.find(profile);
-        let mut request = request;
         while matches!(found, Err(Error::Request { .. })) && precision > request.rounds * LEAST_BY_ROUND {
             request.rounds += 1;
             found = request.find(profile);

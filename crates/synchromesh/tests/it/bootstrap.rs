@@ -360,19 +360,7 @@ fn refreshes_keep_their_certificates([complex, real_ones, repeated]: [usize; 3])
 
 /// Two levels of 40 bits between refreshes, at a degree that tests have time for.
 fn request() -> BootstrapRequest {
-    BootstrapRequest {
-        log_n: 11,
-        log_scale: 40,
-        precision: 12,
-        ratio_bits: None,
-        levels: Some(2),
-        messages: Messages::Complex,
-        slots: None,
-        message_bound: 1.0,
-        baby_steps: None,
-        rounds: 1,
-        security: Security::Insecure,
-    }
+    BootstrapRequest { levels: Some(2), security: Security::Insecure, ..BootstrapRequest::new(11, 40, 12) }
 }
 
 #[test]
@@ -399,6 +387,11 @@ fn parameters_are_found_for_a_precision_and_a_refresh_is_as_forecast() {
     assert_eq!(forecast.key_bytes, keys.wire_bytes(f.context.params().rlwe()));
     assert_eq!(forecast.prepared_bytes, keys.prepared_bytes());
     assert_eq!(forecast.vector_bytes, f.bootstrapper.bytes() as u64);
+
+    // Fewer digits, smaller keys.
+    let wide = BootstrapRequest { digits: Some(3), ..request.clone() }.find(None).unwrap();
+    assert_eq!((found.params.omega, wide.params.omega), (4, 3));
+    assert!(wide.forecast.key_bytes < forecast.key_bytes, "{} of {}", wide.forecast.key_bytes, forecast.key_bytes);
 
     // Fewer baby steps, fewer keys, the same message.
     let frugal = BootstrapRequest { baby_steps: Some(2), ..request.clone() }.find(None).unwrap();
@@ -451,6 +444,7 @@ fn numbers_out_of_range_are_refused_before_anything_is_searched() {
         (BootstrapRequest { message_bound: f64::NAN, ..request.clone() }, "bounded by NaN"),
         (BootstrapRequest { message_bound: -1.0, ..request.clone() }, "bounded by -1"),
         (BootstrapRequest { baby_steps: Some(3), ..request.clone() }, "3 baby steps"),
+        (BootstrapRequest { digits: Some(1), ..request.clone() }, "1 digits of a key switch: from 2 to 12"),
         (BootstrapRequest { slots: Some(3), ..request.clone() }, "after 3 slots"),
         (
             BootstrapRequest { slots: Some(1 << 11), ..request.clone() },

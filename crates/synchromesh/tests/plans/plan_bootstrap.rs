@@ -1,7 +1,6 @@
 //! Plans with refreshes: parameters at 128 bits, and what budgets leave to them.
 
 use synchromesh::Error;
-use synchromesh::ckks::bootstrap::Messages;
 use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh::plan::{Description, Limit, SchemeName};
 use synchromesh::rlwe::Security;
@@ -9,19 +8,7 @@ use synchromesh::rlwe::Security;
 /// The longest chain has more noise than the shortest, so that sizes which keep the precision there do not keep it here.
 #[test]
 fn as_many_levels_are_found_as_security_leaves() {
-    let request = BootstrapRequest {
-        log_n: 16,
-        log_scale: 40,
-        precision: 15,
-        ratio_bits: None,
-        levels: None,
-        messages: Messages::Complex,
-        slots: None,
-        message_bound: 1.0,
-        baby_steps: Some(8),
-        rounds: 1,
-        security: Security::Bits128,
-    };
+    let request = BootstrapRequest { baby_steps: Some(8), ..BootstrapRequest::new(16, 40, 15) };
     let found = request.find(None).unwrap().forecast;
     assert!(found.usable_levels >= 14 && found.precision_bits >= 15.0, "{found:?}");
     assert!(found.log_qp <= Security::Bits128.max_log_qp(16), "{}", found.log_qp);

@@ -61,6 +61,9 @@ pub(in crate::commands) struct BootstrapBench {
     /// N = 2^16 on, the fastest below].
     #[arg(long, value_name = "B")]
     baby_steps: Option<usize>,
+    /// For ckks: digits of a key switch; fewer make smaller keys and wider special primes [default: the fewest that fit].
+    #[arg(long, value_name = "D")]
+    digits: Option<usize>,
     /// Refreshes that are timed, after one that is not.
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     iterations: u32,
@@ -125,17 +128,15 @@ impl BootstrapBench {
     fn approximate(&self, threads: &Threads) -> Result<Report, Error> {
         let existing = self.overwrite.permit(self.plot.as_deref())?;
         let request = BootstrapRequest {
-            log_n: self.log_n,
-            log_scale: self.log_scale,
-            precision: self.precision,
             ratio_bits: self.ratio,
             levels: self.levels,
             messages: if self.real { Messages::Real } else { Messages::Complex },
             slots: self.slots,
-            message_bound: 1.0,
             baby_steps: self.baby_steps(),
+            digits: self.digits,
             rounds: self.rounds,
             security: self.security(),
+            ..BootstrapRequest::new(self.log_n, self.log_scale, self.precision)
         };
         let report = measure(&request, self.iterations as usize, threads, |what| say(&format!("{what}\n")))?;
         for stage in &report.stages {
