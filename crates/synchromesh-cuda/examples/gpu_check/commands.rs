@@ -83,6 +83,8 @@ struct Scale {
     /// Blocks, log2 of the degree, bits of the plaintext modulus: of products of matrices.
     matrices: [&'static str; 3],
     batches: &'static [&'static str],
+    /// What degrees every operation is measured at.
+    operations: &'static [&'static str],
     reproduce: &'static [&'static str],
 }
 
@@ -92,6 +94,7 @@ const WHOLE: Scale = Scale {
     circuit: ["16", "24"],
     matrices: ["128", "15", "128"],
     batches: &["1", "8", "64"],
+    operations: &[],
     reproduce: &[],
 };
 /// Degrees that an emulator can do.
@@ -100,6 +103,7 @@ const QUICK: Scale = Scale {
     circuit: ["11", "4"],
     matrices: ["4", "10", "20"],
     batches: &["1", "8"],
+    operations: &["--log-n", "10"],
     reproduce: &["--quick"],
 };
 
@@ -132,7 +136,8 @@ pub(crate) fn bench(request: &Request) -> Value {
     let [d, log_n, t_bits] = scale.matrices;
     let product = ["bench", "matmul", "--check", "--d", d, "--log-n", log_n, "--t-bits", t_bits, "--device"];
     let matrices = ["cpu", request.device].map(|device| synchromesh(&[&product[..], &[device]].concat()));
-    let profile = synchromesh(&[&["tune", "--quick", "--out", "profile.json"][..], &on_device].concat());
+    let tune = ["tune", "--quick", "--out", "profile.json"];
+    let profile = synchromesh(&[&tune[..], scale.operations, &on_device].concat());
     let profile = json!({"report": profile, "entries": entries()});
     let reproduce = |item, flags: &[&str]| synchromesh(&[&["reproduce", item][..], flags, &on_device].concat());
     json!({

@@ -90,7 +90,7 @@ impl<B: Backend> Run<B> {
     ) {
         let context = Arc::clone(&self.context);
         let primes = context.params().level(level).expect("a level");
-        let n = 1 << LOG_N;
+        let n = context.params().n();
         let mut words = vec![0; primes.len() * n];
         words.chunks_exact_mut(n).for_each(|limb| limb[..2].copy_from_slice(&[MESSAGE, 1]));
         let message = Poly::from_words(context.backend(), primes, &words).expect("upload");
@@ -113,7 +113,8 @@ impl<B: Backend> Run<B> {
     fn decrypts<D: SwitchDomain>(&mut self, ct: &Ciphertext<B, D>, g: usize) {
         let params = self.context.params();
         let primes = params.level(ct.level()).expect("a level");
-        if params.ring().log2(primes) < ct.noise().bound(LOG_N, 128) + 20.0 {
+        let bound = ct.noise().bound(params.ring().log_n(), 128);
+        if params.ring().log2(primes) < bound + 20.0 {
             return;
         }
         let phase = self.secret.phase(&self.context, ct).expect("a phase");
@@ -121,10 +122,10 @@ impl<B: Backend> Run<B> {
         let modulus = params.ring().modulus(primes.as_slice()[0]);
         let t = params.ring().residues(primes, params.error_multiple())[0];
         let inverse = modulus.inv(t).expect("t is invertible");
-        let bound = 2f64.powf(ct.noise().bound(LOG_N, 128));
-        // The error is small against a first prime of 50 bits where its bound is.
-        if bound < 2f64.powi(45) {
-            for (i, &word) in words[..1 << LOG_N].iter().enumerate() {
+        let bound = bound.exp2();
+        // The error is small against the first prime where its bound is.
+        if bound < modulus.value() as f64 / 32.0 {
+            for (i, &word) in words[..params.n()].iter().enumerate() {
                 let m = if i == 0 { MESSAGE } else { u64::from(i == g) };
                 let error = modulus.mul(modulus.sub(word, modulus.reduce(m)), inverse);
                 let error = error.min(modulus.value() - error);
