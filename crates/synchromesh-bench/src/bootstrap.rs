@@ -103,7 +103,7 @@ impl Made {
         mut randomness: Randomness,
         progress: impl Fn(&str),
     ) -> Result<Self, Error> {
-        fits_refresh(found.forecast.peak_bytes)?;
+        fits_refresh(found.forecast.peak_bytes.saturating_sub(found.forecast.stored_bytes))?;
         let params = Params::new(found.params.clone())?;
         let bootstrap = Bootstrap::new(&params, found.bootstrap.clone())?;
         let device = Cpu::open(Arc::clone(params.rlwe().ring()))?.with_threads(threads.clone());
@@ -111,8 +111,9 @@ impl Made {
         let (secret, public) = context.generate_keys(&mut randomness)?;
         progress("keys");
         let start = Instant::now();
-        let keys = Arc::new(bootstrap.generate_keys(&context, &secret, &Rotations::default(), &mut randomness)?);
+        let keys = bootstrap.generate_keys(&context, &secret, &Rotations::default(), &mut randomness)?;
         let keys_s = start.elapsed().as_secs_f64();
+        let keys = Arc::new(keys.into_prepared(context.rlwe(), context.params().plans())?);
         progress("public vectors");
         let start = Instant::now();
         let bootstrapper = Bootstrapper::new(&context, bootstrap, Arc::clone(&keys))?;

@@ -8,6 +8,7 @@ use synchromesh_ring::{Backend, Cpu};
 use crate::context::Context;
 use crate::error::Error;
 use crate::key_part::KeyPart;
+use crate::level_plans::LevelPlans;
 use crate::params::Params;
 use crate::prepared_key::{PreparedKey, PreparedKeys};
 use crate::randomness::Randomness;
@@ -245,6 +246,34 @@ impl<B: Backend> EvaluationKeys<B> {
         let key = self.get(source)?;
         self.prepared
             .get_or_make((self.target, source, plan.digest()), context.params().n(), || key.prepare(context, plan))
+    }
+
+    /// These keys as they are computed with, by the plans of all levels, in two thirds of the memory: each is prepared and then
+    /// loses its stored form. They cannot be written, trimmed, moved to another device or used by other plans any more, nor
+    /// once their prepared forms are dropped; so add what is to be added before. Those under a second and a sparse secret key,
+    /// and of a larger ring, stay as they are.
+    ///
+    /// # Errors
+    /// As [`SwitchKey::prepare`], for a key that no plan can use.
+    pub fn into_prepared(mut self, context: &Context<B>, plans: &LevelPlans) -> Result<Self, Error> {
+        let plans = plans.distinct();
+        for source in self.keys.keys().copied().collect::<Vec<_>>() {
+            let (mut used, mut refused) = (false, None);
+            for plan in &plans {
+                match self.prepared(context, source, plan) {
+                    Ok(_) => used = true,
+                    // A plan of levels that the key was not made for.
+                    Err(error @ Error::TrimmedKey { .. }) => refused = Some(error),
+                    Err(error) => return Err(error),
+                }
+            }
+            if let Some(error) = refused.filter(|_| !used) {
+                return Err(error);
+            }
+            let described = self.get(source)?.without_rows();
+            self.keys.insert(source, Arc::new(described));
+        }
+        Ok(self)
     }
 
     /// Keeps at most `bytes` of prepared forms from now on, and of those the ones used last; the others are derived again

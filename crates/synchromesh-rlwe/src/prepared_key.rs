@@ -193,10 +193,11 @@ impl<B: Backend> SwitchKey<B> {
     /// The key for the digits and primes of `plan` in R_QP, without its constants.
     ///
     /// # Errors
-    /// [`Error::ParamsDiffer`], [`Error::SwitchPlan`] when the plan is for another kind of stored key, [`Error::TrimmedKey`]
-    /// when this key has lost what the plan's lowest level needs, or when the device fails.
+    /// [`Error::ParamsDiffer`], [`Error::SwitchPlan`] when the plan is for another kind of stored key, [`Error::MissingKey`]
+    /// where its rows are gone ([`crate::EvaluationKeys::into_prepared`]), [`Error::TrimmedKey`] when this key has lost what the plan's lowest level needs, or when the device fails.
     pub fn expand(&self, context: &Context<B>, plan: &SwitchPlan) -> Result<PreparedKey<B>, Error> {
         let (plan, numbers) = self.narrowed(context.params(), plan)?;
+        self.require_rows()?;
         self.sum_rows(context, &plan, numbers, None)
     }
 
@@ -209,6 +210,7 @@ impl<B: Backend> SwitchKey<B> {
         let params = context.params();
         plan.require_valid(params)?;
         let (plan, numbers) = &self.narrowed(params, plan)?;
+        self.require_rows()?;
         let numbers = numbers.clone();
         let folded = plan.key_factors(params)?;
         match &plan.ring {

@@ -166,14 +166,35 @@ impl<B: Backend> SwitchKey<B> {
         Ok(Self { source, target, params_digest: *params.digest(), part, uniform, b })
     }
 
+    /// What is said of this key, without its rows: of one that is computed with in its prepared form alone.
+    pub(crate) fn without_rows(&self) -> Self {
+        let uniform = match &self.uniform {
+            UniformHalves::Seed(seed) => UniformHalves::Seed(Seed::from_bytes(*seed.as_bytes())),
+            UniformHalves::Given(_) => UniformHalves::Given(Vec::new()),
+        };
+        let (source, target, params_digest, part) = (self.source, self.target, self.params_digest, self.part.clone());
+        Self { source, target, params_digest, part, uniform, b: Vec::new() }
+    }
+
+    /// Fails for a key whose rows are gone.
+    pub(crate) fn require_rows(&self) -> Result<(), Error> {
+        if !self.b.is_empty() {
+            return Ok(());
+        }
+        let have = "what was prepared of it, for the plans that were named then; whatever else needs the stored key"
+            .to_owned();
+        Err(Error::MissingKey { source_name: format!("{} as it is stored", self.source), have })
+    }
+
     /// The part of this key that `part` names.
     ///
     /// # Errors
-    /// [`Error::ParamsDiffer`], [`Error::SwitchPlan`] for a part of other digits, [`Error::TrimmedKey`] for a part this key
+    /// [`Error::MissingKey`] where rows are gone ([`crate::EvaluationKeys::into_prepared`]), [`Error::ParamsDiffer`], [`Error::SwitchPlan`] for a part of other digits, [`Error::TrimmedKey`] for a part this key
     /// has lost, or when the device fails.
     pub fn trim(&self, context: &Context<B>, part: &KeyPart) -> Result<Self, Error> {
         let params = context.params();
         params.require_digest(&self.params_digest)?;
+        self.require_rows()?;
         self.require_shape(part.shape())?;
         let lost = part.primes().without(self.part.primes());
         let row = |j: &usize| self.part.rows().iter().position(|i| i == j);
@@ -254,7 +275,8 @@ impl<B: Backend> SwitchKey<B> {
         &self.uniform
     }
 
-    /// b of the rows of the part, in slots over its primes.
+    /// b of the rows of the part, in slots over its primes; none where only what was prepared of it is left
+    /// ([`crate::EvaluationKeys::into_prepared`]).
     #[must_use]
     pub fn b(&self) -> &[Poly<B, Ntt>] {
         &self.b

@@ -56,9 +56,10 @@ impl<B: Backend> SwitchKey<B> {
     /// The same switch key on the device of `to`.
     ///
     /// # Errors
-    /// [`Error::ParamsDiffer`], or when a device fails.
+    /// [`Error::ParamsDiffer`], [`Error::MissingKey`] where its rows are gone ([`EvaluationKeys::into_prepared`]), or when a device fails.
     pub fn transfer<To: Backend>(&self, from: &Context<B>, to: &Context<To>) -> Result<SwitchKey<To>, Error> {
         to.params().require_digest(self.params_digest())?;
+        self.require_rows()?;
         let rows = |rows: &[Poly<B, Ntt>]| -> Result<Vec<Poly<To, Ntt>>, Error> {
             rows.iter().map(|row| Ok(row.transfer(from.backend(), to.backend())?)).collect()
         };

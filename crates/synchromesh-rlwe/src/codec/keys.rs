@@ -189,7 +189,8 @@ impl<B: Backend> EvaluationKeys<B> {
     /// are any.
     ///
     /// # Errors
-    /// [`Error::ParamsDiffer`] under other parameters, or for a larger ring that the context does not have; [`Error::Wire`] when they name no key, or are too many;
+    /// [`Error::ParamsDiffer`] under other parameters, or for a larger ring that the context does not have;
+    /// [`Error::MissingKey`] after [`Self::into_prepared`]; [`Error::Wire`] when they name no key, or are too many;
     /// [`Error::Ring`] for a Galois element that is none; or when the device fails.
     pub fn to_bytes(&self, context: &Context<B>, envelope: Option<&EnvelopeKey>) -> Result<Vec<u8>, Error> {
         require_named(self.target())?;
@@ -316,6 +317,7 @@ fn require_galois(params: &Params, element: usize) -> Result<(), Error> {
 fn write_switch_key<B: Backend>(writer: &mut Writer, context: &Context<B>, key: &SwitchKey<B>) -> Result<(), Error> {
     let params = context.params();
     params.require_digest(key.params_digest())?;
+    key.require_rows()?;
     let (shape, part) = (key.shape(), key.part());
     let (all_of_p, whole) = (&shape.special == params.p(), part.is_whole(params));
     let flag = |flag, set| if set { flag } else { 0 };

@@ -49,6 +49,34 @@ fn serves_up_to(f: &mut Fixture, keys: EvaluationKeys<Counted>, plans: &LevelPla
     }
 }
 
+/// The same keys in their prepared form alone, which is all that they can be used in.
+fn computed_with(f: &Fixture, keys: &EvaluationKeys<Counted>, plans: &LevelPlans) -> EvaluationKeys<Counted> {
+    let context = &f.context;
+    let stored = keys.to_bytes(context, None).unwrap();
+    let alone =
+        || EvaluationKeys::from_bytes(context, &stored, None, None).unwrap().into_prepared(context, plans).unwrap();
+    let prepared = alone();
+    let key = prepared.get(Source::Galois(G)).unwrap();
+    assert!(key.b().is_empty() && prepared.prepared_bytes() > 0);
+    assert_eq!(prepared.wire_bytes(context.params()), stored.len() as u64);
+    let dropped = alone();
+    dropped.drop_prepared();
+    for refused in [
+        prepared.to_bytes(context, None).err(),
+        key.trim(context, key.part()).err(),
+        key.transfer(context, context).err(),
+        key.expand(context, plans.at(0)).err(),
+        dropped.prepared(context, Source::Galois(G), plans.at(0)).err(),
+    ] {
+        let error = refused.unwrap();
+        assert!(
+            error.kind() == "missing_key" && error.to_string().contains("s(X^5) (rotation) as it is stored"),
+            "{error}"
+        );
+    }
+    prepared
+}
+
 #[test]
 fn trimmed_keys_serve_their_levels_and_refuse_the_others() {
     // Levels of prime switching have primes that come back below: their keys have rows that no higher level needs.
@@ -96,6 +124,8 @@ fn trimmed_keys_serve_their_levels_and_refuse_the_others() {
         let wanted = plans.needed(&params, 1).unwrap();
         assert_eq!(lowest.trim(&f.context, &wanted).err().unwrap().kind(), "trimmed_key");
         for (keys, highest) in parts {
+            let alone = computed_with(&f, &keys, &plans);
+            serves_up_to(&mut f, alone, &plans, highest);
             serves_up_to(&mut f, keys, &plans, highest);
         }
     }

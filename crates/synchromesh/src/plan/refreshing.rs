@@ -2,7 +2,7 @@
 //! memory that they take.
 
 use synchromesh_rlwe::noise::FailureLimit;
-use synchromesh_rlwe::ring::{Backend, Dry};
+use synchromesh_rlwe::ring::Backend;
 use synchromesh_rlwe::{EvaluationKeys, Params, Randomness};
 
 use super::bootstrap::{BootstrapRequest, Found, RefreshForecast};
@@ -58,7 +58,7 @@ impl KeyForecast {
     }
 
     /// These keys, of these parameters.
-    pub(super) fn of(keys: &EvaluationKeys<Dry>, params: &Params) -> Self {
+    pub(super) fn of<B: Backend>(keys: &EvaluationKeys<B>, params: &Params) -> Self {
         let sets = || std::iter::once(keys).chain(keys.inside().map(|inside| &**inside));
         let all =
             || sets().flat_map(|keys| keys.iter().chain(keys.sparse().into_iter().flat_map(|sparse| sparse.iter())));

@@ -10,6 +10,7 @@ use crate::ckks::bootstrap::{Bootstrap, Bootstrapper, Stage};
 use crate::cost::{self, Profile};
 use crate::error::Result;
 use crate::plan::Node;
+use crate::plan::refreshing::KeyForecast;
 use crate::plan::trace::{Trace, Traced};
 use crate::rotations::Rotations;
 
@@ -41,6 +42,9 @@ pub struct RefreshForecast {
     pub vector_bytes: u64,
     /// The most bytes of buffers that there are at once, keys and vectors included.
     pub peak_bytes: u64,
+    /// Bytes of the keys as they are stored: what of [`Self::peak_bytes`] is gone once only their prepared forms are kept
+    /// ([`synchromesh_rlwe::EvaluationKeys::into_prepared`]).
+    pub stored_bytes: u64,
     /// Predicted seconds of a refresh; none without a machine profile.
     pub seconds: Option<f64>,
 }
@@ -114,6 +118,7 @@ impl Bootstrap {
             prepared_bytes: keys.prepared_bytes(),
             vector_bytes: bootstrapper.bytes() as u64,
             peak_bytes: peak_bytes.unwrap_or(0),
+            stored_bytes: KeyForecast::of(&keys, params.rlwe()).held,
             seconds: profile.map(|_| stages.iter().filter_map(|stage| stage.seconds).sum()),
             stages,
         })
