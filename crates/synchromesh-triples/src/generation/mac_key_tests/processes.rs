@@ -8,14 +8,19 @@ use synchromesh_parties::hosts;
 use synchromesh_parties::tls::{Peer, Tls};
 
 use super::*;
+use crate::party::Want;
+
+/// The command line, if it is built.
+pub(super) fn command() -> PathBuf {
+    // Beside this test: target/<profile>/deps/<test> and target/<profile>/synchromesh.
+    std::env::current_exe().unwrap().parent().and_then(Path::parent).unwrap().join("synchromesh")
+}
 
 impl Parties {
     /// A session of the command line whose `count` triples go to `out`, and how it ended for the honest parties. The
     /// last party is a process like the others while it behaves.
     pub(super) fn processes(&self, out: &str, count: usize, kept: Kept, cheat: Cheat) -> Vec<End> {
-        // Built beside this test: target/<profile>/deps/<test> and target/<profile>/synchromesh.
-        let test = std::env::current_exe().unwrap();
-        let command = test.parent().and_then(Path::parent).unwrap().join("synchromesh");
+        let command = command();
         assert!(command.exists(), "cargo build -p synchromesh-cli makes {}", command.display());
         let identity = |party: usize| Identity::read(&self.directory(party).join("identity")).unwrap();
         let listeners: Vec<_> = (0..PARTIES).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
@@ -58,7 +63,10 @@ impl Parties {
             let journal = journal_of(&journal, &key, setup.plan().most_decryptions()).unwrap();
             let mut generator = Generator::new(transport, setup, &key, journal, Box::new(|_| ())).unwrap();
             generator.conduct = Box::new(cheat);
+            // As the command line begins, or nobody would get as far as the attack.
             crate::party::keep_step(&mut generator, key.mac(), last).unwrap();
+            let want = Want::Matrices { shape: Some(setup.plan().shape()), count };
+            generator.same(&[want.to_string()]).unwrap();
             assert!(generator.generate(count).is_err());
         }
         let end = |process: std::process::Child| {
