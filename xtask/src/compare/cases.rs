@@ -230,7 +230,7 @@ fn key_switch_set(log_n: u32, log_q: u32, omega: u32) -> Case {
     case.ours.truncate(1);
     case.ours[0].args = case.ours[0].args.replace("--omega 2", &format!("--omega {omega}"));
     case.peers.retain(|call| call.peer == LATTIGO);
-    case.limits = rotation(&[(LATTIGO, ratio)]);
+    case.limits.retain(|limit| limit.peer == LATTIGO);
     case
 }
 

@@ -43,7 +43,7 @@ pub struct RefreshForecast {
     /// The most bytes of buffers that there are at once, keys and vectors included.
     pub peak_bytes: u64,
     /// Bytes of the keys as they are stored: what of [`Self::peak_bytes`] is gone once only their prepared forms are kept
-    /// ([`synchromesh_rlwe::EvaluationKeys::into_prepared`]).
+    /// ([`synchromesh_rlwe::EvaluationKeys::into_prepared`]), but for the few of the key under the sparse secret.
     pub stored_bytes: u64,
     /// Predicted seconds of a refresh; none without a machine profile.
     pub seconds: Option<f64>,
