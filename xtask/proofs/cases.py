@@ -95,6 +95,13 @@ def brings_down(limit_, place, layer):
     return layer > 0 if place == FIRST else True
 
 
+def brings_down_doubles(limit_, place, layer):
+    """network.rs: brings_down, for lanes of doubles"""
+    if limit_ == FREE:
+        return False
+    return layer == 3 if place == FIRST else layer == 0
+
+
 def passes(log_n):
     """All ways to cut the layers above the leaves into passes of 2, 3 or 4."""
     def cut(layers):
@@ -128,21 +135,66 @@ def forward(log_n, bits, faults, rule=brings_down):
     return count
 
 
-def room(kind, n, entry):
+def product_of_doubles(bound, bits):
+    """doubles.rs: what x w is at most after its multiple of q, for |x| <= bound q, in multiples of q; prove.py has it."""
+    return 0.5 + bound * 2.0 ** (bits - 53)
+
+
+def forward_doubles(log_n, bits, faults, rule=brings_down_doubles):
+    """The bound on |x| for all words, in multiples of q: never above 2^52, beyond which no factor may be."""
+    room_of_word, kind, count = 2.0 ** (52 - bits), limit(bits), 0
+    for layers in passes(log_n):
+        bound = 1.0
+        networks = [(FIRST if i == 0 else MIDDLE, n) for i, n in enumerate(layers)] + [(LEAF, 3), (LAST, 3)]
+        for place, depth in networks:
+            for layer in range(depth):
+                count += check(faults, bound <= room_of_word, f"doubles: {bits} bits, 2^{log_n}, {layers}, {place} {layer}: {bound} q")
+                kept = product_of_doubles(1, bits) if rule(kind, place, layer) else bound
+                bound = kept + product_of_doubles(bound, bits)
+        count += check(faults, bound <= room_of_word, f"doubles: {bits} bits ends at {bound} q")
+    return count
+
+
+def entry_of(kind):
+    """network.rs: entry"""
+    return 2 if kind == TIGHT else 4
+
+
+def inverse_doubles(n, entry, bits, faults):
+    """Sums and differences of N words of either sign within 2^52, products within q."""
+    kind, room_of_word, count = limit(bits), 2.0 ** (52 - bits), 0
+    down, _ = room(kind, n, entry, 1)
+    bounds, half, layer = [entry] * n, 1, 0
+    while half < n:
+        for i in range(n):
+            if i & half:
+                continue
+            x, y = (1, 1) if down[layer] >> i & 1 else (bounds[i], bounds[i + half])
+            ok = x + y <= room_of_word and product_of_doubles(x + y, bits) <= 1
+            count += check(faults, ok, f"doubles: inverse, {bits} bits, {n} words from {entry} q, layer {layer}, word {i}")
+            bounds[i], bounds[i + half] = x + y, 1
+        half, layer = 2 * half, layer + 1
+    for i in range(n):
+        bound = 1 if down[layer] >> i & 1 else bounds[i]
+        count += check(faults, bound <= entry_of(kind), f"doubles: inverse, {bits} bits, {n} words end at {bound} q")
+    return count
+
+
+def room(kind, n, first, product=2):
     """network.rs: room, as it stands there."""
-    down, offset, bounds, half, layer = [0] * 5, [0] * 4, [entry] * n, 1, 0
+    down, offset, bounds, half, layer = [0] * 5, [0] * 4, [first] * n, 1, 0
     while half < n:
         for i in range(n):
             if i & half == 0 and 2 * bounds[i] > kind:
                 down[layer] |= 1 << i | 1 << (i + half)
-                bounds[i] = bounds[i + half] = 2
+                bounds[i] = bounds[i + half] = product
         for i in range(n):
             if i & half == 0:
                 offset[layer] = max(offset[layer], bounds[i].bit_length() - 1)
-                bounds[i], bounds[i + half] = 2 * bounds[i], 2
+                bounds[i], bounds[i + half] = 2 * bounds[i], product
         half, layer = 2 * half, layer + 1
     for i in range(n):
-        if bounds[i] > 4:
+        if bounds[i] > entry_of(kind):
             down[layer] |= 1 << i
     return down, offset
 
@@ -179,20 +231,24 @@ def same_rules(root, faults):
         "(LOOSE, Place::First) => layer == 3, (LOOSE, _) => layer == 0 || layer == 3, (FREE, Place::Leaf) => layer == 0, "
         "(FREE, _) => false, (_, Place::First) => layer > 0, _ => true,",
         "if i & half == 0 && 2 * bounds[i] > limit {",
-        "(bounds[i], bounds[i + half]) = (2 * bounds[i], 2);",
-        "const ENTRY: u8 = 4;",
+        "(bounds[i], bounds[i + half]) = (2 * bounds[i], product);",
+        "if limit == TIGHT { 2 } else { 4 }",
+        "let product = if L::DOUBLES { 1 } else { 2 };",
+        "[room(LIMIT, N, entry(LIMIT), product), room(LIMIT, N, 1, product)]",
+        "(FREE, _) if L::DOUBLES => false, (_, Place::First) if L::DOUBLES => layer == 3, _ if L::DOUBLES => layer == 0,",
     ]
     return sum(check(faults, rule in text, f"{NETWORK} no longer says '{rule}'") for rule in copied)
 
 
 def planted():
     """Rules that are wrong on purpose: how many were found."""
-    never, rarely, late = [], [], []
+    never, rarely, late, doubles = [], [], [], []
     for bits in range(20, 50):
         forward(18, bits, never, lambda kind, place, layer: kind != FREE and brings_down(kind, place, layer))
         forward(18, bits, rarely, lambda kind, place, layer: layer == 3 if kind == LOOSE else brings_down(kind, place, layer))
         inverse(16, 4, bits, late, lambda kind, n, entry: room(2 * kind, n, entry))
-    return sum(bool(found) for found in (never, rarely, late))
+    forward_doubles(12, 50, doubles, lambda kind, place, layer: False)
+    return sum(bool(found) for found in (never, rarely, late, doubles))
 
 
 def run(root):
@@ -202,9 +258,11 @@ def run(root):
     ranges = same_rules(root, faults)
     for bits in range(20, 51):
         for log_n in range(10, 19):
-            ranges += forward(log_n, bits, faults)
+            ranges += forward(log_n, bits, faults) + forward_doubles(log_n, bits, faults)
         if limit(bits) != TIGHT:
             ranges += sum(inverse(n, entry, bits, faults) for n in (4, 8, 16) for entry in (1, 4))
+        entries = (1, entry_of(limit(bits)))
+        ranges += sum(inverse_doubles(n, entry, bits, faults) for n in (4, 8, 16) for entry in entries)
     found = planted()
-    check(faults, found == 3, f"only {found} of 3 planted rules were found")
+    check(faults, found == 4, f"only {found} of 4 planted rules were found")
     return {"small_word_cases": small, "range_cases": ranges, "planted_rules_found": found}, faults

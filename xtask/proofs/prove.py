@@ -21,6 +21,7 @@ import cases
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LANES = "crates/synchromesh-ring/src/kernels/lanes.rs"
 IFMA = "crates/synchromesh-ring/src/kernels/lanes/ifma.rs"
+DOUBLES = "crates/synchromesh-ring/src/kernels/lanes/doubles.rs"
 MODULUS = "crates/synchromesh-ring/src/modulus.rs"
 NETWORK = "crates/synchromesh-ring/src/ntt/network.rs"
 TILE = "crates/synchromesh-ring/src/kernels/convert/tile.rs"
@@ -435,6 +436,90 @@ def acc_reduce():
 
 
 add(LANES, "acc_reduce", "two parts below 2q add up below 4q, so that 2q and q leave them reduced", acc_reduce)
+
+
+# ---- doubles -----------------------------------------------------------------------------------------------------
+# A double nearest to v is v + e with |e| <= U |v|; the integer that a fused product beside 3 2^51 rounds to is v + e with
+# |e| <= 1/2. Integers below 2^53 are exact.
+
+U = z3.Q(1, 2**53)
+
+
+def within(x, bound):
+    return z3.And(-bound <= x, x <= bound)
+
+
+def doubles_product(bound):
+    def prove():
+        # h = x w + e1, q_inverse = (1 + f) / q, quotient = h q_inverse + e2, r = x w - quotient q; |x| <= X, |w| <= (q - 1)/2.
+        p, q, X, a, e1, f, e2, r = reals("xw q X a e1 f e2 r")
+        return [2**10 < q, q < 2**50, X <= 2**52, 0 < X, a == X * (q - 1) / 2, within(p, a), within(e1, a * U), within(f, U),
+                within(e2, z3.Q(1, 2)), r == -p * f - e1 - e1 * f - e2 * q, within(p * f, a * U), within(e1 * f, a * U * U),
+                *lemmas(within(e2 * q, q / 2), X * (q - 1) * (1 + U / 2) < X * q,
+                        within(r, a * (2 * U + U * U) + q / 2))], bound(r, q, X)
+
+    return prove
+
+
+add(DOUBLES, "product", "|r| < q/2 + |x| q / 2^53, which is below q for |x| <= 2^52",
+    doubles_product(lambda r, q, X: z3.And(r < q / 2 + X * q * U, -r < q / 2 + X * q * U, X * q * U <= q / 2)))
+add(DOUBLES, "product", "|r| <= q/2", doubles_product(lambda r, q, X: z3.And(r <= q / 2, -r <= q / 2)), planted=True)
+
+
+def doubles_range():
+    # The quotient before it is rounded stays where doubles beside 3 2^51 are integers, and what is left is exact:
+    # h is an integer, and h - quotient q = r - (x w - h).
+    p, q, a, h, v, r, d = reals("xw q a h v r d")
+    return [2**10 < q, q < 2**50, a == 2**52 * (q - 1) / 2, within(p, a), within(h - p, a * U), within(v * q - h, (a + a * U) * U),
+            within(r, q), d == r + (h - p)], z3.And(v < 2**51, -v < 2**51, d < 2**53, -d < 2**53)
+
+
+add(DOUBLES, "nearest, remainder", "|quotient| < 2^51 and what is left of h is an integer below 2^53", doubles_range)
+
+
+def doubles_companion():
+    # c = w/q + d: rounded down to 2^-64 and to a double at most 1/2. quotient = x c + e, r = x w - quotient q.
+    x, q, d, e, r = reals("x q d e r")
+    off = z3.Q(1, 2**54) + z3.Q(1, 2**63)
+    return [q > 1, within(x, 2**52), within(d, off), within(e, z3.Q(1, 2)), r == -(x * d) * q - e * q, within(x * d, z3.Q(1, 3)),
+            *lemmas(within(x * d * q, q / 3), within(e * q, q / 2))], z3.And(r < q, -r < q)
+
+
+def doubles_companion_off():
+    x, d = reals("x d")
+    off = z3.Q(1, 2**54) + z3.Q(1, 2**63)
+    return [within(x, 2**52), within(d, off)], within(x * d, z3.Q(1, 3))
+
+
+add(DOUBLES, "product_by", "a companion is off by at most 2^-54 + 2^-63, so that x c is off by at most 1/3", doubles_companion_off)
+add(DOUBLES, "product_by, mul_lazy", "|r| < q for x < 2^52", doubles_companion)
+
+
+def doubles_centred():
+    # quotient = x (1 + f) / q + e, r = x - quotient q.
+    x, q, f, e, r = reals("x q f e r")
+    return [q > 4, within(x, 2**53), within(f, U), within(e, z3.Q(1, 2)), r == -x * f - e * q, within(x * f, 1),
+            *lemmas(within(e * q, q / 2))], z3.And(r < q, -r < q)
+
+
+add(DOUBLES, "centred, leave", "|r| < q, so that one addition of q makes it a residue", doubles_centred)
+
+
+def doubles_accumulator(count):
+    def prove():
+        # low is a sum of parts within 2^50 and a residue; (high, low) stand for x = high 2^51 + low, 2^60 lifts low.
+        x, low, high, carry, left = reals("x low high carry left")
+        return [0 <= x, x < 2**50 + count * (2**50 - 1) ** 2, within(low, (count + 1) * 2**50), x == high * 2**51 + low,
+                low + 2**60 == carry * 2**51 + left, below(left, 2**51)], z3.And(
+                    low + 2**60 >= 0, high + carry - 2**9 < 2**53, high + carry - 2**9 >= -1)
+
+    return prove
+
+
+terms_of_doubles = constant(DOUBLES, r"const ACC_TERMS: usize = (\d+)")
+add(DOUBLES, "acc_mul, acc_reduce", f"after {terms_of_doubles} products the low half can be lifted and the high one is below 2^53",
+    doubles_accumulator(terms_of_doubles))
+add(DOUBLES, "acc_mul, acc_reduce", "after 17", doubles_accumulator(17), planted=True)
 
 
 # ---- running -----------------------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ pub fn widths(log: u32, width: u32) -> Vec<u32> {
 /// The instruction set in use, and the widest primes that suit it.
 fn isa_and_width() -> Result<(Isa, u32), Error> {
     let isa = Isa::detect().map_err(|e| Error::Request { reason: e.to_string() })?;
-    Ok((isa, if isa == Isa::Ifma { 47 } else { 60 }))
+    Ok((isa, if isa.multiplies_narrow() { 47 } else { 60 }))
 }
 
 /// Bits of the widest primes that suit this CPU.

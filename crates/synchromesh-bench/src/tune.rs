@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use synchromesh::cost::{Entry, Point, Profile};
 use synchromesh_ring::isa::Isa;
-use synchromesh_ring::kernels::IFMA_BITS;
+use synchromesh_ring::kernels::NARROW_BITS;
 use synchromesh_ring::ledger::{Operation, Work};
 use synchromesh_ring::prime::ntt_primes;
 use synchromesh_ring::{Backend, BackendError, Cpu, Ring, Threads};
@@ -41,7 +41,7 @@ const LONG: usize = 96 << 20;
 /// Primes of a ring that is measured.
 const PRIMES: usize = 24;
 /// The widths that stand for the two classes of primes.
-const WIDTHS: [u32; 2] = [IFMA_BITS, 60];
+const WIDTHS: [u32; 2] = [NARROW_BITS, 60];
 
 /// How much is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]

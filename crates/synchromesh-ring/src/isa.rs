@@ -17,9 +17,9 @@ pub enum Isa {
     Simd128,
     /// 128-bit vectors of aarch64, 2 lanes.
     Neon,
-    /// 256-bit vectors, 4 lanes.
+    /// 256-bit vectors (AVX2, FMA), 4 lanes; in doubles for moduli under 2^50.
     Avx2,
-    /// 512-bit vectors (F, DQ, VL), 8 lanes.
+    /// 512-bit vectors (F, DQ, VL), 8 lanes; in doubles for moduli under 2^50.
     Avx512,
     /// AVX-512 with 52-bit multiply-add; used for moduli under 2^50, [`Isa::Avx512`] above.
     Ifma,
@@ -62,6 +62,12 @@ impl Isa {
         }
     }
 
+    /// Whether its kernels for moduli under 2^50 multiply 52 bits at a time, in words or in doubles.
+    #[must_use]
+    pub fn multiplies_narrow(self) -> bool {
+        matches!(self, Self::Avx2 | Self::Avx512 | Self::Ifma)
+    }
+
     /// Whether this CPU can run it.
     #[must_use]
     pub fn is_available(self) -> bool {
@@ -76,7 +82,7 @@ impl Isa {
                 && is_x86_feature_detected!("avx512vl")
         };
         match self {
-            Self::Avx2 => is_x86_feature_detected!("avx2"),
+            Self::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
             Self::Avx512 => avx512(),
             Self::Ifma => avx512() && is_x86_feature_detected!("avx512ifma"),
             _ => false,

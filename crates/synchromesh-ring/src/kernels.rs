@@ -11,7 +11,7 @@ use crate::isa::Isa;
 use crate::modulus::{Modulus, Scalar};
 use crate::repeated;
 use crate::slot_order::SlotPermutation;
-use lanes::dispatch;
+use lanes::{Kernel, dispatch};
 use pointwise::{
     Add, FromSigned, InnerProduct2, Map, Mul, MulAcc, MulScalar, MulScalarAcc, Neg, Op, Permute, PermuteBlocks, Reduce,
     Sub, SubMulScalar,
@@ -20,12 +20,17 @@ pub use radix::{RadixCut, RadixDigit};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Moduli under 2^50 fit the 52-bit multiplier with its lazy ranges.
-pub const IFMA_BITS: u32 = 50;
+/// Moduli of at most so many bits are multiplied 52 bits at a time, in words or in doubles, with lazy ranges.
+pub const NARROW_BITS: u32 = 50;
+
+/// Whether a modulus is one of those.
+pub(crate) fn is_narrow(modulus: &Modulus) -> bool {
+    modulus.bits() <= NARROW_BITS
+}
 
 /// The instruction set that serves a modulus: IFMA below 2^50 only.
 pub(crate) fn effective_isa(modulus: &Modulus, isa: Isa) -> Isa {
-    if isa == Isa::Ifma && modulus.bits() > IFMA_BITS { Isa::Avx512 } else { isa }
+    if isa == Isa::Ifma && !is_narrow(modulus) { Isa::Avx512 } else { isa }
 }
 
 /// Limbs of at least this many words are written past the caches where nothing reads them next: a polynomial of such
@@ -197,7 +202,7 @@ impl LimbKernels {
         let out = out.map(<[u64]>::as_mut_ptr);
         assert!(!stream || out.iter().all(|&p| aligned(p)), "streams to unaligned memory");
         let (modulus, repeated) = (&self.modulus, false);
-        dispatch(self.isa, InnerProduct2 { modulus, digits, keys, first, out, n, accumulate, stream, repeated });
+        self.dispatch(InnerProduct2 { modulus, digits, keys, first, out, n, accumulate, stream, repeated });
     }
 
     /// As [`LimbKernels::inner_product2`] on as many elements as `out` has, from element `first` of all operands on; past the
@@ -222,7 +227,7 @@ impl LimbKernels {
         let out = out.map(<[u64]>::as_mut_ptr);
         let stream = !accumulate && out.iter().all(|&p| streams(p, all));
         let (modulus, keys) = (&self.modulus, [columns[0].as_slice(), columns[1].as_slice()]);
-        dispatch(self.isa, InnerProduct2 { modulus, digits, keys, first, out, n, accumulate, stream, repeated });
+        self.dispatch(InnerProduct2 { modulus, digits, keys, first, out, n, accumulate, stream, repeated });
     }
 
     /// out = src mod q, for any words in `src`.
@@ -246,7 +251,7 @@ impl LimbKernels {
         assert_eq!(src.len(), out.len(), "limbs of unequal length");
         debug_assert!(src.iter().all(|&x| x < from.value()), "residues not below p");
         let (src, out, n) = (src.as_ptr(), out.as_mut_ptr(), out.len());
-        dispatch(self.isa, radix::Radix::new(&self.modulus, &from, digit, src, out, n));
+        self.dispatch(radix::Radix::new(&self.modulus, &from, digit, src, out, n));
     }
 
     /// out\[i\] = src\[perm\[i\]\].
@@ -255,7 +260,7 @@ impl LimbKernels {
         assert!(src.len() == n && perm.len() == n, "limbs of unequal length");
         let greatest = perm.iter().fold(0, |m, &p| m.max(p));
         assert!(n == 0 || (greatest as usize) < n, "index {greatest} in a permutation of {n}");
-        dispatch(self.isa, Permute { src: src.as_ptr(), perm: perm.as_ptr(), out: out.as_mut_ptr(), n });
+        self.dispatch(Permute { src: src.as_ptr(), perm: perm.as_ptr(), out: out.as_mut_ptr(), n });
     }
 
     /// The blocks of 64 slots `blocks` of src, each where `permutation` takes it.
@@ -269,7 +274,7 @@ impl LimbKernels {
         let (from, to) = (permutation.from(), permutation.block_to());
         assert!(src.len() == from.len() && out.len() == from.len(), "limbs of unequal length");
         let (to, stream) = (&to[blocks], streams(out.as_ptr(), out.len()));
-        dispatch(self.isa, PermuteBlocks { src: src.as_ptr(), from: from.as_ptr(), to, out: out.as_mut_ptr(), stream });
+        self.dispatch(PermuteBlocks { src: src.as_ptr(), from: from.as_ptr(), to, out: out.as_mut_ptr(), stream });
     }
 
     /// The coefficients of a(X^g) from those of a(X), modulo X^N + 1. `g` is taken modulo 2N and must be odd.
@@ -282,6 +287,10 @@ impl LimbKernels {
             out[k & (n - 1)] = if k < n { x } else { self.modulus.neg(x) };
             k = (k + step) & (2 * n - 1);
         }
+    }
+
+    fn dispatch(&self, kernel: impl Kernel) {
+        dispatch(self.isa, is_narrow(&self.modulus), kernel);
     }
 
     /// In debug builds, that all are residues.
@@ -309,7 +318,7 @@ impl LimbKernels {
     /// The pointers must be valid for n words.
     fn map<O: Op>(&self, _op: O, a: *const u64, b: *const u64, out: *mut u64, n: usize, scalar: Option<Scalar>) {
         let scalar = scalar.unwrap_or(Scalar { value: 0, shoup: 0, shoup52: 0 });
-        dispatch(self.isa, Map { op: PhantomData::<O>, modulus: &self.modulus, scalar, a, b, out, n });
+        self.dispatch(Map { op: PhantomData::<O>, modulus: &self.modulus, scalar, a, b, out, n });
     }
 }
 

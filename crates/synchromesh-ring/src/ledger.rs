@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::backend::{Backend, ConvertMode, DigitLimb, GadgetDigits, SlotSum, Stage};
-use crate::kernels::IFMA_BITS;
+use crate::kernels::NARROW_BITS;
 use crate::observed::{Call, ConversionShape, Handling, Observed, Observer, Primitive};
 use crate::ring::Ring;
 
@@ -142,7 +142,7 @@ pub struct Tally {
     pub seconds: f64,
 }
 
-/// What is done on primes of at most [`IFMA_BITS`] bits (`true`) and on wider ones (`false`).
+/// What is done on primes of at most [`NARROW_BITS`] bits (`true`) and on wider ones (`false`).
 pub type Entries = BTreeMap<(Operation, bool), Tally>;
 
 /// Writes down what another backend is asked for; see the module's text.
@@ -299,7 +299,7 @@ impl Observer for Book {
 }
 
 fn narrow(ring: &Ring, prime: usize) -> bool {
-    ring.modulus(prime).bits() <= IFMA_BITS
+    ring.modulus(prime).bits() <= NARROW_BITS
 }
 
 /// `each` on the wide primes, then on the narrow ones.

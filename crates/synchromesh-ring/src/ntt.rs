@@ -11,15 +11,12 @@ pub use crate::slot_order::{MAX_LOG_N, MIN_LOG_N, galois_permutation, slot_expon
 use std::ops::Range;
 
 use crate::isa::Isa;
-use crate::kernels::lanes::{Scalar1, dispatch};
-use crate::kernels::{STREAM_WORDS, aligned};
+use crate::kernels::lanes::{Kernel, dispatch};
+use crate::kernels::{STREAM_WORDS, aligned, is_narrow};
 use crate::modulus::{Modulus, Scalar};
 use crate::prime::{PrimeError, root_of_unity};
 use butterfly::{Forward, Inverse};
-use tables::{Aligned, Pass, passes};
-
-#[cfg(target_arch = "x86_64")]
-use crate::kernels::lanes::Ifma;
+use tables::{Aligned, Build, Pass, passes};
 
 /// Why a transform cannot be had.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -70,10 +67,10 @@ impl NttTable {
         let inverse_psi = modulus.pow(psi, modulus.value() - 2);
         let n = 1u64 << log_n;
         let inverse_n = modulus.scalar(modulus.neg((modulus.value() - 1) / n));
-        let build = |base, scale| match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Ifma => tables::build::<Ifma>(&modulus, base, log_n, scale),
-            _ => tables::build::<Scalar1>(&modulus, base, log_n, scale),
+        let build = |base, scale| {
+            let mut words = (Aligned::default(), 0);
+            dispatch(isa, is_narrow(&modulus), Build { modulus: &modulus, base, log_n, scale, words: &mut words });
+            words
         };
         let (forward, leaves) = build(psi, 1);
         let (inverse, _) = build(inverse_psi, inverse_n.value);
@@ -211,7 +208,7 @@ impl NttTable {
     /// src and dst: valid for N words, equal or disjoint.
     fn run_groups(&self, src: *const u64, dst: *mut u64, run: Range<usize>) {
         let (modulus, passes, words) = (&self.modulus, &self.passes[..], self.forward.words());
-        dispatch(self.isa, Forward { modulus, passes, words, leaves: self.leaves, log_n: self.log_n, run, src, dst });
+        self.dispatch(Forward { modulus, passes, words, leaves: self.leaves, log_n: self.log_n, run, src, dst });
     }
 
     /// Whether coefficients are written past the caches: from the degree on where a polynomial's are too many for them.
@@ -219,11 +216,15 @@ impl NttTable {
         self.n() > STREAM_WORDS && aligned(dst.as_ptr())
     }
 
+    fn dispatch(&self, kernel: impl Kernel) {
+        dispatch(self.isa, is_narrow(&self.modulus), kernel);
+    }
+
     /// All valid for N words; src equals work or is disjoint from it, and so is work from dst.
     fn run_inverse(&self, src: *const u64, work: *mut u64, dst: *mut u64, stream: bool) {
         let (modulus, passes, words) = (&self.modulus, &self.passes[..], self.inverse.words());
         let (leaves, last, log_n) = (self.leaves, self.inverse_n, self.log_n);
-        dispatch(self.isa, Inverse { modulus, passes, words, leaves, log_n, last, src, work, dst, stream });
+        self.dispatch(Inverse { modulus, passes, words, leaves, log_n, last, src, work, dst, stream });
     }
 }
 

@@ -1,7 +1,7 @@
 //! The shapes in which each operation is measured, with operands as a key switch lays them out.
 
 use synchromesh_ring::backend::{DigitLimb, GadgetDigits, RadixDigit, SignedWidth, SlotSum, Stage, TensorMode};
-use synchromesh_ring::kernels::IFMA_BITS;
+use synchromesh_ring::kernels::NARROW_BITS;
 use synchromesh_ring::ledger::{Operation, Work};
 use synchromesh_ring::rns::{ConvertSpec, Overflow};
 use synchromesh_ring::sampler::{Purpose, Seed};
@@ -72,7 +72,7 @@ pub(super) fn cases<B: Backend>(backend: &B, bytes: usize) -> Result<Vec<Case<B>
     let primes = |rows: usize| (bytes / ((8 * rows + TABLE_BYTES) * n)).clamp(1, MOST_PRIMES.min(ring.moduli().len()));
     let mut all = Vec::new();
     // Operations that only move rows do not depend on the primes.
-    if ring.modulus(0).bits() <= IFMA_BITS {
+    if ring.modulus(0).bits() <= NARROW_BITS {
         all.extend(moves(primes(2)));
     }
     all.extend(element_wise(primes(3)));

@@ -3,7 +3,7 @@
 mod tile;
 
 use super::lanes::dispatch;
-use super::{IFMA_BITS, LimbKernels};
+use super::{LimbKernels, is_narrow};
 use crate::isa::Isa;
 use crate::modulus::{Modulus, Scalar};
 use tile::{FixedCount, FixedTerm, MontgomeryCount, Row};
@@ -102,7 +102,7 @@ pub struct ConvertMatrix {
     fixed: Vec<FixedTerm>,
     correction: Vec<u64>,
     bias: Vec<u64>,
-    /// Whether all sources fit the 52-bit multiplier.
+    /// Whether all sources are below 2^50.
     narrow: bool,
     isa: Isa,
 }
@@ -160,7 +160,7 @@ impl ConvertMatrix {
             overflow: spec.overflow,
             correction: reduce(spec.correction),
             bias: reduce(spec.bias),
-            narrow: src.iter().all(|p| p.bits() <= IFMA_BITS),
+            narrow: src.iter().all(is_narrow),
             isa: isa.lowered(),
         })
     }
@@ -243,10 +243,10 @@ impl ConvertMatrix {
             Count::None => return false,
             Count::Fixed { half } => {
                 let offset = if *half { 1 << 49 } else { 0 };
-                dispatch(self.isa, FixedCount { y, terms: &self.fixed, offset, u: out, len });
+                dispatch(self.isa, true, FixedCount { y, terms: &self.fixed, offset, u: out, len });
             }
             Count::Montgomery32 { weights } => {
-                dispatch(self.isa, MontgomeryCount { y, weights, u: out, len });
+                dispatch(self.isa, false, MontgomeryCount { y, weights, u: out, len });
             }
             Count::Double { half } => {
                 let mut sum = [0f64; TILE];
@@ -270,10 +270,10 @@ impl ConvertMatrix {
             matches!(mode, Mode::Replace | Mode::Stream) || out.iter().all(|&x| x < q.value()),
             "residues not below q"
         );
-        let isa = if self.narrow && q.bits() <= IFMA_BITS { self.isa } else { self.isa.min(Isa::Avx512) };
+        let narrow = self.narrow && is_narrow(q);
         let (m, correction, bias) = (&self.matrix[i][..], self.correction[i], self.bias[i]);
         let (len, out) = (out.len(), out.as_mut_ptr());
-        dispatch(isa, Row { q, y, m, u, correction, bias, out, len, mode });
+        dispatch(self.isa, narrow, Row { q, y, m, u, correction, bias, out, len, mode });
     }
 }
 

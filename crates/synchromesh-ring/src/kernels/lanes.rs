@@ -7,6 +7,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod doubles;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
 #[cfg(target_arch = "aarch64")]
@@ -15,8 +17,6 @@ mod scalar;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod simd128;
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) use ifma::Ifma;
 pub(crate) use scalar::Scalar1;
 
 use crate::isa::Isa;
@@ -55,6 +55,9 @@ pub(crate) struct Consts<V> {
     pub(crate) word: V,
     /// companion of `word`
     pub(crate) word_companion: V,
+    /// q and 1/q as doubles (lanes of doubles)
+    pub(crate) q_double: V,
+    pub(crate) q_inverse: V,
     /// bit length of q
     pub(crate) bits: u32,
 }
@@ -78,6 +81,8 @@ impl<V: Copy> Consts<V> {
             one: f(self.one),
             word: f(self.word),
             word_companion: f(self.word_companion),
+            q_double: f(self.q_double),
+            q_inverse: f(self.q_inverse),
             bits: self.bits,
         }
     }
@@ -100,6 +105,10 @@ pub(crate) trait Lanes: Copy {
     /// Whether words may be larger where q is smaller: products need factors below 2^WORD, whatever q, and ignore
     /// what is above.
     const ROOM: bool = false;
+    /// Whether the words of a transform, between [`Lanes::enter`] and its last layer, are doubles of either sign.
+    const DOUBLES: bool = false;
+    /// Whether 8 vectors and what is done with them fill the registers, so that nothing is to be done beside it.
+    const ALONE: bool = false;
     /// Products that [`Lanes::acc_mul`] may add to an accumulator that starts at a residue.
     const ACC_TERMS: usize = 32;
     /// A vector.
@@ -140,10 +149,22 @@ pub(crate) trait Lanes: Copy {
     /// Transposes the 8 x 8 matrix of words.
     unsafe fn transpose(block: &mut Self::Block);
 
-    /// The companion these lanes want of a constant.
+    /// What these lanes want of a constant w < q: itself,
+    #[inline(always)]
+    fn factor(w: &Scalar, _: &Modulus) -> u64 {
+        w.value
+    }
+
+    /// and its companion.
     #[inline(always)]
     fn companion(w: &Scalar) -> u64 {
         w.shoup
+    }
+
+    /// What [`Lanes::short_factor`] makes both of.
+    #[inline(always)]
+    fn short_word(w: &Scalar, m: &Modulus) -> u64 {
+        w.value << (Self::WORD - m.bits())
     }
 
     /// The constants of q, broadcast.
@@ -170,6 +191,8 @@ pub(crate) trait Lanes: Copy {
                 one: Self::splat(one as u64),
                 word: Self::splat(word as u64),
                 word_companion: Self::splat(word_companion as u64),
+                q_double: Self::splat((q as f64).to_bits()),
+                q_inverse: Self::splat((1.0 / q as f64).to_bits()),
                 bits: b,
             }
         }
@@ -208,6 +231,26 @@ pub(crate) trait Lanes: Copy {
     unsafe fn mul_open(x: Self::V, w: (Self::V, Self::V), k: &Consts<Self::V>) -> Self::V {
         // SAFETY: forwarded contract.
         unsafe { Self::mul_twiddle(x, w, k) }
+    }
+
+    /// A residue as a word of a transform.
+    #[inline(always)]
+    unsafe fn enter(x: Self::V) -> Self::V {
+        x
+    }
+
+    /// x + y of a transform.
+    #[inline(always)]
+    unsafe fn sum(x: Self::V, y: Self::V) -> Self::V {
+        // SAFETY: forwarded contract.
+        unsafe { Self::add(x, y) }
+    }
+
+    /// x - y of a transform, plus `multiple` of q where words have no sign.
+    #[inline(always)]
+    unsafe fn difference(x: Self::V, y: Self::V, multiple: Self::V) -> Self::V {
+        // SAFETY: forwarded contract.
+        unsafe { Self::sub(Self::add(x, multiple), y) }
     }
 
     /// w and nearly its companion c, from w 2^(WORD - b): w 2^WORD / q - 2 < c <= w 2^WORD / q, so that with
@@ -264,7 +307,14 @@ pub(crate) trait Lanes: Copy {
         }
     }
 
-    /// (low, high) += a b. At most [`Lanes::ACC_TERMS`] times on an accumulator (x, 0) with x < q.
+    /// An accumulator of products, x < q at first.
+    #[inline(always)]
+    unsafe fn acc_start(x: Self::V) -> (Self::V, Self::V) {
+        // SAFETY: forwarded contract.
+        unsafe { (x, Self::splat(0)) }
+    }
+
+    /// (low, high) += a b. At most [`Lanes::ACC_TERMS`] times on an accumulator that was started or folded.
     #[inline(always)]
     unsafe fn acc_mul(acc: &mut (Self::V, Self::V), a: Self::V, b: Self::V) {
         // SAFETY: forwarded contract.
@@ -275,9 +325,30 @@ pub(crate) trait Lanes: Copy {
         }
     }
 
-    /// low + high 2^64 mod q. out: < q.
+    /// b for [`Lanes::acc_mul_by`].
     #[inline(always)]
-    unsafe fn acc_reduce(acc: (Self::V, Self::V), k: &Consts<Self::V>) -> Self::V {
+    unsafe fn acc_factor(b: Self::V) -> (Self::V, Self::V) {
+        (b, b)
+    }
+
+    /// As [`Lanes::acc_mul`], by a factor for many.
+    #[inline(always)]
+    unsafe fn acc_mul_by(acc: &mut (Self::V, Self::V), a: Self::V, b: (Self::V, Self::V)) {
+        // SAFETY: forwarded contract.
+        unsafe { Self::acc_mul(acc, a, b.0) }
+    }
+
+    /// As it was, less multiples of q, after `terms` of [`Lanes::acc_mul`].
+    #[inline(always)]
+    unsafe fn acc_fold(acc: (Self::V, Self::V), terms: usize, k: &Consts<Self::V>) -> (Self::V, Self::V) {
+        // SAFETY: forwarded contract.
+        unsafe { Self::acc_start(Self::acc_reduce(acc, terms, k)) }
+    }
+
+    /// low + high 2^64 mod q, after `terms` of [`Lanes::acc_mul`]. out: < q.
+    #[inline(always)]
+    unsafe fn acc_reduce(acc: (Self::V, Self::V), terms: usize, k: &Consts<Self::V>) -> Self::V {
+        let _ = terms;
         // SAFETY: forwarded contract.
         unsafe {
             let high = Self::mul_lazy(acc.1, k.word, k.word_companion, k);
@@ -310,23 +381,30 @@ pub(crate) trait Kernel {
     unsafe fn run<L: Lanes>(self);
 }
 
-/// Runs a kernel on an instruction set, which must be one the CPU has.
+/// Runs a kernel on an instruction set, which must be one the CPU has; `narrow` if all moduli are below 2^50, so that
+/// factors are below 2^52.
 #[inline]
-pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) {
+pub(crate) fn dispatch<K: Kernel>(isa: Isa, narrow: bool, kernel: K) {
     debug_assert!(isa.is_available());
     // SAFETY: tables and kernel sets are built only with an instruction set that `Isa` found on this CPU.
     unsafe {
-        match isa {
+        match (isa, narrow) {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => avx2::run(kernel),
+            (Isa::Avx2, false) => avx2::run(kernel),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => avx512::run(kernel),
+            (Isa::Avx2, true) => avx2::run_doubles(kernel),
             #[cfg(target_arch = "x86_64")]
-            Isa::Ifma => ifma::run(kernel),
+            (Isa::Avx512 | Isa::Ifma, false) => avx512::run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512, true) => avx512::run_doubles(kernel),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Ifma, true) => ifma::run(kernel),
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon => neon::run(kernel),
+            (Isa::Neon, false) => neon::run(kernel),
+            #[cfg(target_arch = "aarch64")]
+            (Isa::Neon, true) => neon::run_doubles(kernel),
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-            Isa::Simd128 => simd128::run(kernel),
+            (Isa::Simd128, _) => simd128::run(kernel),
             _ => kernel.run::<Scalar1>(),
         }
     }

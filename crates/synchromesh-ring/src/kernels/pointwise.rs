@@ -8,6 +8,9 @@ use std::marker::PhantomData;
 /// Constants of an operation: those of the modulus and a factor with its companion.
 pub(super) struct Env<V> {
     k: Consts<V>,
+    /// The factor as a word,
+    value: V,
+    /// as the lanes want it,
     c: V,
     companion: V,
 }
@@ -61,7 +64,7 @@ ops! {
     FromSigned |a, b, o, e, L| {
         // a + 2^63 as an unsigned word.
         let shifted = L::reduce(L::add(a, L::splat(1 << 63)), &e.k);
-        L::cadd(L::sub(shifted, e.c), e.k.q)
+        L::cadd(L::sub(shifted, e.value), e.k.q)
     };
 }
 
@@ -95,8 +98,9 @@ impl<O: Op> Map<'_, O> {
     unsafe fn range<L: Lanes>(&self, from: usize, to: usize) {
         // SAFETY: from and to are at most n, and WIDTH divides their difference.
         unsafe {
-            let (c, companion) = (L::splat(self.scalar.value), L::splat(L::companion(&self.scalar)));
-            let e = Env { k: L::consts(self.modulus), c, companion };
+            let (scalar, modulus) = (&self.scalar, self.modulus);
+            let (c, companion) = (L::splat(L::factor(scalar, modulus)), L::splat(L::companion(scalar)));
+            let e = Env { k: L::consts(modulus), value: L::splat(scalar.value), c, companion };
             for i in (from..to).step_by(L::WIDTH) {
                 let (a, b) = (L::load(self.a.add(i)), L::load(self.b.add(i)));
                 let out = L::load(self.out.cast_const().add(i));
@@ -150,18 +154,17 @@ impl InnerProduct2<'_> {
         // SAFETY: from and to are at most n, and C WIDTH, which is at most 8, divides them.
         unsafe {
             let k = L::consts(self.modulus);
-            let zero = L::splat(0);
             let terms = self.digits.len();
             for i in (from..to).step_by(C * L::WIDTH) {
-                let mut acc = [[(zero, zero); 2]; C];
+                let mut acc = [[L::acc_start(L::splat(0)); 2]; C];
                 if self.accumulate {
                     for c in 0..C {
                         for part in 0..2 {
-                            acc[c][part].0 = L::load(self.out[part].cast_const().add(i + c * L::WIDTH));
+                            acc[c][part] = L::acc_start(L::load(self.out[part].cast_const().add(i + c * L::WIDTH)));
                         }
                     }
                 }
-                let mut done = 0;
+                let (mut done, mut open) = (0, 0);
                 while done < terms {
                     let until = terms.min(done + L::ACC_TERMS);
                     for j in done..until {
@@ -177,16 +180,16 @@ impl InnerProduct2<'_> {
                             L::acc_mul(&mut acc[c][1], digit, L::load(k1.as_ptr().add(at)));
                         }
                     }
-                    done = until;
+                    (done, open) = (until, until - done);
                     if done < terms {
                         for sum in acc.as_flattened_mut() {
-                            *sum = (L::acc_reduce(*sum, &k), zero);
+                            *sum = L::acc_fold(*sum, open, &k);
                         }
                     }
                 }
                 for c in 0..C {
                     for part in 0..2 {
-                        let (out, sum) = (self.out[part].add(i + c * L::WIDTH), L::acc_reduce(acc[c][part], &k));
+                        let (out, sum) = (self.out[part].add(i + c * L::WIDTH), L::acc_reduce(acc[c][part], open, &k));
                         if STREAM { L::stream(out, sum) } else { L::store(out, sum) }
                     }
                 }

@@ -1,7 +1,7 @@
 //! (a_0 b_0, a_0 b_1 + a_1 b_0, a_1 b_1), element by element, in one pass.
 
+use super::LimbKernels;
 use super::lanes::{Kernel, Lanes, Scalar1};
-use super::{LimbKernels, dispatch};
 use crate::modulus::Modulus;
 
 /// On n words. With `accumulate` added to the outputs; without, a_0 and a_1 may be the first and the third output.
@@ -34,20 +34,20 @@ impl Tensor<'_> {
         // SAFETY: from and to are at most n, and WIDTH divides their difference. Everything is loaded before the first
         // output is stored, so that outputs may be inputs.
         unsafe {
-            let (k, zero) = (L::consts(self.modulus), L::splat(0));
+            let k = L::consts(self.modulus);
             for i in (from..to).step_by(L::WIDTH) {
                 let [a0, a1] = self.a.map(|p| L::load(p.add(i)));
                 let [b0, b1] = self.b.map(|p| L::load(p.add(i)));
-                let mut sums = [(zero, zero); 3];
+                let mut sums = [L::acc_start(L::splat(0)); 3];
                 if self.accumulate {
-                    sums = self.out.map(|p| (L::load(p.cast_const().add(i)), zero));
+                    sums = self.out.map(|p| L::acc_start(L::load(p.cast_const().add(i))));
                 }
                 L::acc_mul(&mut sums[0], a0, b0);
                 L::acc_mul(&mut sums[1], a0, b1);
                 L::acc_mul(&mut sums[1], a1, b0);
                 L::acc_mul(&mut sums[2], a1, b1);
-                for (out, sum) in self.out.into_iter().zip(sums) {
-                    L::store(out.add(i), L::acc_reduce(sum, &k));
+                for ((out, sum), terms) in self.out.into_iter().zip(sums).zip([1, 2, 1]) {
+                    L::store(out.add(i), L::acc_reduce(sum, terms, &k));
                 }
             }
         }
@@ -65,6 +65,6 @@ impl LimbKernels {
         let out = out.map(<[u64]>::as_mut_ptr);
         let (accumulate, b) = (a.is_some(), b.map(<[u64]>::as_ptr));
         let a = a.map_or([out[0].cast_const(), out[2].cast_const()], |a| a.map(<[u64]>::as_ptr));
-        dispatch(self.isa, Tensor { modulus: &self.modulus, a, b, out, n, accumulate });
+        self.dispatch(Tensor { modulus: &self.modulus, a, b, out, n, accumulate });
     }
 }

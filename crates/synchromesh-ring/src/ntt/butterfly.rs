@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::network::{
     FINAL, FREE, Factor, LAZY, LOOSE, LOWER, PLAIN, PerLane, Place, REDUCED, SPLIT, Short, TIGHT, Uniform,
-    forward_network, inverse_network, limit,
+    forward_network, inverse_network, is_short_within, limit,
 };
 use super::tables::{LEAF_LANES, Pass, leaf_words, words_per_block};
 use crate::kernels::lanes::{Consts, Kernel, Lanes};
@@ -63,7 +63,7 @@ impl Kernel for Forward<'_> {
 impl Forward<'_> {
     #[inline(always)]
     unsafe fn run_within<L: Lanes, const LIMIT: u8>(self) {
-        let short = LIMIT == FREE;
+        let short = is_short_within::<L>(LIMIT);
         // SAFETY: src and dst are valid for N words and the table has the layout of `tables::build`; every pointer
         // below stays inside them.
         unsafe {
@@ -82,18 +82,24 @@ impl Forward<'_> {
                     let src = if i == 0 { self.src } else { dst.cast_const() };
                     let stride = 1usize << (log_block - pass.layers);
                     match (pass.layers, i) {
-                        (2, 0) => forward_pass::<L, LIMIT, 2, 4, true>(src, dst, stride, factors, &k),
-                        (2, _) => forward_pass::<L, LIMIT, 2, 4, false>(src, dst, stride, factors, &k),
-                        (4, 0) => forward_pass::<L, LIMIT, 1, 16, true>(src, dst, stride, factors, &k),
-                        (4, _) => forward_pass::<L, LIMIT, 1, 16, false>(src, dst, stride, factors, &k),
-                        (_, 0) => forward_pass::<L, LIMIT, 2, 8, true>(src, dst, stride, factors, &k),
-                        _ => forward_pass::<L, LIMIT, 2, 8, false>(src, dst, stride, factors, &k),
+                        (2, 0) => forward_pass::<L, LIMIT, 4, true>(src, dst, stride, factors, &k),
+                        (2, _) => forward_pass::<L, LIMIT, 4, false>(src, dst, stride, factors, &k),
+                        (4, 0) => forward_pass::<L, LIMIT, 16, true>(src, dst, stride, factors, &k),
+                        (4, _) => forward_pass::<L, LIMIT, 16, false>(src, dst, stride, factors, &k),
+                        (_, 0) => forward_pass::<L, LIMIT, 8, true>(src, dst, stride, factors, &k),
+                        _ => forward_pass::<L, LIMIT, 8, false>(src, dst, stride, factors, &k),
                     }
                 }
                 let leaves = 1usize << (log_group - 6);
                 for leaf in (group * leaves..(group + 1) * leaves).step_by(2) {
                     let factors = self.words.as_ptr().add(self.leaves + leaf * leaf_words(short));
-                    forward_leaves::<L, LIMIT>(self.dst.add(leaf * 64), factors, &k);
+                    let x = self.dst.add(leaf * 64);
+                    if L::ALONE {
+                        forward_leaves::<L, LIMIT, 1>(x, factors, &k);
+                        forward_leaves::<L, LIMIT, 1>(x.add(64), factors.add(leaf_words(short)), &k);
+                    } else {
+                        forward_leaves::<L, LIMIT, 2>(x, factors, &k);
+                    }
                 }
             }
         }
@@ -117,17 +123,23 @@ impl Kernel for Inverse<'_> {
 impl Inverse<'_> {
     #[inline(always)]
     unsafe fn run_within<L: Lanes, const LIMIT: u8>(self) {
-        let short = LIMIT == FREE;
+        let short = is_short_within::<L>(LIMIT);
         // SAFETY: as for `Forward`.
         unsafe {
             let k = L::consts(self.modulus);
-            let last = (L::splat(self.last.value), L::splat(L::companion(&self.last)));
+            let last = (L::splat(L::factor(&self.last, self.modulus)), L::splat(L::companion(&self.last)));
             let (groups, log_group) = leaf_groups(self.passes, self.log_n);
             for group in 0..1usize << groups {
                 let leaves = 1usize << (log_group - 6);
                 for leaf in (group * leaves..(group + 1) * leaves).step_by(2) {
                     let factors = self.words.as_ptr().add(self.leaves + leaf * leaf_words(short));
-                    inverse_leaves::<L, LIMIT>(self.src.add(leaf * 64), self.work.add(leaf * 64), factors, &k);
+                    let (src, work) = (self.src.add(leaf * 64), self.work.add(leaf * 64));
+                    if L::ALONE {
+                        inverse_leaves::<L, LIMIT, 1>(src, work, factors, &k);
+                        inverse_leaves::<L, LIMIT, 1>(src.add(64), work.add(64), factors.add(leaf_words(short)), &k);
+                    } else {
+                        inverse_leaves::<L, LIMIT, 2>(src, work, factors, &k);
+                    }
                 }
                 for pass in self.passes.iter().rev() {
                     let span = groups - pass.first;
@@ -141,15 +153,15 @@ impl Inverse<'_> {
                     let stride = 1usize << (log_block - pass.layers);
                     // The block is the subtrahend of the next pass if its index is odd.
                     match (pass.layers, pass.first, block & 1) {
-                        (2, 0, _) => inverse_pass::<L, LIMIT, 2, 4, FINAL>(work, out, stride, factors, last, &k),
-                        (2, _, 0) => inverse_pass::<L, LIMIT, 2, 4, PLAIN>(work, out, stride, factors, last, &k),
-                        (2, ..) => inverse_pass::<L, LIMIT, 2, 4, LOWER>(work, out, stride, factors, last, &k),
-                        (4, 0, _) => inverse_pass::<L, LIMIT, 1, 16, FINAL>(work, out, stride, factors, last, &k),
-                        (4, _, 0) => inverse_pass::<L, LIMIT, 1, 16, PLAIN>(work, out, stride, factors, last, &k),
-                        (4, ..) => inverse_pass::<L, LIMIT, 1, 16, LOWER>(work, out, stride, factors, last, &k),
-                        (_, 0, _) => inverse_pass::<L, LIMIT, 2, 8, FINAL>(work, out, stride, factors, last, &k),
-                        (_, _, 0) => inverse_pass::<L, LIMIT, 2, 8, PLAIN>(work, out, stride, factors, last, &k),
-                        _ => inverse_pass::<L, LIMIT, 2, 8, LOWER>(work, out, stride, factors, last, &k),
+                        (2, 0, _) => inverse_pass::<L, LIMIT, 4, FINAL>(work, out, stride, factors, last, &k),
+                        (2, _, 0) => inverse_pass::<L, LIMIT, 4, PLAIN>(work, out, stride, factors, last, &k),
+                        (2, ..) => inverse_pass::<L, LIMIT, 4, LOWER>(work, out, stride, factors, last, &k),
+                        (4, 0, _) => inverse_pass::<L, LIMIT, 16, FINAL>(work, out, stride, factors, last, &k),
+                        (4, _, 0) => inverse_pass::<L, LIMIT, 16, PLAIN>(work, out, stride, factors, last, &k),
+                        (4, ..) => inverse_pass::<L, LIMIT, 16, LOWER>(work, out, stride, factors, last, &k),
+                        (_, 0, _) => inverse_pass::<L, LIMIT, 8, FINAL>(work, out, stride, factors, last, &k),
+                        (_, _, 0) => inverse_pass::<L, LIMIT, 8, PLAIN>(work, out, stride, factors, last, &k),
+                        _ => inverse_pass::<L, LIMIT, 8, LOWER>(work, out, stride, factors, last, &k),
                     }
                 }
             }
@@ -157,9 +169,29 @@ impl Inverse<'_> {
     }
 }
 
-/// R-point butterflies on elements `stride` apart, for each of `stride` starting points, C vectors at a time.
+/// R-point butterflies on elements `stride` apart, for each of `stride` starting points, as many at a time as there are
+/// registers for.
 #[inline(always)]
-unsafe fn forward_pass<L: Lanes, const LIMIT: u8, const C: usize, const R: usize, const FIRST: bool>(
+unsafe fn forward_pass<L: Lanes, const LIMIT: u8, const R: usize, const FIRST: bool>(
+    src: *const u64,
+    dst: *mut u64,
+    stride: usize,
+    factors: *const u64,
+    k: &Consts<L::V>,
+) {
+    // SAFETY: forwarded contract.
+    unsafe {
+        if R == 16 || R == 8 && L::ALONE {
+            forward_columns::<L, LIMIT, 1, R, FIRST>(src, dst, stride, factors, k);
+        } else {
+            forward_columns::<L, LIMIT, 2, R, FIRST>(src, dst, stride, factors, k);
+        }
+    }
+}
+
+/// As [`forward_pass`], C vectors at a time.
+#[inline(always)]
+unsafe fn forward_columns<L: Lanes, const LIMIT: u8, const C: usize, const R: usize, const FIRST: bool>(
     src: *const u64,
     dst: *mut u64,
     stride: usize,
@@ -172,7 +204,8 @@ unsafe fn forward_pass<L: Lanes, const LIMIT: u8, const C: usize, const R: usize
         for i in (0..stride).step_by(C * L::WIDTH) {
             for r in 0..R {
                 for c in 0..C {
-                    x[c][r] = L::load(src.add(r * stride + i + c * L::WIDTH));
+                    let word = L::load(src.add(r * stride + i + c * L::WIDTH));
+                    x[c][r] = if FIRST { L::enter(word) } else { word };
                 }
             }
             let place = if FIRST { Place::First } else { Place::Middle };
@@ -188,7 +221,27 @@ unsafe fn forward_pass<L: Lanes, const LIMIT: u8, const C: usize, const R: usize
 
 /// As [`forward_pass`], the other way; written past the caches if `stream`.
 #[inline(always)]
-unsafe fn inverse_pass<L: Lanes, const LIMIT: u8, const C: usize, const R: usize, const ROOT: u8>(
+unsafe fn inverse_pass<L: Lanes, const LIMIT: u8, const R: usize, const ROOT: u8>(
+    src: *const u64,
+    dst: (*mut u64, bool),
+    stride: usize,
+    factors: *const u64,
+    last: Factor<L>,
+    k: &Consts<L::V>,
+) {
+    // SAFETY: forwarded contract.
+    unsafe {
+        if R == 16 || R == 8 && L::ALONE {
+            inverse_columns::<L, LIMIT, 1, R, ROOT>(src, dst, stride, factors, last, k);
+        } else {
+            inverse_columns::<L, LIMIT, 2, R, ROOT>(src, dst, stride, factors, last, k);
+        }
+    }
+}
+
+/// As [`inverse_pass`], C vectors at a time.
+#[inline(always)]
+unsafe fn inverse_columns<L: Lanes, const LIMIT: u8, const C: usize, const R: usize, const ROOT: u8>(
     src: *const u64,
     (dst, stream): (*mut u64, bool),
     stride: usize,
@@ -216,46 +269,50 @@ unsafe fn inverse_pass<L: Lanes, const LIMIT: u8, const C: usize, const R: usize
     }
 }
 
-/// Words of a block of 64 as columns of 8 vectors, for each of two blocks: column g of both.
+/// Words of blocks of 64 as columns of 8 vectors: column g of each.
 #[inline(always)]
-unsafe fn column<L: Lanes>(blocks: &mut [L::Block; 2], g: usize) -> [[L::V; 8]; 2] {
-    let [a, b] = blocks;
-    [a.as_mut()[g], b.as_mut()[g]]
+fn column<L: Lanes, const C: usize>(blocks: &mut [L::Block; C], g: usize) -> [[L::V; 8]; C] {
+    blocks.each_mut().map(|block| block.as_mut()[g])
 }
 
-/// The last six layers on two blocks of 64, left transposed.
+/// The last six layers on C blocks of 64, left transposed.
 #[inline(always)]
-unsafe fn forward_leaves<L: Lanes, const LIMIT: u8>(x: *mut u64, factors: *const u64, k: &Consts<L::V>) {
-    // SAFETY: 128 words are valid at x, and the factors of two blocks at `factors`.
+unsafe fn forward_leaves<L: Lanes, const LIMIT: u8, const C: usize>(
+    x: *mut u64,
+    factors: *const u64,
+    k: &Consts<L::V>,
+) {
+    // SAFETY: 64 C words are valid at x, and the factors of C blocks at `factors`.
     unsafe {
-        let mut blocks = [L::zero_block(), L::zero_block()];
+        let mut blocks = [L::zero_block(); C];
         for g in 0..8 / L::WIDTH {
-            let mut rows = [[k.q; 8]; 2];
+            let mut rows = [[k.q; 8]; C];
             for r in 0..8 {
-                for c in 0..2 {
+                for c in 0..C {
                     rows[c][r] = L::load(x.add(64 * c + 8 * r + g * L::WIDTH));
                 }
             }
-            let factors = [Uniform(factors), Uniform(factors.add(leaf_words(LIMIT == FREE)))];
-            forward_network::<L, Uniform, LIMIT, 2, 8>(&mut rows, factors, Place::Leaf, k);
-            for c in 0..2 {
+            let factors = std::array::from_fn(|c| Uniform(factors.add(c * leaf_words(is_short_within::<L>(LIMIT)))));
+            forward_network::<L, Uniform, LIMIT, C, 8>(&mut rows, factors, Place::Leaf, k);
+            for c in 0..C {
                 blocks[c].as_mut()[g] = rows[c];
             }
         }
-        L::transpose(&mut blocks[0]);
-        L::transpose(&mut blocks[1]);
+        for block in &mut blocks {
+            L::transpose(block);
+        }
         for g in 0..8 / L::WIDTH {
-            let mut rows = column::<L>(&mut blocks, g);
+            let mut rows = column::<L, C>(&mut blocks, g);
             let factors = factors.add(LEAF_LANES + g * L::WIDTH);
-            if LIMIT == FREE {
-                let factors = [Short(factors, k), Short(factors.add(leaf_words(true)), k)];
-                forward_network::<L, Short<'_, L::V>, LIMIT, 2, 8>(&mut rows, factors, Place::Last, k);
+            if is_short_within::<L>(LIMIT) {
+                let factors = std::array::from_fn(|c| Short(factors.add(c * leaf_words(true)), k));
+                forward_network::<L, Short<'_, L::V>, LIMIT, C, 8>(&mut rows, factors, Place::Last, k);
             } else {
-                let factors = [PerLane(factors), PerLane(factors.add(leaf_words(false)))];
-                forward_network::<L, PerLane, LIMIT, 2, 8>(&mut rows, factors, Place::Last, k);
+                let factors = std::array::from_fn(|c| PerLane(factors.add(c * leaf_words(false))));
+                forward_network::<L, PerLane, LIMIT, C, 8>(&mut rows, factors, Place::Last, k);
             }
             for r in 0..8 {
-                for c in 0..2 {
+                for c in 0..C {
                     L::store(x.add(64 * c + 8 * r + g * L::WIDTH), rows[c][r]);
                 }
             }
@@ -263,45 +320,48 @@ unsafe fn forward_leaves<L: Lanes, const LIMIT: u8>(x: *mut u64, factors: *const
     }
 }
 
-/// The first six inverse layers on two blocks of 64 found transposed.
+/// The first six inverse layers on C blocks of 64 found transposed.
 #[inline(always)]
-unsafe fn inverse_leaves<L: Lanes, const LIMIT: u8>(
+unsafe fn inverse_leaves<L: Lanes, const LIMIT: u8, const C: usize>(
     src: *const u64,
     dst: *mut u64,
     factors: *const u64,
     k: &Consts<L::V>,
 ) {
-    // SAFETY: 128 words are valid at src and dst, and the factors of two blocks at `factors`.
+    // SAFETY: 64 C words are valid at src and dst, and the factors of C blocks at `factors`.
     unsafe {
         let unused = (k.q, k.q);
-        let mut blocks = [L::zero_block(), L::zero_block()];
+        // The next pass subtracts every other block.
+        let lower = std::array::from_fn(|c| if c == 1 { LOWER } else { PLAIN });
+        let mut blocks = [L::zero_block(); C];
         for g in 0..8 / L::WIDTH {
-            let mut rows = [[k.q; 8]; 2];
+            let mut rows = [[k.q; 8]; C];
             for r in 0..8 {
-                for c in 0..2 {
-                    rows[c][r] = L::load(src.add(64 * c + 8 * r + g * L::WIDTH));
+                for c in 0..C {
+                    rows[c][r] = L::enter(L::load(src.add(64 * c + 8 * r + g * L::WIDTH)));
                 }
             }
             let factors = factors.add(LEAF_LANES + g * L::WIDTH);
-            if LIMIT == FREE {
-                let factors = [Short(factors, k), Short(factors.add(leaf_words(true)), k)];
-                inverse_network::<L, Short<'_, L::V>, LIMIT, 2, 8>(&mut rows, factors, REDUCED, [PLAIN; 2], unused, k);
+            if is_short_within::<L>(LIMIT) {
+                let factors = std::array::from_fn(|c| Short(factors.add(c * leaf_words(true)), k));
+                inverse_network::<L, Short<'_, L::V>, LIMIT, C, 8>(&mut rows, factors, REDUCED, [PLAIN; C], unused, k);
             } else {
-                let factors = [PerLane(factors), PerLane(factors.add(leaf_words(false)))];
-                inverse_network::<L, PerLane, LIMIT, 2, 8>(&mut rows, factors, REDUCED, [PLAIN; 2], unused, k);
+                let factors = std::array::from_fn(|c| PerLane(factors.add(c * leaf_words(false))));
+                inverse_network::<L, PerLane, LIMIT, C, 8>(&mut rows, factors, REDUCED, [PLAIN; C], unused, k);
             }
-            for c in 0..2 {
+            for c in 0..C {
                 blocks[c].as_mut()[g] = rows[c];
             }
         }
-        L::transpose(&mut blocks[0]);
-        L::transpose(&mut blocks[1]);
+        for block in &mut blocks {
+            L::transpose(block);
+        }
         for g in 0..8 / L::WIDTH {
-            let mut rows = column::<L>(&mut blocks, g);
-            let factors = [Uniform(factors), Uniform(factors.add(leaf_words(LIMIT == FREE)))];
-            inverse_network::<L, Uniform, LIMIT, 2, 8>(&mut rows, factors, LAZY, [PLAIN, LOWER], unused, k);
+            let mut rows = column::<L, C>(&mut blocks, g);
+            let factors = std::array::from_fn(|c| Uniform(factors.add(c * leaf_words(is_short_within::<L>(LIMIT)))));
+            inverse_network::<L, Uniform, LIMIT, C, 8>(&mut rows, factors, LAZY, lower, unused, k);
             for r in 0..8 {
-                for c in 0..2 {
+                for c in 0..C {
                     L::store(dst.add(64 * c + 8 * r + g * L::WIDTH), rows[c][r]);
                 }
             }

@@ -4,6 +4,9 @@
 //! Forward (decimation in time, Harvey): in < 2z, out < 2z per layer, inputs of the transform < q.
 //! Inverse (decimation in frequency): in < z, out < z per layer, inputs of the transform < q.
 //!
+//! Lanes of doubles hold words of either sign, |x| < LIMIT q, LIMIT q <= 2^52; what is not multiplied by grows by at most q
+//! a layer and less where it is small, so that the first three layers of each pass may follow one bringing down.
+//!
 //! Lanes of 52 bits have room for LIMIT q, LIMIT = 8 for q < 2^49 and 32 for q < 2^47; words are then brought below 2q
 //! only before they would leave that room. LIMIT = 4 is the rule above, for all other lanes and moduli.
 
@@ -12,7 +15,12 @@ use crate::modulus::Modulus;
 
 /// Whether tables for these lanes and this modulus leave out the companions of per-lane factors.
 pub(super) fn is_short<L: Lanes>(modulus: &Modulus) -> bool {
-    L::ROOM && limit(modulus.bits()) == FREE
+    L::ROOM && is_short_within::<L>(limit(modulus.bits()))
+}
+
+/// The same by the multiples of q that words may reach; doubles do without companions.
+pub(super) const fn is_short_within<L: Lanes>(limit: u8) -> bool {
+    L::DOUBLES || limit == FREE
 }
 
 /// Multiples of q that the words of a transform may reach.
@@ -172,8 +180,11 @@ pub(super) enum Place {
 
 /// Whether layer `layer` of a forward network must bring down what it does not multiply. With room for 8q one layer
 /// in three does, 2q + 3 2q; with room for 32q only that of the leaves.
-const fn brings_down(limit: u8, place: Place, layer: u32) -> bool {
+const fn brings_down<L: Lanes>(limit: u8, place: Place, layer: u32) -> bool {
     match (limit, place) {
+        (FREE, _) if L::DOUBLES => false,
+        (_, Place::First) if L::DOUBLES => layer == 3,
+        _ if L::DOUBLES => layer == 0,
         (LOOSE, Place::First) => layer == 3,
         (LOOSE, _) => layer == 0 || layer == 3,
         (FREE, Place::Leaf) => layer == 0,
@@ -195,15 +206,15 @@ pub(super) unsafe fn forward_network<L: Lanes, F: Factors<L>, const LIMIT: u8, c
     unsafe {
         let layers = N.ilog2();
         if N == 16 {
-            layer!(x, N, 8, f, |a, b, w, _i| forward_butterfly::<L>(a, b, w, brings_down(LIMIT, place, 0), k));
+            layer!(x, N, 8, f, |a, b, w, _i| forward_butterfly::<L>(a, b, w, brings_down::<L>(LIMIT, place, 0), k));
         }
         if N >= 8 {
-            let down = brings_down(LIMIT, place, layers - 3);
+            let down = brings_down::<L>(LIMIT, place, layers - 3);
             layer!(x, N, 4, f, |a, b, w, _i| forward_butterfly::<L>(a, b, w, down, k));
         }
-        let down = brings_down(LIMIT, place, layers - 2);
+        let down = brings_down::<L>(LIMIT, place, layers - 2);
         layer!(x, N, 2, f, |a, b, w, _i| forward_butterfly::<L>(a, b, w, down, k));
-        let down = brings_down(LIMIT, place, layers - 1);
+        let down = brings_down::<L>(LIMIT, place, layers - 1);
         if place == Place::Last {
             layer!(x, N, 1, f, |a, b, w, _i| forward_butterfly_last::<L>(a, b, w, down, k));
         } else {
@@ -238,8 +249,11 @@ pub(super) unsafe fn inverse_network<L: Lanes, F: Factors<L>, const LIMIT: u8, c
 ) {
     // SAFETY: forwarded contract.
     unsafe {
-        if LIMIT != TIGHT {
-            let room = &const { [room(LIMIT, N, ENTRY), room(LIMIT, N, 1)] }[usize::from(input == REDUCED)];
+        if L::DOUBLES || LIMIT != TIGHT {
+            let room = &const {
+                let product = if L::DOUBLES { 1 } else { 2 };
+                [room(LIMIT, N, entry(LIMIT), product), room(LIMIT, N, 1, product)]
+            }[usize::from(input == REDUCED)];
             return inverse_network_within::<L, F, C, N>(x, f, room, root[0] == FINAL, last, k);
         }
         // Results that the next layer subtracts are wanted in [-z, 0).
@@ -271,21 +285,23 @@ struct Room {
     offset: [usize; 4],
 }
 
-/// Words that an inverse network takes and returns are below `ENTRY` q where LIMIT is not TIGHT.
-const ENTRY: u8 = 4;
+/// Words that a later inverse network takes and returns are below this times q.
+const fn entry(limit: u8) -> u8 {
+    if limit == TIGHT { 2 } else { 4 }
+}
 
-/// Follows the bounds of N words, `entry` q at first, through the layers: a sum has the sum of both bounds, a product
-/// is below 2q.
-const fn room(limit: u8, n: usize, entry: u8) -> Room {
+/// Follows the bounds of N words, `first` q at first, through the layers: a sum has the sum of both bounds, a product,
+/// and what is brought down, is below `product` q.
+const fn room(limit: u8, n: usize, first: u8, product: u8) -> Room {
     let mut room = Room { down: [0; 5], offset: [0; 4] };
-    let mut bounds = [entry; 16];
+    let mut bounds = [first; 16];
     let (mut half, mut layer) = (1, 0);
     while half < n {
         let mut i = 0;
         while i < n {
             if i & half == 0 && 2 * bounds[i] > limit {
                 room.down[layer] |= 1 << i | 1 << (i + half);
-                (bounds[i], bounds[i + half]) = (2, 2);
+                (bounds[i], bounds[i + half]) = (product, product);
             }
             i += 1;
         }
@@ -297,7 +313,7 @@ const fn room(limit: u8, n: usize, entry: u8) -> Room {
                 if offset > room.offset[layer] {
                     room.offset[layer] = offset;
                 }
-                (bounds[i], bounds[i + half]) = (2 * bounds[i], 2);
+                (bounds[i], bounds[i + half]) = (2 * bounds[i], product);
             }
             i += 1;
         }
@@ -306,7 +322,7 @@ const fn room(limit: u8, n: usize, entry: u8) -> Room {
     }
     let mut i = 0;
     while i < n {
-        if bounds[i] > ENTRY {
+        if bounds[i] > entry(limit) {
             room.down[layer] |= 1 << i;
         }
         i += 1;
@@ -329,13 +345,13 @@ unsafe fn inverse_butterfly_within<L: Lanes>(
         if room.down[layer] >> i & 1 == 1 {
             (*x, *y) = (L::bring_down(*x, k), L::bring_down(*y, k));
         }
-        let difference = L::sub(L::add(*x, k.multiples[room.offset[layer]]), *y);
-        *x = L::add(*x, *y);
+        let difference = L::difference(*x, *y, k.multiples[room.offset[layer]]);
+        *x = L::sum(*x, *y);
         *y = L::mul_open(difference, w, k);
     }
 }
 
-/// As [`inverse_network`] with such a `room`. out: < ENTRY q, or < q if `is_final`.
+/// As [`inverse_network`] with such a `room`. out: < [`entry`] q, or < q if `is_final`.
 #[inline(always)]
 unsafe fn inverse_network_within<L: Lanes, F: Factors<L>, const C: usize, const N: usize>(
     x: &mut [[L::V; N]; C],
@@ -362,8 +378,8 @@ unsafe fn inverse_network_within<L: Lanes, F: Factors<L>, const C: usize, const 
                     if room.down[root] >> i & 1 == 1 {
                         (a, b) = (L::bring_down(a, k), L::bring_down(b, k));
                     }
-                    let difference = L::sub(L::add(a, k.multiples[room.offset[root]]), b);
-                    a = L::reduce_lazy(L::mul_twiddle(L::add(a, b), last, k), k);
+                    let difference = L::difference(a, b, k.multiples[room.offset[root]]);
+                    a = L::reduce_lazy(L::mul_twiddle(L::sum(a, b), last, k), k);
                     b = L::reduce_lazy(L::mul_twiddle(difference, f[c].at(1), k), k);
                 } else {
                     inverse_butterfly_within::<L>((&mut a, &mut b), f[c].at(1), room, root, i, k);

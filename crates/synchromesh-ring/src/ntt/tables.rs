@@ -5,7 +5,7 @@
 //! transform reads its table once, front to back.
 
 use super::network::is_short;
-use crate::kernels::lanes::Lanes;
+use crate::kernels::lanes::{Kernel, Lanes};
 use crate::modulus::{Modulus, Scalar};
 
 /// Layers of the last forward pass, which works on blocks of 64.
@@ -60,7 +60,7 @@ pub(super) fn words_per_block(layers: u32) -> usize {
 }
 
 /// Words on a cache line boundary.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Aligned(Vec<Line>);
 
 #[derive(Clone, Copy, Debug)]
@@ -80,10 +80,25 @@ impl Aligned {
     }
 }
 
-/// The factors base^rev(node) for all passes, with the companions of `L`; `scale` multiplies the root factor. If
-/// `short`, per-lane factors are as [`Lanes::short_factor`] wants them. Returns them and the place where those of the
-/// last pass begin.
-pub(super) fn build<L: Lanes>(modulus: &Modulus, base: u64, log_n: u32, scale: u64) -> (Aligned, usize) {
+/// The factors base^rev(node) for all passes, as the lanes want them; `scale` multiplies the root factor. Leaves in `words`
+/// them and the place where those of the last pass begin.
+pub(super) struct Build<'a> {
+    pub(super) modulus: &'a Modulus,
+    pub(super) base: u64,
+    pub(super) log_n: u32,
+    pub(super) scale: u64,
+    pub(super) words: &'a mut (Aligned, usize),
+}
+
+impl Kernel for Build<'_> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        *self.words = build::<L>(self.modulus, self.base, self.log_n, self.scale);
+    }
+}
+
+/// As [`Build`]; if [`is_short`], per-lane factors are as [`Lanes::short_factor`] wants them.
+fn build<L: Lanes>(modulus: &Modulus, base: u64, log_n: u32, scale: u64) -> (Aligned, usize) {
     let short = is_short::<L>(modulus);
     let roots = powers(modulus, base, log_n);
     let node = |first: u32, block: usize, t: usize| {
@@ -92,7 +107,7 @@ pub(super) fn build<L: Lanes>(modulus: &Modulus, base: u64, log_n: u32, scale: u
         let root = roots[index];
         modulus.scalar(if index == 1 { modulus.mul(root, scale) } else { root })
     };
-    let push_pair = |words: &mut Vec<u64>, w: Scalar| words.extend([w.value, L::companion(&w)]);
+    let push_pair = |words: &mut Vec<u64>, w: Scalar| words.extend([L::factor(&w, modulus), L::companion(&w)]);
     let mut words = Vec::with_capacity((2 << log_n) + (1 << log_n) / 4);
     for pass in passes(log_n) {
         for block in 0..1 << pass.first {
@@ -108,10 +123,10 @@ pub(super) fn build<L: Lanes>(modulus: &Modulus, base: u64, log_n: u32, scale: u
         for t in 1..8 {
             let lanes: [Scalar; 8] = std::array::from_fn(|v| node(first + 3, 8 * block + v, t));
             if short {
-                words.extend(lanes.iter().map(|w| w.value << (L::WORD - modulus.bits())));
+                words.extend(lanes.iter().map(|w| L::short_word(w, modulus)));
                 continue;
             }
-            words.extend(lanes.iter().map(|w| w.value));
+            words.extend(lanes.iter().map(|w| L::factor(w, modulus)));
             words.extend(lanes.iter().map(|w| L::companion(w)));
         }
     }

@@ -190,7 +190,7 @@ impl Profile {
     /// Nanoseconds a unit, from the nearest degree measured, in proportion to N beyond it.
     fn coefficients(&self, operation: Operation, narrow: bool, log_n: u32, working_set: usize) -> Result<[f64; 4]> {
         let of = |narrow: bool| {
-            let class = move |e: &&Entry| (e.prime_bits <= synchromesh_rlwe::ring::kernels::IFMA_BITS) == narrow;
+            let class = move |e: &&Entry| (e.prime_bits <= synchromesh_rlwe::ring::kernels::NARROW_BITS) == narrow;
             let entries = self.entries.iter().filter(|e| e.operation == operation.name()).filter(class);
             entries.min_by_key(|e| e.log_n.abs_diff(log_n))
         };

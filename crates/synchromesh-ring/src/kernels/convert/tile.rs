@@ -44,38 +44,51 @@ impl Row<'_> {
     unsafe fn rows<L: Lanes>(&self, k: &Consts<L::V>, finish: impl Fn(*mut u64, L::V)) {
         // SAFETY: forwarded contract.
         unsafe {
-            let zero = L::splat(0);
-            for i in (0..self.len).step_by(COLUMNS * L::WIDTH) {
-                let mut acc = [(L::splat(self.bias), zero); COLUMNS];
-                let mut free = L::ACC_TERMS;
+            if L::ALONE {
+                self.columns::<L, { COLUMNS / 2 }>(k, finish);
+            } else {
+                self.columns::<L, COLUMNS>(k, finish);
+            }
+        }
+    }
+
+    /// C vectors at a time.
+    #[inline(always)]
+    unsafe fn columns<L: Lanes, const C: usize>(&self, k: &Consts<L::V>, finish: impl Fn(*mut u64, L::V)) {
+        // SAFETY: forwarded contract.
+        unsafe {
+            for i in (0..self.len).step_by(C * L::WIDTH) {
+                let mut acc = [L::acc_start(L::splat(self.bias)); C];
+                let (mut free, mut open) = (L::ACC_TERMS, 0);
                 if !self.u.is_null() {
-                    let correction = L::splat(self.correction);
+                    let correction = L::acc_factor(L::splat(self.correction));
                     for (c, acc) in acc.iter_mut().enumerate() {
-                        L::acc_mul(acc, L::load(self.u.add(i + c * L::WIDTH)), correction);
+                        L::acc_mul_by(acc, L::load(self.u.add(i + c * L::WIDTH)), correction);
                     }
-                    free -= 1;
+                    (free, open) = (free - 1, 1);
                 }
                 let mut done = 0;
                 loop {
                     let until = self.m.len().min(done + free);
                     for j in done..until {
-                        let m = L::splat(*self.m.get_unchecked(j));
+                        let m = L::acc_factor(L::splat(*self.m.get_unchecked(j)));
                         let y = self.y.get_unchecked(j).as_ptr().add(i);
                         for (c, acc) in acc.iter_mut().enumerate() {
-                            L::acc_mul(acc, L::load(y.add(c * L::WIDTH)), m);
+                            L::acc_mul_by(acc, L::load(y.add(c * L::WIDTH)), m);
                         }
                     }
+                    open += until - done;
                     done = until;
                     if done == self.m.len() {
                         break;
                     }
                     for acc in &mut acc {
-                        *acc = (L::acc_reduce(*acc, k), zero);
+                        *acc = L::acc_fold(*acc, open, k);
                     }
-                    free = L::ACC_TERMS;
+                    (free, open) = (L::ACC_TERMS, 0);
                 }
                 for (c, acc) in acc.into_iter().enumerate() {
-                    finish(self.out.add(i + c * L::WIDTH), L::acc_reduce(acc, k));
+                    finish(self.out.add(i + c * L::WIDTH), L::acc_reduce(acc, open, k));
                 }
             }
         }

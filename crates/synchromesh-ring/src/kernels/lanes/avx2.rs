@@ -1,5 +1,6 @@
 //! 256-bit vectors, four 64-bit words.
 
+use super::doubles::{Doubles, Float};
 use super::{Kernel, Lanes};
 use std::arch::x86_64::*;
 
@@ -12,6 +13,13 @@ pub(crate) struct Avx2;
 pub(super) unsafe fn run<K: Kernel>(kernel: K) {
     // SAFETY: this function is compiled for the instruction set and its caller has checked for it.
     unsafe { kernel.run::<Avx2>() }
+}
+
+/// Runs a kernel compiled for AVX2, moduli below 2^50.
+#[target_feature(enable = "avx2,fma")]
+pub(super) unsafe fn run_doubles<K: Kernel>(kernel: K) {
+    // SAFETY: as `run`.
+    unsafe { kernel.run::<Doubles<Avx2>>() }
 }
 
 /// The high halves of the words, in the low halves. A shuffle rather than a shift: the compiler recognises a long
@@ -167,5 +175,28 @@ impl Lanes for Avx2 {
             *block =
                 [[a[0], a[1], a[2], a[3], c[0], c[1], c[2], c[3]], [b[0], b[1], b[2], b[3], d[0], d[1], d[2], d[3]]];
         }
+    }
+}
+
+/// A method on doubles in the registers of words.
+macro_rules! doubles {
+    ($($name:ident($($arg:ident),*) $intrinsic:ident;)*) => {
+        $(
+            #[inline(always)]
+            unsafe fn $name($($arg: __m256i),*) -> __m256i {
+                // SAFETY: reached from `run_doubles` only.
+                unsafe { _mm256_castpd_si256($intrinsic($(_mm256_castsi256_pd($arg)),*)) }
+            }
+        )*
+    };
+}
+
+impl Float for Avx2 {
+    doubles! {
+        plus(a, b) _mm256_add_pd;
+        minus(a, b) _mm256_sub_pd;
+        times(a, b) _mm256_mul_pd;
+        fused(a, b, c) _mm256_fmadd_pd;
+        minus_fused(a, b, c) _mm256_fnmadd_pd;
     }
 }

@@ -1,5 +1,6 @@
 //! 512-bit vectors, eight 64-bit words.
 
+use super::doubles::{Doubles, Float};
 use super::{Consts, Kernel, Lanes};
 use std::arch::x86_64::*;
 
@@ -12,6 +13,13 @@ pub(crate) struct Avx512;
 pub(super) unsafe fn run<K: Kernel>(kernel: K) {
     // SAFETY: this function is compiled for the instruction set and its caller has checked for it.
     unsafe { kernel.run::<Avx512>() }
+}
+
+/// Runs a kernel compiled for AVX-512, moduli below 2^50.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+pub(super) unsafe fn run_doubles<K: Kernel>(kernel: K) {
+    // SAFETY: as `run`.
+    unsafe { kernel.run::<Doubles<Avx512>>() }
 }
 
 // SAFETY (all methods): called only from kernels inlined into `run`, which is compiled for AVX-512.
@@ -178,5 +186,28 @@ pub(super) unsafe fn transpose8(x: [__m512i; 8]) -> [__m512i; 8] {
             odd(a26, b26),
             odd(a37, b37),
         ]
+    }
+}
+
+/// A method on doubles in the registers of words.
+macro_rules! doubles {
+    ($($name:ident($($arg:ident),*) $intrinsic:ident;)*) => {
+        $(
+            #[inline(always)]
+            unsafe fn $name($($arg: __m512i),*) -> __m512i {
+                // SAFETY: reached from `run_doubles` only.
+                unsafe { _mm512_castpd_si512($intrinsic($(_mm512_castsi512_pd($arg)),*)) }
+            }
+        )*
+    };
+}
+
+impl Float for Avx512 {
+    doubles! {
+        plus(a, b) _mm512_add_pd;
+        minus(a, b) _mm512_sub_pd;
+        times(a, b) _mm512_mul_pd;
+        fused(a, b, c) _mm512_fmadd_pd;
+        minus_fused(a, b, c) _mm512_fnmadd_pd;
     }
 }

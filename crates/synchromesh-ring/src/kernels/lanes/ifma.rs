@@ -171,7 +171,7 @@ impl Lanes for Ifma {
     }
 
     #[inline(always)]
-    unsafe fn acc_reduce(acc: (__m512i, __m512i), k: &Consts<__m512i>) -> __m512i {
+    unsafe fn acc_reduce(acc: (__m512i, __m512i), _: usize, k: &Consts<__m512i>) -> __m512i {
         // SAFETY: reached from `run` only.
         unsafe {
             let carried = Self::add(acc.1, Self::shr(acc.0, 52));
@@ -186,7 +186,7 @@ impl Lanes for Ifma {
     #[inline(always)]
     unsafe fn reduce(x: __m512i, k: &Consts<__m512i>) -> __m512i {
         // SAFETY: reached from `run` only. The top 12 bits are the carry out of the low word.
-        unsafe { Self::acc_reduce((x, _mm512_setzero_si512()), k) }
+        unsafe { Self::acc_reduce((x, _mm512_setzero_si512()), 0, k) }
     }
 
     #[inline(always)]

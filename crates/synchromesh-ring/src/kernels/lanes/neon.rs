@@ -1,9 +1,10 @@
-//! 128-bit vectors of NEON, two 64-bit words; products word by word.
+//! 128-bit vectors of NEON, two 64-bit words; products word by word, or in doubles for moduli under 2^50.
 //!
 //! The scalar unit multiplies 64 bits by 64. Word by word a forward transform at N = 2^12 takes 66 instructions a
 //! coefficient; with products made of 32-bit ones (`umull`) 105, and 83 without vectors (docs/machines.md). Sums,
 //! comparisons, shifts and moves are vectors.
 
+use super::doubles::{Doubles, Float};
 use super::{Consts, Kernel, Lanes, Scalar1};
 use std::arch::aarch64::*;
 
@@ -16,6 +17,13 @@ pub(crate) struct Neon;
 pub(super) unsafe fn run<K: Kernel>(kernel: K) {
     // SAFETY: this function is compiled for the instruction set and its caller has checked for it.
     unsafe { kernel.run::<Neon>() }
+}
+
+/// Runs a kernel compiled for NEON, moduli below 2^50.
+#[target_feature(enable = "neon")]
+pub(super) unsafe fn run_doubles<K: Kernel>(kernel: K) {
+    // SAFETY: as `run`.
+    unsafe { kernel.run::<Doubles<Neon>>() }
 }
 
 /// Both words.
@@ -172,11 +180,11 @@ impl Lanes for Neon {
         }
     }
     #[inline(always)]
-    unsafe fn acc_reduce(acc: (uint64x2_t, uint64x2_t), k: &Consts<uint64x2_t>) -> uint64x2_t {
+    unsafe fn acc_reduce(acc: (uint64x2_t, uint64x2_t), terms: usize, k: &Consts<uint64x2_t>) -> uint64x2_t {
         // SAFETY: reached from `run` only.
         unsafe {
             let ([l0, l1], [h0, h1], k) = (words(acc.0), words(acc.1), narrow(k));
-            vector([Scalar1::acc_reduce((l0, h0), &k), Scalar1::acc_reduce((l1, h1), &k)])
+            vector([Scalar1::acc_reduce((l0, h0), terms, &k), Scalar1::acc_reduce((l1, h1), terms, &k)])
         }
     }
     #[inline(always)]
@@ -186,5 +194,28 @@ impl Lanes for Neon {
             let ([x0, x1], k) = (words(x), narrow(k));
             vector([Scalar1::reduce(x0, &k), Scalar1::reduce(x1, &k)])
         }
+    }
+}
+
+/// A method on doubles in the registers of words.
+macro_rules! doubles {
+    ($($name:ident($($arg:ident),*) $intrinsic:ident($($operand:ident),*);)*) => {
+        $(
+            #[inline(always)]
+            unsafe fn $name($($arg: uint64x2_t),*) -> uint64x2_t {
+                // SAFETY: reached from `run_doubles` only.
+                unsafe { vreinterpretq_u64_f64($intrinsic($(vreinterpretq_f64_u64($operand)),*)) }
+            }
+        )*
+    };
+}
+
+impl Float for Neon {
+    doubles! {
+        plus(a, b) vaddq_f64(a, b);
+        minus(a, b) vsubq_f64(a, b);
+        times(a, b) vmulq_f64(a, b);
+        fused(a, b, c) vfmaq_f64(c, a, b);
+        minus_fused(a, b, c) vfmsq_f64(c, a, b);
     }
 }
