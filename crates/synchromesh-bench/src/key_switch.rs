@@ -78,7 +78,7 @@ pub enum Chain {
         log_q: u32,
         /// Bits of P.
         log_p: Option<u32>,
-        /// Most bits of a prime; `None`: 50 where the CPU has IFMA, 60 elsewhere.
+        /// Most bits of a prime; `None`: 47 where products of 52 bits are faster, 60 elsewhere.
         width: Option<u32>,
     },
     /// Widths prime by prime.

@@ -1,6 +1,6 @@
 //! Times forward and inverse transforms: `ntt_speed [LOG_N] [BITS]`, all degrees and 50 and 60 bits by default.
 //!
-//! Prints medians in nanoseconds and the time of one butterfly of eight lanes. The instruction set is the best one, or
+//! Prints medians in nanoseconds, the time of one butterfly of eight lanes, and what the factors take that a first use makes. The instruction set is the best one, or
 //! what `SYNCHROMESH_ISA` names.
 
 use std::error::Error;
@@ -33,14 +33,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     for bits in widths {
         for log_n in degrees.clone() {
             let q = ntt_primes(bits, log_n, 1)?[0];
-            let table = NttTable::new(Modulus::new(q)?, log_n, isa)?;
+            let modulus = Modulus::new(q)?;
+            let table = NttTable::new(modulus, log_n, isa)?;
+            let new = median(1, || drop(black_box(NttTable::new(modulus, log_n, isa))));
             let mut x: Vec<u64> = (0..1u64 << log_n).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % q).collect();
             let batch = (1 << 17 >> log_n).max(1);
             let forward = median(batch, || table.forward(black_box(&mut x)));
             let inverse = median(batch, || table.inverse(black_box(&mut x)));
+            // What a first use adds: the factors of both directions.
+            let first = median(1, || {
+                if let Ok(table) = NttTable::new(modulus, log_n, isa) {
+                    table.forward(black_box(&mut x));
+                    table.inverse(black_box(&mut x));
+                }
+            });
+            let factors = first - new - forward - inverse;
             let butterflies = f64::from(log_n << log_n) / 16.0;
             println!(
-                "bits {bits} log_n {log_n} {:6} forward {forward:9.0} ns ({:.2}/butterfly) inverse {inverse:9.0} ns ({:.2})",
+                "bits {bits} log_n {log_n} {:6} forward {forward:9.0} ns ({:.2}/butterfly) inverse {inverse:9.0} ns ({:.2}) \
+                 new {new:.0} ns factors {factors:.0} ns",
                 table.isa().name(),
                 forward / butterflies,
                 inverse / butterflies

@@ -167,8 +167,11 @@ impl Modulus {
     #[must_use]
     pub fn scalar(&self, w: u64) -> Scalar {
         let value = self.reduce(w);
-        let quotient = |shift: u32| ((u128::from(value) << shift) / u128::from(self.q)) as u64;
-        Scalar { value, shoup: quotient(64), shoup52: quotient(52) }
+        // floor(w 2^64 floor(2^128 / q) / 2^128) is floor(w 2^64 / q) or one less.
+        let short = value.wrapping_mul(self.ratio[0]).wrapping_add(mul_high(value, self.ratio[1]));
+        let rest = short.wrapping_mul(self.q).wrapping_neg();
+        let shoup = short + u64::from(rest >= self.q);
+        Scalar { value, shoup, shoup52: shoup >> 12 }
     }
 
     /// x * w mod q for any word x.
@@ -228,6 +231,8 @@ mod tests {
                     assert_eq!(m.mul_scalar(u64::MAX - a, &m.scalar(b)), m.mul(u64::MAX - a, b));
                 }
                 assert_eq!(m.add(a, m.neg(a)), 0);
+                let (w, quotient) = (m.scalar(a), |shift| ((u128::from(a) << shift) / u128::from(q)) as u64);
+                assert_eq!((w.value, w.shoup, w.shoup52), (a, quotient(64), quotient(52)));
             }
             assert_eq!(m.reduce_u128(u128::MAX), (u128::MAX % u128::from(q)) as u64);
             assert_eq!(m.reduce(u64::MAX), u64::MAX % q);

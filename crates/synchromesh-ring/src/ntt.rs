@@ -9,6 +9,7 @@ mod tables;
 pub use crate::slot_order::{MAX_LOG_N, MIN_LOG_N, galois_permutation, slot_exponents};
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::isa::Isa;
 use crate::kernels::lanes::{Kernel, dispatch};
@@ -36,7 +37,7 @@ pub enum NttError {
     Isa(#[from] crate::isa::IsaError),
 }
 
-/// The twiddle factors of one (q, N) and the kernel chosen for them.
+/// The twiddle factors of one (q, N), made when they are first used, and the kernel chosen for them.
 #[derive(Clone, Debug)]
 pub struct NttTable {
     modulus: Modulus,
@@ -44,11 +45,17 @@ pub struct NttTable {
     isa: Isa,
     psi: u64,
     passes: Vec<Pass>,
-    forward: Aligned,
-    inverse: Aligned,
-    /// Where the factors of the last forward pass begin.
-    leaves: usize,
+    forward: OnceLock<Factors>,
+    inverse: OnceLock<Factors>,
     inverse_n: Scalar,
+}
+
+/// The factors of one direction.
+#[derive(Clone, Debug, Default)]
+struct Factors {
+    words: Aligned,
+    /// Where those of the blocks of 64 begin.
+    leaves: usize,
 }
 
 impl NttTable {
@@ -64,17 +71,25 @@ impl NttTable {
         }
         let isa = crate::kernels::effective_isa(&modulus, isa.require()?);
         let psi = root_of_unity(&modulus, log_n)?;
-        let inverse_psi = modulus.pow(psi, modulus.value() - 2);
         let n = 1u64 << log_n;
         let inverse_n = modulus.scalar(modulus.neg((modulus.value() - 1) / n));
-        let build = |base, scale| {
-            let mut words = (Aligned::default(), 0);
-            dispatch(isa, is_narrow(&modulus), Build { modulus: &modulus, base, log_n, scale, words: &mut words });
-            words
-        };
-        let (forward, leaves) = build(psi, 1);
-        let (inverse, _) = build(inverse_psi, inverse_n.value);
-        Ok(Self { modulus, log_n, isa, psi, passes: passes(log_n), forward, inverse, leaves, inverse_n })
+        let (forward, inverse) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { modulus, log_n, isa, psi, passes: passes(log_n), forward, inverse, inverse_n })
+    }
+
+    fn forward_factors(&self) -> &Factors {
+        self.forward.get_or_init(|| self.factors(self.psi, 1))
+    }
+
+    fn inverse_factors(&self) -> &Factors {
+        let inverse_psi = || self.modulus.pow(self.psi, self.modulus.value() - 2);
+        self.inverse.get_or_init(|| self.factors(inverse_psi(), self.inverse_n.value))
+    }
+
+    fn factors(&self, base: u64, scale: u64) -> Factors {
+        let mut factors = Factors::default();
+        self.dispatch(Build { modulus: &self.modulus, base, log_n: self.log_n, scale, factors: &mut factors });
+        factors
     }
 
     /// The prime.
@@ -207,8 +222,9 @@ impl NttTable {
 
     /// src and dst: valid for N words, equal or disjoint.
     fn run_groups(&self, src: *const u64, dst: *mut u64, run: Range<usize>) {
-        let (modulus, passes, words) = (&self.modulus, &self.passes[..], self.forward.words());
-        self.dispatch(Forward { modulus, passes, words, leaves: self.leaves, log_n: self.log_n, run, src, dst });
+        let (modulus, passes, factors) = (&self.modulus, &self.passes[..], self.forward_factors());
+        let (words, leaves) = (factors.words.words(), factors.leaves);
+        self.dispatch(Forward { modulus, passes, words, leaves, log_n: self.log_n, run, src, dst });
     }
 
     /// Whether coefficients are written past the caches: from the degree on where a polynomial's are too many for them.
@@ -222,8 +238,8 @@ impl NttTable {
 
     /// All valid for N words; src equals work or is disjoint from it, and so is work from dst.
     fn run_inverse(&self, src: *const u64, work: *mut u64, dst: *mut u64, stream: bool) {
-        let (modulus, passes, words) = (&self.modulus, &self.passes[..], self.inverse.words());
-        let (leaves, last, log_n) = (self.leaves, self.inverse_n, self.log_n);
+        let (modulus, passes, factors) = (&self.modulus, &self.passes[..], self.inverse_factors());
+        let (words, leaves, last, log_n) = (factors.words.words(), factors.leaves, self.inverse_n, self.log_n);
         self.dispatch(Inverse { modulus, passes, words, leaves, log_n, last, src, work, dst, stream });
     }
 }

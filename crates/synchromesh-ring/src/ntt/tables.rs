@@ -4,6 +4,7 @@
 //! several layers; for each of its blocks the factors of the sub-tree it spans are stored together, root first, so a
 //! transform reads its table once, front to back.
 
+use super::Factors;
 use super::network::is_short;
 use crate::kernels::lanes::{Kernel, Lanes};
 use crate::modulus::{Modulus, Scalar};
@@ -80,25 +81,24 @@ impl Aligned {
     }
 }
 
-/// The factors base^rev(node) for all passes, as the lanes want them; `scale` multiplies the root factor. Leaves in `words`
-/// them and the place where those of the last pass begin.
+/// The factors base^rev(node) for all passes, as the lanes want them; `scale` multiplies the root factor.
 pub(super) struct Build<'a> {
     pub(super) modulus: &'a Modulus,
     pub(super) base: u64,
     pub(super) log_n: u32,
     pub(super) scale: u64,
-    pub(super) words: &'a mut (Aligned, usize),
+    pub(super) factors: &'a mut Factors,
 }
 
 impl Kernel for Build<'_> {
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
-        *self.words = build::<L>(self.modulus, self.base, self.log_n, self.scale);
+        *self.factors = build::<L>(self.modulus, self.base, self.log_n, self.scale);
     }
 }
 
 /// As [`Build`]; if [`is_short`], per-lane factors are as [`Lanes::short_factor`] wants them.
-fn build<L: Lanes>(modulus: &Modulus, base: u64, log_n: u32, scale: u64) -> (Aligned, usize) {
+fn build<L: Lanes>(modulus: &Modulus, base: u64, log_n: u32, scale: u64) -> Factors {
     let short = is_short::<L>(modulus);
     let roots = powers(modulus, base, log_n);
     let node = |first: u32, block: usize, t: usize| {
@@ -130,17 +130,19 @@ fn build<L: Lanes>(modulus: &Modulus, base: u64, log_n: u32, scale: u64) -> (Ali
             words.extend(lanes.iter().map(|w| L::companion(w)));
         }
     }
-    (Aligned::new(&words), leaves)
+    Factors { words: Aligned::new(&words), leaves }
 }
 
-/// base^rev(k) at k, rev on log_n bits.
+/// base^rev(k) at k, rev on log_n bits. Four products at a time, whose latencies overlap.
 fn powers(modulus: &Modulus, base: u64, log_n: u32) -> Vec<u64> {
-    let mut table = vec![1; 1 << log_n];
+    let quarter = 1usize << (log_n - 2);
+    let mut table = vec![0; 4 * quarter];
     let step = modulus.scalar(base);
-    let mut power = 1;
-    for k in 0..1usize << log_n {
-        table[k.reverse_bits() >> (usize::BITS - log_n)] = power;
-        power = modulus.mul_scalar(power, &step);
+    let mut four = [0, 2, 1, 3].map(|j| modulus.pow(base, j * quarter as u64));
+    for k in 0..quarter {
+        let at = k.reverse_bits() >> (usize::BITS - log_n);
+        table[at..at + 4].copy_from_slice(&four);
+        four = four.map(|power| modulus.mul_scalar(power, &step));
     }
     table
 }

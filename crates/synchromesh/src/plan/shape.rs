@@ -8,8 +8,7 @@ use super::Description;
 use crate::cost::{self, Profile};
 use crate::error::Result;
 
-/// Widest prime that a plan uses unless told otherwise: below 2^50 the 52-bit multipliers of newer CPUs serve, and others
-/// lose little.
+/// Widest prime that a plan uses unless told otherwise: below 2^50 products are of 52 bits, in words or in doubles.
 pub(super) const WIDTH: u32 = 50;
 
 /// Bits for each level, lowest first, as prime widths.

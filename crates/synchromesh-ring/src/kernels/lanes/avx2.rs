@@ -65,6 +65,11 @@ impl Lanes for Avx2 {
         unsafe { _mm256_storeu_si256(p.cast(), v) }
     }
     #[inline(always)]
+    unsafe fn stream(p: *mut u64, v: __m256i) {
+        // SAFETY: the caller's pointer is valid for four words and aligned to 32 bytes.
+        unsafe { _mm256_stream_si256(p.cast(), v) }
+    }
+    #[inline(always)]
     unsafe fn splat(x: u64) -> __m256i {
         // SAFETY: reached from `run` only.
         unsafe { _mm256_set1_epi64x(x as i64) }

@@ -300,7 +300,7 @@ impl<B: Float> Lanes for Doubles<B> {
     #[inline(always)]
     unsafe fn reduce(x: B::V, k: &Consts<B::V>) -> B::V {
         // SAFETY: forwarded contract.
-        unsafe { Self::leave(Self::join(B::shr(x, 52), B::and(x, k.mask), k), k) }
+        unsafe { B::reduce(x, k) }
     }
     #[inline(always)]
     unsafe fn acc_hi52(sum: B::V, h: B::V, f: B::V) -> B::V {
