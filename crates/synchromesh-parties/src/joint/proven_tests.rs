@@ -43,8 +43,8 @@ fn kit<S: Judged>(params: impl Fn(usize) -> S::Params, of: Plan, cheat: Cheat) -
 fn with_any_share<S: Judged>(params: impl Fn(usize) -> S::Params) {
     let cases = [
         (Plan::any_of(2, 3), Cheat::None),
-        (Plan::all_of(3), Cheat::Long(0, 500)),
-        (Plan::all_of(2), Cheat::Long(1, 2500)),
+        (Plan::all_of(3), Cheat::Long(0, 400)),
+        (Plan::all_of(2), Cheat::Long(1, 1500)),
     ];
     for (of, cheat) in cases {
         let said = format!("{} of {}, {cheat:?}", of.threshold, of.parties);
@@ -214,7 +214,7 @@ fn a_secret_that_is_not_the_one_of_its_public_share_is_blamed_on_who_told_it() {
     }
     assert!(make(Plan::any_of(2, 3), Cheat::None, None).iter().all(Result::is_ok));
     // One that is longer than any that is drawn, and that passes its proof.
-    let long = make(Plan::any_of(2, 3), Cheat::Long(0, 500), None);
+    let long = make(Plan::any_of(2, 3), Cheat::Long(0, 400), None);
     assert!(matches!(long[0], Err(Error::Abort { blame: Blame::Party(2), .. })), "{long:?}");
 }
 

@@ -23,7 +23,8 @@ pub enum Cheat {
     /// Its share of the second round is made from another secret, with a proof of that.
     OtherSecret,
     /// Every coefficient of its secret (0) or of its error of the public key (1) is this, and it does its best to prove
-    /// that.
+    /// that. Masks are Gaussian of widths 128 and 512, and responses up to ten widths are taken: 400 and 1500 leave seven,
+    /// which no coefficient of some millions goes beyond.
     Long(usize, i64),
 }
 

@@ -93,13 +93,13 @@ fn shares_that_are_not_proven_are_blamed_on_their_maker() {
 #[ignore = "ten more runs of key making; cargo xtask verify triples runs them"]
 fn more_shares_that_are_not_proven_are_blamed_on_their_maker() {
     found_out(&Cheat::FOUND);
-    holds(&plan(3, "2x3x2"), Cheat::Long(1, 2500));
+    holds(&plan(3, "2x3x2"), Cheat::Long(1, 1500));
 }
 
 /// A share far from ternary that the proofs cannot tell from one: the certificates of the plan hold for it all the same.
 #[test]
 fn a_share_as_long_as_proofs_allow_gives_triples_that_hold() {
-    holds(&plan(3, "1x1x1"), Cheat::Long(0, 500));
+    holds(&plan(3, "1x1x1"), Cheat::Long(0, 400));
 }
 
 /// Frames altered on their way: of the hello and the coin, of commitments, agreements and openings of both rounds.
