@@ -4,8 +4,8 @@
 //! Forward (decimation in time, Harvey): in < 2z, out < 2z per layer, inputs of the transform < q.
 //! Inverse (decimation in frequency): in < z, out < z per layer, inputs of the transform < q.
 //!
-//! Lanes of doubles hold words of either sign, |x| < LIMIT q, LIMIT q <= 2^52; what is not multiplied by grows by at most q
-//! a layer and less where it is small, so that the first three layers of each pass may follow one bringing down.
+//! Lanes of doubles hold words of either sign, |x| < LIMIT q <= 2^52. What is not multiplied grows by less than q a layer,
+//! so that above 2^47 it is brought down once a pass.
 //!
 //! Lanes of 52 bits have room for LIMIT q, LIMIT = 8 for q < 2^49 and 32 for q < 2^47; words are then brought below 2q
 //! only before they would leave that room. LIMIT = 4 is the rule above, for all other lanes and moduli.
