@@ -15,7 +15,7 @@ pub enum Isa {
     Scalar,
     /// 128-bit vectors of WebAssembly, 2 lanes; in programs compiled with the target feature `simd128`.
     Simd128,
-    /// 128-bit vectors of aarch64, 2 lanes.
+    /// 128-bit vectors of aarch64, 2 lanes; in doubles for moduli under 2^50.
     Neon,
     /// 256-bit vectors (AVX2, FMA), 4 lanes; in doubles for moduli under 2^50.
     Avx2,
@@ -65,7 +65,7 @@ impl Isa {
     /// Whether its kernels for moduli under 2^50 multiply 52 bits at a time, in words or in doubles.
     #[must_use]
     pub fn multiplies_narrow(self) -> bool {
-        matches!(self, Self::Avx2 | Self::Avx512 | Self::Ifma)
+        matches!(self, Self::Neon | Self::Avx2 | Self::Avx512 | Self::Ifma)
     }
 
     /// Whether this CPU can run it.

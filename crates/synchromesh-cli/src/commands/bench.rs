@@ -160,7 +160,7 @@ pub(super) struct KeySwitch {
     /// On a card, a launch for each primitive and transforms in two passes: what fused stages are measured against.
     #[arg(long)]
     unfused: bool,
-    /// Bits of a prime, 20 to 61, or auto: 47 where products of 52 bits are faster (AVX2, AVX-512), 60 elsewhere.
+    /// Bits of a prime, 20 to 61, or auto: 47 where products of 52 bits are faster (AVX2, AVX-512, NEON), 60 elsewhere.
     #[arg(long, default_value = "auto", value_parser = width)]
     width: Width,
     #[command(flatten)]

@@ -307,14 +307,7 @@ pub(crate) trait Lanes: Copy {
         }
     }
 
-    /// An accumulator of products, x < q at first.
-    #[inline(always)]
-    unsafe fn acc_start(x: Self::V) -> (Self::V, Self::V) {
-        // SAFETY: forwarded contract.
-        unsafe { (x, Self::splat(0)) }
-    }
-
-    /// (low, high) += a b. At most [`Lanes::ACC_TERMS`] times on an accumulator that was started or folded.
+    /// (low, high) += a b. At most [`Lanes::ACC_TERMS`] times on an accumulator (x, 0) with x < q.
     #[inline(always)]
     unsafe fn acc_mul(acc: &mut (Self::V, Self::V), a: Self::V, b: Self::V) {
         // SAFETY: forwarded contract.
@@ -336,13 +329,6 @@ pub(crate) trait Lanes: Copy {
     unsafe fn acc_mul_by(acc: &mut (Self::V, Self::V), a: Self::V, b: (Self::V, Self::V)) {
         // SAFETY: forwarded contract.
         unsafe { Self::acc_mul(acc, a, b.0) }
-    }
-
-    /// As it was, less multiples of q, after `terms` of [`Lanes::acc_mul`].
-    #[inline(always)]
-    unsafe fn acc_fold(acc: (Self::V, Self::V), terms: usize, k: &Consts<Self::V>) -> (Self::V, Self::V) {
-        // SAFETY: forwarded contract.
-        unsafe { Self::acc_start(Self::acc_reduce(acc, terms, k)) }
     }
 
     /// low + high 2^64 mod q, after `terms` of [`Lanes::acc_mul`]. out: < q.

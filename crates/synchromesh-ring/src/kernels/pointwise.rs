@@ -154,13 +154,14 @@ impl InnerProduct2<'_> {
         // SAFETY: from and to are at most n, and C WIDTH, which is at most 8, divides them.
         unsafe {
             let k = L::consts(self.modulus);
+            let zero = L::splat(0);
             let terms = self.digits.len();
             for i in (from..to).step_by(C * L::WIDTH) {
-                let mut acc = [[L::acc_start(L::splat(0)); 2]; C];
+                let mut acc = [[(zero, zero); 2]; C];
                 if self.accumulate {
                     for c in 0..C {
                         for part in 0..2 {
-                            acc[c][part] = L::acc_start(L::load(self.out[part].cast_const().add(i + c * L::WIDTH)));
+                            acc[c][part].0 = L::load(self.out[part].cast_const().add(i + c * L::WIDTH));
                         }
                     }
                 }
@@ -183,7 +184,7 @@ impl InnerProduct2<'_> {
                     (done, open) = (until, until - done);
                     if done < terms {
                         for sum in acc.as_flattened_mut() {
-                            *sum = L::acc_fold(*sum, open, &k);
+                            *sum = (L::acc_reduce(*sum, open, &k), zero);
                         }
                     }
                 }

@@ -34,13 +34,13 @@ impl Tensor<'_> {
         // SAFETY: from and to are at most n, and WIDTH divides their difference. Everything is loaded before the first
         // output is stored, so that outputs may be inputs.
         unsafe {
-            let k = L::consts(self.modulus);
+            let (k, zero) = (L::consts(self.modulus), L::splat(0));
             for i in (from..to).step_by(L::WIDTH) {
                 let [a0, a1] = self.a.map(|p| L::load(p.add(i)));
                 let [b0, b1] = self.b.map(|p| L::load(p.add(i)));
-                let mut sums = [L::acc_start(L::splat(0)); 3];
+                let mut sums = [(zero, zero); 3];
                 if self.accumulate {
-                    sums = self.out.map(|p| L::acc_start(L::load(p.cast_const().add(i))));
+                    sums = self.out.map(|p| (L::load(p.cast_const().add(i)), zero));
                 }
                 L::acc_mul(&mut sums[0], a0, b0);
                 L::acc_mul(&mut sums[1], a0, b1);

@@ -58,7 +58,7 @@ impl Row<'_> {
         // SAFETY: forwarded contract.
         unsafe {
             for i in (0..self.len).step_by(C * L::WIDTH) {
-                let mut acc = [L::acc_start(L::splat(self.bias)); C];
+                let mut acc = [(L::splat(self.bias), L::splat(0)); C];
                 let (mut free, mut open) = (L::ACC_TERMS, 0);
                 if !self.u.is_null() {
                     let correction = L::acc_factor(L::splat(self.correction));
@@ -83,7 +83,7 @@ impl Row<'_> {
                         break;
                     }
                     for acc in &mut acc {
-                        *acc = L::acc_fold(*acc, open, k);
+                        *acc = (L::acc_reduce(*acc, open, k), L::splat(0));
                     }
                     (free, open) = (L::ACC_TERMS, 0);
                 }

@@ -1,6 +1,6 @@
 //! 256-bit vectors, four 64-bit words.
 
-use super::doubles::{Doubles, Float};
+use super::doubles::{Doubles, Float, float};
 use super::{Kernel, Lanes};
 use std::arch::x86_64::*;
 
@@ -183,25 +183,11 @@ impl Lanes for Avx2 {
     }
 }
 
-/// A method on doubles in the registers of words.
-macro_rules! doubles {
-    ($($name:ident($($arg:ident),*) $intrinsic:ident;)*) => {
-        $(
-            #[inline(always)]
-            unsafe fn $name($($arg: __m256i),*) -> __m256i {
-                // SAFETY: reached from `run_doubles` only.
-                unsafe { _mm256_castpd_si256($intrinsic($(_mm256_castsi256_pd($arg)),*)) }
-            }
-        )*
-    };
-}
-
-impl Float for Avx2 {
-    doubles! {
-        plus(a, b) _mm256_add_pd;
-        minus(a, b) _mm256_sub_pd;
-        times(a, b) _mm256_mul_pd;
-        fused(a, b, c) _mm256_fmadd_pd;
-        minus_fused(a, b, c) _mm256_fnmadd_pd;
-    }
+float! {
+    Avx2, __m256i, _mm256_castsi256_pd, _mm256_castpd_si256;
+    plus(a, b) _mm256_add_pd(a, b);
+    minus(a, b) _mm256_sub_pd(a, b);
+    times(a, b) _mm256_mul_pd(a, b);
+    fused(a, b, c) _mm256_fmadd_pd(a, b, c);
+    minus_fused(a, b, c) _mm256_fnmadd_pd(a, b, c);
 }

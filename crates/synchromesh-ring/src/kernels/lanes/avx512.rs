@@ -1,6 +1,6 @@
 //! 512-bit vectors, eight 64-bit words.
 
-use super::doubles::{Doubles, Float};
+use super::doubles::{Doubles, Float, float};
 use super::{Consts, Kernel, Lanes};
 use std::arch::x86_64::*;
 
@@ -189,25 +189,11 @@ pub(super) unsafe fn transpose8(x: [__m512i; 8]) -> [__m512i; 8] {
     }
 }
 
-/// A method on doubles in the registers of words.
-macro_rules! doubles {
-    ($($name:ident($($arg:ident),*) $intrinsic:ident;)*) => {
-        $(
-            #[inline(always)]
-            unsafe fn $name($($arg: __m512i),*) -> __m512i {
-                // SAFETY: reached from `run_doubles` only.
-                unsafe { _mm512_castpd_si512($intrinsic($(_mm512_castsi512_pd($arg)),*)) }
-            }
-        )*
-    };
-}
-
-impl Float for Avx512 {
-    doubles! {
-        plus(a, b) _mm512_add_pd;
-        minus(a, b) _mm512_sub_pd;
-        times(a, b) _mm512_mul_pd;
-        fused(a, b, c) _mm512_fmadd_pd;
-        minus_fused(a, b, c) _mm512_fnmadd_pd;
-    }
+float! {
+    Avx512, __m512i, _mm512_castsi512_pd, _mm512_castpd_si512;
+    plus(a, b) _mm512_add_pd(a, b);
+    minus(a, b) _mm512_sub_pd(a, b);
+    times(a, b) _mm512_mul_pd(a, b);
+    fused(a, b, c) _mm512_fmadd_pd(a, b, c);
+    minus_fused(a, b, c) _mm512_fnmadd_pd(a, b, c);
 }

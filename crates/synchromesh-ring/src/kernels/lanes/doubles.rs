@@ -22,6 +22,22 @@ pub(crate) trait Float: Lanes {
     unsafe fn minus_fused(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
 }
 
+/// [`Float`] by intrinsics on the doubles that `$double` makes of words of type `$v`, and `$word` words of.
+macro_rules! float {
+    ($lanes:ty, $v:ty, $double:ident, $word:ident; $($name:ident($($arg:ident),*) $intrinsic:ident($($operand:ident),*);)*) => {
+        impl Float for $lanes {
+            $(
+                #[inline(always)]
+                unsafe fn $name($($arg: $v),*) -> $v {
+                    // SAFETY: reached from `run_doubles` only, which is compiled for the instruction set.
+                    unsafe { $word($intrinsic($($double($operand)),*)) }
+                }
+            )*
+        }
+    };
+}
+pub(super) use float;
+
 /// The words of `B`, multiplied as doubles.
 #[derive(Clone, Copy)]
 pub(crate) struct Doubles<B>(PhantomData<B>);
@@ -41,31 +57,25 @@ const HIGHER: u64 = 0x4670 << 48;
 const LIFT: u64 = 1 << 60;
 
 impl<B: Float> Doubles<B> {
-    #[inline(always)]
-    unsafe fn constant(bits: u64) -> B::V {
-        // SAFETY: forwarded contract.
-        unsafe { B::splat(bits) }
-    }
-
     /// The double of a word below 2^52.
     #[inline(always)]
     unsafe fn double(x: B::V) -> B::V {
         // SAFETY: forwarded contract.
-        unsafe { B::minus(B::or(x, Self::constant(UNIT)), Self::constant(UNIT)) }
+        unsafe { B::minus(B::or(x, B::splat(UNIT)), B::splat(UNIT)) }
     }
 
     /// The signed word of an integer, |x| <= 2^51.
     #[inline(always)]
     unsafe fn word(x: B::V) -> B::V {
         // SAFETY: forwarded contract.
-        unsafe { B::sub(B::plus(x, Self::constant(SIGNED)), Self::constant(SIGNED)) }
+        unsafe { B::sub(B::plus(x, B::splat(SIGNED)), B::splat(SIGNED)) }
     }
 
     /// An integer nearest to a b, but for what a and b were rounded by; |a b| < 2^51.
     #[inline(always)]
     unsafe fn nearest(a: B::V, b: B::V) -> B::V {
         // SAFETY: forwarded contract.
-        unsafe { B::minus(B::fused(a, b, Self::constant(SIGNED)), Self::constant(SIGNED)) }
+        unsafe { B::minus(B::fused(a, b, B::splat(SIGNED)), B::splat(SIGNED)) }
     }
 
     /// a b - quotient q, an integer below 2^52. in: h, what a b is rounded to.
@@ -259,8 +269,8 @@ impl<B: Float> Lanes for Doubles<B> {
         // SAFETY: forwarded contract.
         unsafe {
             let (a, b) = (Self::double(a), Self::double(b));
-            let high = B::fused(a, b, Self::constant(HIGH));
-            let low = B::fused(a, b, B::minus(Self::constant(BOTH), high));
+            let high = B::fused(a, b, B::splat(HIGH));
+            let low = B::fused(a, b, B::minus(B::splat(BOTH), high));
             *acc = (B::add(acc.0, low), B::add(acc.1, high));
         }
     }
@@ -270,16 +280,16 @@ impl<B: Float> Lanes for Doubles<B> {
         // SAFETY: forwarded contract.
         unsafe {
             let b = Self::double(b);
-            (b, B::minus_fused(Self::constant(UNIT), b, Self::constant(HIGH)))
+            (b, B::minus_fused(B::splat(UNIT), b, B::splat(HIGH)))
         }
     }
     #[inline(always)]
     unsafe fn acc_mul_by(acc: &mut (B::V, B::V), a: B::V, (b, beside): (B::V, B::V)) {
         // SAFETY: forwarded contract.
         unsafe {
-            let a = B::or(a, Self::constant(UNIT));
+            let a = B::or(a, B::splat(UNIT));
             let high = B::fused(a, b, beside);
-            let beside = B::plus(beside, Self::constant(SIGNED));
+            let beside = B::plus(beside, B::splat(SIGNED));
             let low = B::fused(a, b, B::minus(beside, high));
             *acc = (B::add(acc.0, low), B::add(acc.1, high));
         }
@@ -307,10 +317,10 @@ impl<B: Float> Lanes for Doubles<B> {
         // SAFETY: forwarded contract.
         unsafe {
             let (h, f) = (Self::double(h), Self::double(f));
-            let high = B::fused(h, f, Self::constant(HIGHER));
+            let high = B::fused(h, f, B::splat(HIGHER));
             // One less where it was rounded up.
-            let low = B::fused(h, f, B::minus(Self::constant(HIGHER), high));
-            B::sub(B::add(sum, B::sub(high, Self::constant(HIGHER))), B::shr(low, 63))
+            let low = B::fused(h, f, B::minus(B::splat(HIGHER), high));
+            B::sub(B::add(sum, B::sub(high, B::splat(HIGHER))), B::shr(low, 63))
         }
     }
 }

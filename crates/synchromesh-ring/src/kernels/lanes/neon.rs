@@ -4,7 +4,7 @@
 //! coefficient; with products made of 32-bit ones (`umull`) 105, and 83 without vectors (docs/machines.md). Sums,
 //! comparisons, shifts and moves are vectors.
 
-use super::doubles::{Doubles, Float};
+use super::doubles::{Doubles, Float, float};
 use super::{Consts, Kernel, Lanes, Scalar1};
 use std::arch::aarch64::*;
 
@@ -197,25 +197,11 @@ impl Lanes for Neon {
     }
 }
 
-/// A method on doubles in the registers of words.
-macro_rules! doubles {
-    ($($name:ident($($arg:ident),*) $intrinsic:ident($($operand:ident),*);)*) => {
-        $(
-            #[inline(always)]
-            unsafe fn $name($($arg: uint64x2_t),*) -> uint64x2_t {
-                // SAFETY: reached from `run_doubles` only.
-                unsafe { vreinterpretq_u64_f64($intrinsic($(vreinterpretq_f64_u64($operand)),*)) }
-            }
-        )*
-    };
-}
-
-impl Float for Neon {
-    doubles! {
-        plus(a, b) vaddq_f64(a, b);
-        minus(a, b) vsubq_f64(a, b);
-        times(a, b) vmulq_f64(a, b);
-        fused(a, b, c) vfmaq_f64(c, a, b);
-        minus_fused(a, b, c) vfmsq_f64(c, a, b);
-    }
+float! {
+    Neon, uint64x2_t, vreinterpretq_f64_u64, vreinterpretq_u64_f64;
+    plus(a, b) vaddq_f64(a, b);
+    minus(a, b) vsubq_f64(a, b);
+    times(a, b) vmulq_f64(a, b);
+    fused(a, b, c) vfmaq_f64(c, a, b);
+    minus_fused(a, b, c) vfmsq_f64(c, a, b);
 }
