@@ -18,6 +18,8 @@ Judges and measures the CUDA kernels of synchromesh on this machine's first NVID
 
   ./gpu-check                      everything on the card; report.json and exit code 0, or 1 where something is wrong
   ./gpu-check --quick              small degrees
+  ./gpu-check --only NAME          checks whose names hold this, and nothing measured
+  ./gpu-check --minutes 20         ends what still runs after 20 minutes; the report has what was measured until then
   ./gpu-check --device emulated    the same on an emulator, on the CPU: for trying this out without a card
 
 Without a card or a driver it prints an object with an error and ends with 2. Where compute-sanitizer is on the path, the

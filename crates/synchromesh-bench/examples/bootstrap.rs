@@ -3,6 +3,7 @@
 
 use synchromesh::plan::bootstrap::BootstrapRequest;
 use synchromesh_bench::bootstrap::measure;
+use synchromesh_bench::device::Device;
 use synchromesh_ring::Threads;
 use synchromesh_rlwe::Security;
 
@@ -21,7 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         security: if insecure { Security::Insecure } else { Security::Bits128 },
         ..BootstrapRequest::new(log_n, at(1, 40) as u32, at(2, 15) as u32)
     };
-    let report = measure(&request, 3, &Threads::new(at(5, 1))?, |what| println!("{what}"))?;
+    Threads::settle(at(5, 1))?;
+    let report = measure(&request, 3, Device::Cpu, |what| println!("{what}"))?;
     println!("{report:#?}");
     Ok(())
 }

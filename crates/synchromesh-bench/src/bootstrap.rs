@@ -8,10 +8,11 @@ use synchromesh::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper, Me
 use synchromesh::ckks::{Complex64, Context, Params, Rotations};
 use synchromesh::plan::bootstrap::{BootstrapRequest, Found};
 use synchromesh_ring::isa::Isa;
-use synchromesh_ring::{Cpu, Threads};
+use synchromesh_ring::{Backend, BackendError, Cpu, Ring, Threads};
 use synchromesh_rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
 
 use crate::Error;
+use crate::device::{Device, Measured, on_device};
 use crate::memory::{fits_refresh, forget_peak, peak_bytes};
 use crate::numbers::Numbers;
 use crate::timing::median;
@@ -34,6 +35,8 @@ pub struct Report {
     pub isa: &'static str,
     /// Threads.
     pub threads: usize,
+    /// Where refreshes were computed.
+    pub device: String,
     /// log2 of the ring degree.
     pub log_n: u32,
     /// Slots that are refreshed; where they repeat, those after which they do.
@@ -84,29 +87,28 @@ pub struct Report {
 }
 
 /// All that refreshes take.
-pub(crate) struct Made {
-    pub(crate) context: Arc<Context>,
-    pub(crate) secret: SecretKey,
-    pub(crate) public: PublicKey,
-    pub(crate) keys: Arc<EvaluationKeys>,
-    pub(crate) bootstrapper: Bootstrapper,
+pub(crate) struct Made<B: Backend = Cpu> {
+    pub(crate) context: Arc<Context<B>>,
+    pub(crate) secret: SecretKey<B>,
+    pub(crate) public: PublicKey<B>,
+    pub(crate) keys: Arc<EvaluationKeys<B>>,
+    pub(crate) bootstrapper: Bootstrapper<B>,
     pub(crate) randomness: Randomness,
     keys_s: f64,
     vectors_s: f64,
 }
 
-impl Made {
-    /// Keys and public vectors at parameters that were found, if there is memory for them.
+impl<B: Backend> Made<B> {
+    /// Keys and public vectors at parameters that were found, on the device that `open` opens.
     pub(crate) fn new(
         found: &Found,
-        threads: &Threads,
+        open: impl FnOnce(&Arc<Ring>) -> Result<B, BackendError>,
         mut randomness: Randomness,
         progress: impl Fn(&str),
     ) -> Result<Self, Error> {
-        fits_refresh(found.forecast.peak_bytes.saturating_sub(found.forecast.stored_bytes))?;
         let params = Params::new(found.params.clone())?;
         let bootstrap = Bootstrap::new(&params, found.bootstrap.clone())?;
-        let device = Cpu::open(Arc::clone(params.rlwe().ring()))?.with_threads(threads.clone());
+        let device = open(params.rlwe().ring())?;
         let context = Context::with_backend(params, device)?;
         let (secret, public) = context.generate_keys(&mut randomness)?;
         progress("keys");
@@ -122,22 +124,41 @@ impl Made {
     }
 }
 
-/// Measures refreshes of random messages at the parameters found for a request; `progress` hears what is done.
+/// Whether there is memory on this machine for refreshes at parameters that were found.
+pub(crate) fn fits(found: &Found) -> Result<(), Error> {
+    fits_refresh(found.forecast.peak_bytes.saturating_sub(found.forecast.stored_bytes))
+}
+
+/// Measures refreshes of random messages at the parameters found for a request, on a device, the CPU with the threads of this
+/// process; `progress` hears what is done.
 ///
 /// # Errors
 /// [`Error::Request`] before anything is made that does not fit, or what a search or a refresh refuses.
 pub fn measure(
     request: &BootstrapRequest,
     iterations: usize,
-    threads: &Threads,
+    device: Device,
+    progress: impl Fn(&str),
+) -> Result<Report, Error> {
+    on_device!(device, B => measure_on::<B>(request, iterations, device, progress))
+}
+
+fn measure_on<B: Measured>(
+    request: &BootstrapRequest,
+    iterations: usize,
+    device: Device,
     progress: impl Fn(&str),
 ) -> Result<Report, Error> {
     progress("parameters");
     let found = request.find(None)?;
+    // A card has memory of its own, and says what it lacks.
+    if device.is_host() {
+        fits(&found)?;
+    }
     forget_peak();
-    let made = Made::new(&found, threads, Randomness::from_os(), &progress)?;
+    let made = Made::<B>::new(&found, B::open, Randomness::from_os(), &progress)?;
     let Made { context, secret, public, keys, bootstrapper, mut randomness, keys_s, vectors_s } = made;
-    let params = context.params();
+    let (params, backend) = (context.params(), context.rlwe().backend());
     let level = bootstrapper.bootstrap().input_level();
     let mut times: Vec<Vec<Duration>> = vec![Vec::new(); Stage::ALL.len()];
     let mut totals = Vec::new();
@@ -147,14 +168,18 @@ pub fn measure(
         let message = random(request, request.message_bound, round as u64);
         let plain = context.encode_complex(&message, request.message_bound)?;
         let x = context.encrypt_at(&public, &plain, level, &mut randomness)?;
+        backend.wait()?;
         let begin = Instant::now();
         let mut last = begin;
         let mut own = [Duration::ZERO; Stage::ALL.len()];
+        let mut waited = Ok(());
         let refreshed = bootstrapper.refresh_watched(&x, |stage, _| {
+            waited = backend.wait();
             let now = Instant::now();
             own[stage as usize] += now - last;
             last = now;
         })?;
+        waited?;
         if round > 0 {
             totals.push(begin.elapsed().as_secs_f64());
             times.iter_mut().zip(own).for_each(|(all, time)| all.push(time));
@@ -173,7 +198,8 @@ pub fn measure(
     });
     Ok(Report {
         isa: Isa::detect().map_or("unknown", Isa::name),
-        threads: threads.count(),
+        threads: Threads::of_process().map_err(BackendError::from)?.count(),
+        device: backend.name(),
         log_n: request.log_n,
         slots: request.slots(),
         log_qp: found.forecast.log_qp,

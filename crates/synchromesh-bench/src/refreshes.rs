@@ -7,16 +7,17 @@
 //! 2^h h! for even h.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use synchromesh::ckks::bootstrap::Stage;
 use synchromesh::ckks::{Ciphertext, Complex64};
 use synchromesh::plan::bootstrap::BootstrapRequest;
-use synchromesh_ring::{IndexSet, Threads};
+use synchromesh_ring::{Cpu, IndexSet, Ring, Threads};
 use synchromesh_rlwe::Randomness;
 
 use crate::Error;
-use crate::bootstrap::{Made, random};
+use crate::bootstrap::{Made, fits, random};
 
 /// How many standard deviations a count may be from what is expected of it.
 pub const MOST_DEVIATIONS: f64 = 7.0;
@@ -101,7 +102,9 @@ pub fn judge(
     mut progress: impl FnMut(&Judgement),
 ) -> Result<Judgement, Error> {
     let found = request.find(None)?;
-    let mut made = Made::new(&found, threads, randomness, |_| ())?;
+    fits(&found)?;
+    let open = |ring: &Arc<Ring>| Ok(Cpu::open(Arc::clone(ring))?.with_threads(threads.clone()));
+    let mut made = Made::new(&found, open, randomness, |_| ())?;
     let bound = request.message_bound;
     let mut judgement = Judgement {
         log_n: request.log_n,

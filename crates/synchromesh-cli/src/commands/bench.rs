@@ -267,7 +267,8 @@ impl KeySwitch {
             },
             unfolded: self.unfolded,
         };
-        let profile = profile::load_for(self.profile.as_deref(), chosen.profile_name()?, self.place.threads()?)?;
+        let profile =
+            profile::load_for(self.profile.as_deref(), chosen.profile_name()?, self.place.threads()?.count())?;
         let request = switching::choose(self, request, profile.as_ref())?;
         if self.unfused && matches!(chosen, Chosen::Cpu { .. }) {
             return Err(unavailable("--unfused", "on the CPU", "a card or its emulator"));

@@ -179,8 +179,8 @@ impl Place {
 
     /// Threads that are measured on: one if no number was given.
     #[cfg(feature = "measure")]
-    pub(super) fn threads(&self) -> Result<usize, Error> {
-        Ok(self.threads.settle_to_measure()?.count())
+    pub(super) fn threads(&self) -> Result<Threads, Error> {
+        self.threads.settle_to_measure()
     }
 
     /// Whether the CPU is an answer to what was asked for.

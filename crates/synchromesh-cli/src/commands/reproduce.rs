@@ -115,8 +115,11 @@ impl Reproduce {
                 Some(item) if item.on_devices() || self.place.may_be_cpu() => {
                     let chosen = place_of(item, &chosen);
                     let out = self.destination(std::slice::from_ref(item), self.out.as_deref())?;
-                    let profile =
-                        profile::load_for(self.profile.as_deref(), chosen.profile_name()?, self.place.threads()?)?;
+                    let profile = profile::load_for(
+                        self.profile.as_deref(),
+                        chosen.profile_name()?,
+                        self.place.threads()?.count(),
+                    )?;
                     let settings = Settings { quick: self.quick, profile, device: chosen.measured() };
                     Report::new(&one(item, (&settings, &chosen), out, json)?)
                 }
@@ -171,7 +174,7 @@ impl Reproduce {
 
     /// This machine's profile; a coarse one measured now where there is none.
     fn profile_or_measure(&self, json: bool) -> Result<synchromesh::cost::Profile, Error> {
-        if let Some(profile) = profile::load(self.profile.as_deref(), self.place.threads()?)? {
+        if let Some(profile) = profile::load(self.profile.as_deref(), self.place.threads()?.count())? {
             return Ok(profile);
         }
         let plan = Plan::quick();

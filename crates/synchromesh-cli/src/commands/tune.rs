@@ -53,7 +53,7 @@ impl Tune {
         let no_home = || Error::Usage { message: "the environment names no home directory: say --out FILE".to_owned() };
         let path = match &self.out {
             Some(path) => path.clone(),
-            None => profile::default_path(name, self.place.threads()?).ok_or_else(no_home)?,
+            None => profile::default_path(name, self.place.threads()?.count()).ok_or_else(no_home)?,
         };
         let existing = self.overwrite.permit([path.as_path()])?;
         let mut plan = if self.quick { Plan::quick() } else { Plan::full() };
@@ -63,7 +63,7 @@ impl Tune {
             plan.log_n.sort_unstable();
             plan.log_n.dedup();
             before = if path.is_file() { profile::load(Some(&path), 1)? } else { None };
-            let own = (name, self.place.threads()?);
+            let own = (name, self.place.threads()?.count());
             if let Some(other) = before.as_ref().filter(|before| (before.isa.as_str(), before.threads) != own) {
                 let message = format!(
                     "{} was measured with {} on {} threads, and {name} on {} is in use: name another file with --out",

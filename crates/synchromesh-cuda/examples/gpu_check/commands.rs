@@ -1,6 +1,7 @@
 //! What other programs say: NVIDIA's sanitizer about this one, and `synchromesh` about digests and times.
 
 use std::process::Command;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -28,10 +29,11 @@ pub(crate) fn sanitizer(request: &Request) -> (Value, bool) {
     for tool in ["memcheck", "racecheck", "initcheck", "synccheck"] {
         let mut command = Command::new("compute-sanitizer");
         command.args(["--error-exitcode", "99", "--tool", tool]).arg(&own).args(["--checks-only", "--device", "cuda"]);
-        let output = match output(&mut command) {
+        let output = match output(&mut command, request.until) {
             Ok(output) => output,
             Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
-                clean = false;
+                // One that all time was too short for has said nothing.
+                clean &= request.until.is_some_and(|until| until <= Instant::now());
                 tools.push(json!({"tool": tool, "exit": Value::Null, "says": [error.to_string()]}));
                 continue;
             }
@@ -48,12 +50,12 @@ pub(crate) fn sanitizer(request: &Request) -> (Value, bool) {
 }
 
 /// What the `synchromesh` beside this program prints as JSON, or why not.
-fn synchromesh(arguments: &[&str]) -> Value {
+fn synchromesh(request: &Request, arguments: &[&str]) -> Value {
     let folder = folder();
     let mut command = Command::new(folder.join("synchromesh"));
     command.args(arguments).arg("--json").current_dir(&folder);
     eprintln!("synchromesh {}", arguments.join(" "));
-    match output(&mut command) {
+    match output(&mut command, request.until) {
         Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
             json!({"error": {"kind": "timeout", "message": error.to_string()}})
         }
@@ -67,7 +69,7 @@ fn synchromesh(arguments: &[&str]) -> Value {
 
 /// Digests of keys and ciphertexts of the demo here and on the CPU; equal where both could be had.
 pub(crate) fn digests(request: &Request) -> (Value, bool) {
-    let demo = |device| synchromesh(&["demo", "--quick", "--test-seed", "1", "--device", device]);
+    let demo = |device| synchromesh(request, &["demo", "--quick", "--test-seed", "1", "--device", device]);
     let (cpu, here) = (demo("cpu"), demo(request.device));
     let equal = cpu["digests"].is_object() && cpu["digests"] == here["digests"];
     let error = [&cpu, &here].into_iter().find_map(|report| report.get("error").cloned());
@@ -83,6 +85,8 @@ struct Scale {
     /// Blocks, log2 of the degree, bits of the plaintext modulus: of products of matrices.
     matrices: [&'static str; 3],
     batches: &'static [&'static str],
+    /// The degree and levels of refreshes of CKKS.
+    refresh: &'static [&'static str],
     /// What degrees every operation is measured at.
     operations: &'static [&'static str],
     reproduce: &'static [&'static str],
@@ -94,6 +98,7 @@ const WHOLE: Scale = Scale {
     circuit: ["16", "24"],
     matrices: ["128", "15", "128"],
     batches: &["1", "8", "64"],
+    refresh: &["--log-n", "16"],
     operations: &[],
     reproduce: &[],
 };
@@ -103,12 +108,13 @@ const QUICK: Scale = Scale {
     circuit: ["11", "4"],
     matrices: ["4", "10", "20"],
     batches: &["1", "8"],
+    refresh: &["--log-n", "10", "--levels", "1", "--precision", "12", "--baby-steps", "4", "--insecure"],
     operations: &["--log-n", "10"],
     reproduce: &["--quick"],
 };
 
-/// Times: key switches by method, and unfused in two-pass transforms, which fused stages are measured against; CKKS products and rotations, products of matrices, every operation as a machine profile,
-/// and Table VIII of linear key switching.
+/// Times: key switches by method, and unfused in two-pass transforms, which fused stages are measured against; CKKS products,
+/// rotations and refreshes, products of matrices, every operation as a machine profile, and Table VIII of linear key switching.
 pub(crate) fn bench(request: &Request) -> Value {
     let scale = if request.device == "cuda" && !request.quick { WHOLE } else { QUICK };
     let on_device = ["--device", request.device];
@@ -117,8 +123,8 @@ pub(crate) fn bench(request: &Request) -> Value {
     for (name, flags) in METHODS {
         for batch in scale.batches {
             let shape = ["bench", "key-switch", "--log-n", log_n, "--log-q", log_q, "--width", "40", "--batch", batch];
-            let report = synchromesh(&[&shape[..], flags, &on_device].concat());
-            let unfused = synchromesh(&[&shape[..], flags, &on_device, &["--unfused"]].concat());
+            let report = synchromesh(request, &[&shape[..], flags, &on_device].concat());
+            let unfused = synchromesh(request, &[&shape[..], flags, &on_device, &["--unfused"]].concat());
             let faster = unfused["device_ms"].as_f64().zip(report["device_ms"].as_f64()).map(|(a, b)| a / b);
             switches.push(json!({
                 "method": name, "batch": batch, "report": report, "unfused": unfused, "unfused_over_fused": faster,
@@ -129,20 +135,22 @@ pub(crate) fn bench(request: &Request) -> Value {
     for op in ["mul-rescale", "rotate"] {
         for batch in scale.batches {
             let what = ["bench", "scheme", "--scheme", "ckks", "--log-n", log_n, "--depth", depth, "--op", op];
-            let report = synchromesh(&[&what[..], &["--batch", batch], &on_device].concat());
+            let report = synchromesh(request, &[&what[..], &["--batch", batch], &on_device].concat());
             ckks.push(json!({"op": op, "batch": batch, "report": report}));
         }
     }
     let [d, log_n, t_bits] = scale.matrices;
     let product = ["bench", "matmul", "--check", "--d", d, "--log-n", log_n, "--t-bits", t_bits, "--device"];
-    let matrices = ["cpu", request.device].map(|device| synchromesh(&[&product[..], &[device]].concat()));
+    let matrices = ["cpu", request.device].map(|device| synchromesh(request, &[&product[..], &[device]].concat()));
+    let refresh = synchromesh(request, &[&["bench", "bootstrap"][..], scale.refresh, &on_device].concat());
     let tune = ["tune", "--quick", "--out", "profile.json"];
-    let profile = synchromesh(&[&tune[..], scale.operations, &on_device].concat());
+    let profile = synchromesh(request, &[&tune[..], scale.operations, &on_device].concat());
     let profile = json!({"report": profile, "entries": entries()});
-    let reproduce = |item, flags: &[&str]| synchromesh(&[&["reproduce", item][..], flags, &on_device].concat());
+    let reproduce =
+        |item, flags: &[&str]| synchromesh(request, &[&["reproduce", item][..], flags, &on_device].concat());
     json!({
         "clock": "graph replays: median_ms each waited for, device_ms by CUDA events",
-        "key_switches": switches, "ckks": ckks, "matmul": matrices, "operations": profile,
+        "key_switches": switches, "ckks": ckks, "matmul": matrices, "refresh": refresh, "operations": profile,
         "linear_table8": reproduce("linear-table8", scale.reproduce),
         "linear_claims": reproduce("linear-claims", &["--quick"]),
     })

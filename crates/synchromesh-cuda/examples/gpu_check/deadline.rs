@@ -14,19 +14,24 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(900);
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs a program to its end, or ends it after [`LIMIT`].
-pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
+/// Runs a program to its end, or ends it after [`LIMIT`] or when all time is over; then it is not begun.
+pub(crate) fn output(command: &mut Command, until: Option<Instant>) -> io::Result<Output> {
+    let start = Instant::now();
+    let left = until.map_or(LIMIT, |until| until.saturating_duration_since(start));
+    if left.is_zero() {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "not begun: the minutes that were given are over"));
+    }
+    let limit = left.min(LIMIT);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
-    let start = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if start.elapsed() > LIMIT {
+        if start.elapsed() > limit {
             child.kill()?;
             child.wait()?;
-            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("ended after {} s", LIMIT.as_secs())));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("ended after {} s", limit.as_secs())));
         }
         thread::sleep(LOOK);
     };

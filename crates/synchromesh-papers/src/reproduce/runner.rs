@@ -71,9 +71,9 @@ impl<'a> Runner<'a> {
         taken
     }
 
-    /// Time for one row.
+    /// Time for one row: on a device that is nobody else's less.
     pub(super) fn least(&self) -> Duration {
-        Duration::from_millis(if self.quick() { 150 } else { 1000 })
+        Duration::from_millis(if self.quick() || !self.device().is_host() { 150 } else { 1000 })
     }
 
     /// Median milliseconds of each request, in turn: the mean of the four pairs of domains, or the pair of slots alone

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use crate::commands::overwrite::Overwrite;
-use crate::commands::place::Cores;
+use crate::commands::place::Place;
 use crate::commands::plan::Scheme;
 use crate::error::Error;
 use crate::output::{Report, say};
 use crate::plot::chart::chart;
 use clap::Args;
+use serde::Serialize;
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
 use synchromesh::ckks::bootstrap::Messages;
@@ -71,12 +72,21 @@ pub(in crate::commands) struct BootstrapBench {
     #[arg(long)]
     insecure: bool,
     #[command(flatten)]
-    threads: Cores,
+    place: Place,
     /// For ckks: draw the modulus over the seconds of a refresh, stage by stage.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     #[command(flatten)]
     overwrite: Overwrite,
+}
+
+#[derive(Serialize)]
+struct Refreshed {
+    #[serde(flatten)]
+    report: bootstrap::Report,
+    /// Why the CPU was taken where a card was preferred.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not_cuda: Option<String>,
 }
 
 impl BootstrapBench {
@@ -86,9 +96,12 @@ impl BootstrapBench {
                 message: format!("--plot {}: stages are drawn for ckks alone, passes are all alike", plot.display()),
             });
         }
-        let threads = self.threads.settle_to_measure()?;
+        if self.scheme != Scheme::Ckks {
+            self.place.check()?;
+        }
+        let threads = self.place.threads()?;
         match self.scheme {
-            Scheme::Ckks => self.approximate(&threads),
+            Scheme::Ckks => self.approximate(),
             Scheme::Bfv => self.exact::<Bfv>(&threads),
             Scheme::Bgv => self.exact::<Bgv>(&threads),
         }
@@ -125,8 +138,9 @@ impl BootstrapBench {
         Report::new(&report)
     }
 
-    fn approximate(&self, threads: &Threads) -> Result<Report, Error> {
+    fn approximate(&self) -> Result<Report, Error> {
         let existing = self.overwrite.permit(self.plot.as_deref())?;
+        let chosen = self.place.choose_to_measure()?;
         let request = BootstrapRequest {
             ratio_bits: self.ratio,
             levels: self.levels,
@@ -138,7 +152,8 @@ impl BootstrapBench {
             security: self.security(),
             ..BootstrapRequest::new(self.log_n, self.log_scale, self.precision)
         };
-        let report = measure(&request, self.iterations as usize, threads, |what| say(&format!("{what}\n")))?;
+        let (iterations, device) = (self.iterations as usize, chosen.measured());
+        let report = measure(&request, iterations, device, |what| say(&format!("{what}\n")))?;
         for stage in &report.stages {
             say(&format!("{}: {:.2} s, to level {}\n", stage.stage.name(), stage.seconds, stage.level));
         }
@@ -155,7 +170,7 @@ impl BootstrapBench {
         if let Some(plot) = &self.plot {
             file::write(plot, chart(&stairs(&report)).as_bytes(), Access::Public, existing)?;
         }
-        Report::new(&report)
+        Report::new(&Refreshed { report, why_not_cuda: chosen.why_not_cuda() })
     }
 }
 
