@@ -70,7 +70,8 @@ const TASKS: [(&str, SetUp); 9] = [
     ("CKKS keys: 100 rotations, N = 2^15, log Q = 550", key_generation),
 ];
 
-/// Measures the tasks whose names hold `filter`, on one thread and on `threads`; `progress` hears what comes next.
+/// Measures the tasks whose names hold `filter`, on one thread and on `threads`; `progress` hears what comes next, and what each
+/// came to.
 ///
 /// # Errors
 /// [`Error`] for threads that cannot be had, or what a task refuses.
@@ -82,6 +83,7 @@ pub fn measure(threads: usize, filter: &str, progress: impl Fn(&str)) -> Result<
         let mut runs = [set_up(&Threads::ONE)?, set_up(&several)?];
         let times = interleaved_medians(&mut runs, LEAST_TIME, LEAST_ROUNDS)?;
         let [one, more] = [times[0], times[1]].map(|seconds| seconds * 1e3);
+        progress(&format!("  {one:.2} ms, {more:.2} ms, ratio {:.2}", one / more));
         tasks.push(Row { task: (*task).to_owned(), one_ms: one, several_ms: more, ratio: one / more });
     }
     if tasks.is_empty() {

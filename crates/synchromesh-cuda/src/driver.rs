@@ -44,7 +44,8 @@ pub struct Driver {
     device: sys::CUdevice,
     context: sys::CUcontext,
     stream: sys::CUstream,
-    modules: Vec<sys::CUmodule>,
+    /// What the driver has made of each PTX.
+    modules: Vec<(&'static str, sys::CUmodule)>,
     functions: Mutex<HashMap<CString, Function>>,
     staging: Mutex<Staging>,
 }
@@ -197,7 +198,7 @@ impl Driver {
         let clusters = (opened.properties.cluster_blocks > 1).then_some(CLUSTER_PTX);
         for text in PTX.into_iter().chain(clusters) {
             let module = opened.module(text)?;
-            opened.modules.push(module);
+            opened.modules.push((text, module));
         }
         opened.properties.cluster_blocks = opened.largest_cluster()?;
         Ok(opened)
@@ -305,17 +306,16 @@ impl Driver {
         let mut function = match functions.get(kernel) {
             Some(function) => *function,
             None => {
-                let mut found = Err(result::DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND));
-                for module in &self.modules {
-                    let mut handle = std::ptr::null_mut();
-                    // SAFETY: the module is loaded, and the name ends in a zero byte.
-                    let status = unsafe { sys::cuModuleGetFunction(&raw mut handle, *module, kernel.as_ptr()) };
-                    found = status.result().map(|()| handle);
-                    if found != Err(result::DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND)) {
-                        break;
-                    }
-                }
-                Function { handle: found.map_err(refused)?, shared: SHARED_UNASKED }
+                // A module without it is not asked: sanitizers take the driver's answer for a fault of ours.
+                let entry = format!(".entry {}(", kernel.to_string_lossy());
+                let Some((_, module)) = self.modules.iter().find(|(text, _)| text.contains(&entry)) else {
+                    return Err(refused(result::DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND)));
+                };
+                let mut handle = std::ptr::null_mut();
+                // SAFETY: the module is loaded, and the name ends in a zero byte.
+                let status = unsafe { sys::cuModuleGetFunction(&raw mut handle, *module, kernel.as_ptr()) };
+                status.result().map_err(refused)?;
+                Function { handle, shared: SHARED_UNASKED }
             }
         };
         if shared > function.shared {
@@ -399,7 +399,7 @@ impl Drop for Driver {
         }
         // While its context is there.
         *self.staging() = Staging::new();
-        for module in &self.modules {
+        for (_, module) in &self.modules {
             // SAFETY: as above.
             let _ = unsafe { result::module::unload(*module) };
         }

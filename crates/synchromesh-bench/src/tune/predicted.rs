@@ -41,7 +41,7 @@ impl Clock<Cuda<Emulated>> for Priced<'_> {
     }
 }
 
-/// The profile of a card; `progress` hears what comes next. Nothing of it has run on a card.
+/// The profile of a card; `progress` hears what comes next. A model says how long each operation takes.
 ///
 /// # Errors
 /// [`Error`] where memory is short.

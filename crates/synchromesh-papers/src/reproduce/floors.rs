@@ -83,7 +83,7 @@ pub(super) fn floors(runner: &mut Runner<'_>) -> Result<Outcome, Error> {
         }
     }
     let said = [
-        "a prediction from counted operations and an H200's rates: nothing of it has run on a card",
+        "a prediction from counted operations and an H200's rates, not a measurement: docs/gpu.md has what an H200 took",
         "microseconds of one ciphertext of a batch, which reads the key once",
         "the floor is the largest of: key, input and output once through memory; the instructions of the kernels, as counted, at the most that a card issues; both passes of every transform through the second-level cache",
         "one pass: as if a cluster of blocks did every transform, which reads and writes once",

@@ -11,6 +11,8 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::read::regular_size;
 use super::{Access, Existing, FileError};
@@ -33,10 +35,13 @@ pub enum Record {
     Cut,
 }
 
+/// How long a lock is asked for that is to be had now.
+const MOMENT: Duration = Duration::from_millis(500);
+
 /// What is done while another process writes to the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// An error.
+    /// An error, after half a second: a process that this one starts has the locks of this one until it runs its program.
     Now,
     /// It is waited for.
     Wait,
@@ -95,11 +100,16 @@ impl Journal {
         let mut file = OpenOptions::new().append(true).read(true).open(path).map_err(fail("open"))?;
         match lock {
             Lock::Wait => file.lock().map_err(fail("lock"))?,
-            Lock::Now => match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(FileError::Busy { path: path.to_owned() }),
-                Err(TryLockError::Error(e)) => return Err(fail("lock")(e)),
-            },
+            Lock::Now => {
+                let begin = Instant::now();
+                while let Err(refused) = file.try_lock() {
+                    match refused {
+                        TryLockError::WouldBlock if begin.elapsed() < MOMENT => thread::sleep(MOMENT / 50),
+                        TryLockError::WouldBlock => return Err(FileError::Busy { path: path.to_owned() }),
+                        TryLockError::Error(e) => return Err(fail("lock")(e)),
+                    }
+                }
+            }
         }
         let Parsed { records, link, ending } = read_from(path, &mut file, title)?;
         if !ending.is_empty() {
@@ -305,6 +315,16 @@ mod tests {
         let (mut journal, records) = Journal::open(&path, TITLE, Lock::Now).unwrap();
         assert_eq!(records, [whole("one")]);
         assert_eq!(Journal::open(&path, TITLE, Lock::Now).unwrap_err().kind(), "file_busy");
+        // As long as a process that was just started may have it.
+        let elsewhere = File::open(&path).unwrap();
+        drop(journal);
+        elsewhere.lock().unwrap();
+        let release = thread::spawn(move || {
+            thread::sleep(MOMENT / 10);
+            drop(elsewhere);
+        });
+        (journal, _) = Journal::open(&path, TITLE, Lock::Now).unwrap();
+        release.join().unwrap();
         assert_eq!(Journal::read(&path, "another").unwrap_err().kind(), "file_damaged");
         assert_eq!(journal.append(&["a\nb"]).unwrap_err().kind(), "file_system");
         journal.append(&["two"]).unwrap();

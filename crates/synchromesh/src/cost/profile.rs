@@ -111,7 +111,7 @@ impl Profile {
         Self { predicted: true, ..self }
     }
 
-    /// The names of the profiles that come with the library: of cards, none of which was measured.
+    /// The names of the profiles that come with the library: of cards, by a model.
     pub fn predicted_names() -> impl Iterator<Item = &'static str> {
         PREDICTED.iter().map(|(name, _)| *name)
     }

@@ -18,10 +18,7 @@ pub(in crate::commands) struct ScalingBench {
 
 impl ScalingBench {
     pub(in crate::commands) fn run(&self) -> Result<Report, Error> {
-        let report = measure(self.threads as usize, &self.task, |task| say(&format!("{task}\n")))?;
-        for row in &report.tasks {
-            say(&format!("{}: {:.2} ms, {:.2} ms, ratio {:.2}\n", row.task, row.one_ms, row.several_ms, row.ratio));
-        }
+        let report = measure(self.threads as usize, &self.task, |words| say(&format!("{words}\n")))?;
         Report::new(&report)
     }
 }
