@@ -127,7 +127,7 @@ pub struct Prediction {
     pub seconds: f64,
     /// What the others wait for.
     pub bound: &'static str,
-    /// Warps that a multiprocessor has at a time over those it could hold.
+    /// Warps that a multiprocessor holds over those it could.
     pub occupancy: f64,
 }
 
@@ -152,12 +152,15 @@ impl Card {
         by_registers.min(by_shared).min(self.threads / (warps * WARP).max(1)).min(self.blocks)
     }
 
-    /// Warps that a multiprocessor has at a time over those it could hold: as many as fit, or as there are blocks for.
+    /// Warps that a multiprocessor holds over those it could.
     #[must_use]
     pub fn occupancy(&self, kernel: &str, launch: Launch) -> f64 {
-        let blocks = launch.grid.iter().product::<u32>().div_ceil(self.multiprocessors);
-        let warps = self.resident(kernel, launch).min(blocks) * launch.threads.div_ceil(WARP);
-        f64::from(warps) / f64::from(self.threads / WARP)
+        self.share(self.resident(kernel, launch), launch)
+    }
+
+    /// Warps of so many blocks over those that a multiprocessor could hold.
+    fn share(&self, blocks: u32, launch: Launch) -> f64 {
+        f64::from(blocks * launch.threads.div_ceil(WARP)) / f64::from(self.threads / WARP)
     }
 
     /// The time of a launch.
@@ -165,10 +168,13 @@ impl Card {
     pub fn predict(&self, counted: &Counted) -> Prediction {
         let Counted { kernel, launch, counts } = counted;
         let occupancy = self.occupancy(kernel, *launch);
+        // As many as fit, or as there are blocks for.
+        let blocks = launch.grid.iter().product::<u32>().div_ceil(self.multiprocessors);
+        let there = self.share(self.resident(kernel, *launch).min(blocks), *launch);
         let [x, y, z] = launch.grid.map(f64::from);
         let (blocks, all) = (x * y * z, f64::from(self.multiprocessors));
         // The multiprocessor with the most blocks, and latency that nothing hides.
-        let slower = (blocks / all).ceil() * all / blocks / (occupancy / ENOUGH_WARPS).min(1.0);
+        let slower = (blocks / all).ceil() * all / blocks / (there / ENOUGH_WARPS).min(1.0);
         let clocks = all * self.clock * UTILISATION / slower;
         let lanes = |count: u64, lanes: f64| count as f64 * f64::from(WARP) / lanes / clocks;
         let passes = counts.shared_passes as f64 + counts.global_sectors as f64 / 4.0;
