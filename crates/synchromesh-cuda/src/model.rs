@@ -168,13 +168,13 @@ impl Card {
     pub fn predict(&self, counted: &Counted) -> Prediction {
         let Counted { kernel, launch, counts } = counted;
         let occupancy = self.occupancy(kernel, *launch);
-        // As many as fit, or as there are blocks for.
-        let blocks = launch.grid.iter().product::<u32>().div_ceil(self.multiprocessors);
-        let there = self.share(self.resident(kernel, *launch).min(blocks), *launch);
         let [x, y, z] = launch.grid.map(f64::from);
         let (blocks, all) = (x * y * z, f64::from(self.multiprocessors));
+        let most = (blocks / all).ceil();
+        // As many warps as fit, or as there are blocks for.
+        let there = self.share(self.resident(kernel, *launch).min(most as u32), *launch);
         // The multiprocessor with the most blocks, and latency that nothing hides.
-        let slower = (blocks / all).ceil() * all / blocks / (there / ENOUGH_WARPS).min(1.0);
+        let slower = most * all / blocks / (there / ENOUGH_WARPS).min(1.0);
         let clocks = all * self.clock * UTILISATION / slower;
         let lanes = |count: u64, lanes: f64| count as f64 * f64::from(WARP) / lanes / clocks;
         let passes = counts.shared_passes as f64 + counts.global_sectors as f64 / 4.0;

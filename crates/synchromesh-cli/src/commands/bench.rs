@@ -338,11 +338,11 @@ pub(super) struct SchemeBench {
     place: Place,
 }
 
-/// What `bench scheme` prints.
+/// What `bench scheme` and `bench bootstrap` print.
 #[derive(Serialize)]
-struct SchemeReport {
+struct Placed<R> {
     #[serde(flatten)]
-    report: scheme::Report,
+    report: R,
     /// Why the CPU was taken where a card was preferred.
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not_cuda: Option<String>,
@@ -425,6 +425,6 @@ impl SchemeBench {
             batch: self.batch as usize,
             device,
         };
-        Report::new(&SchemeReport { report: scheme::measure(&request)?, why_not_cuda })
+        Report::new(&Placed { report: scheme::measure(&request)?, why_not_cuda })
     }
 }

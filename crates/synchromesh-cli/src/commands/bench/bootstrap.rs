@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::Placed;
 use crate::commands::overwrite::Overwrite;
 use crate::commands::place::Place;
 use crate::commands::plan::Scheme;
@@ -9,7 +10,6 @@ use crate::error::Error;
 use crate::output::{Report, say};
 use crate::plot::chart::chart;
 use clap::Args;
-use serde::Serialize;
 use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
 use synchromesh::ckks::bootstrap::Messages;
@@ -78,15 +78,6 @@ pub(in crate::commands) struct BootstrapBench {
     plot: Option<PathBuf>,
     #[command(flatten)]
     overwrite: Overwrite,
-}
-
-#[derive(Serialize)]
-struct Refreshed {
-    #[serde(flatten)]
-    report: bootstrap::Report,
-    /// Why the CPU was taken where a card was preferred.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why_not_cuda: Option<String>,
 }
 
 impl BootstrapBench {
@@ -170,7 +161,7 @@ impl BootstrapBench {
         if let Some(plot) = &self.plot {
             file::write(plot, chart(&stairs(&report)).as_bytes(), Access::Public, existing)?;
         }
-        Report::new(&Refreshed { report, why_not_cuda: chosen.why_not_cuda() })
+        Report::new(&Placed { report, why_not_cuda: chosen.why_not_cuda() })
     }
 }
 
