@@ -31,8 +31,14 @@ pub struct Report {
     pub log_n: u32,
     /// The plaintext modulus.
     pub t: String,
+    /// Integers modulo t that a refreshed message holds, its coefficients.
+    pub values: usize,
     /// Products in a row between two refreshes.
     pub products: u32,
+    /// log2 of the largest modulus of a key.
+    pub log_qp: u32,
+    /// Security in bits.
+    pub security_bits: f64,
     /// What is done.
     pub bootstrap: BootstrapLiteral,
     /// What was forecast.
@@ -318,7 +324,10 @@ pub fn measure<S: Scheme>(
         threads: threads.count(),
         log_n: request.log_n,
         t: request.t.clone(),
+        values: made.context.params().n(),
         products: request.products,
+        log_qp: found.forecast.log_qp,
+        security_bits: found.forecast.security_bits,
         bootstrap: found.bootstrap,
         q_bits: found.ring.q_bits,
         p_bits: found.ring.p_bits,

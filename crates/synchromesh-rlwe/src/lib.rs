@@ -58,7 +58,7 @@ pub use prepared_key::PreparedKey;
 pub use public_key::PublicKey;
 pub use randomness::Randomness;
 pub use rotation_sum::{Giant, RotationSum};
-pub use schedule::{PrimeSwitching, Schedule, SecondKey, SparseKey, SwitchedChain};
+pub use schedule::{NarrowChain, PrimeSwitching, Schedule, SecondKey, SparseKey, SwitchedChain};
 pub use secret_key::{KeyId, SecretKey};
 pub use spread::{KeyPlaces, Spread};
 pub use switch_key::{Source, SwitchKey, UniformHalves};

@@ -6,6 +6,9 @@
 //! primes set the size of a level, all others are as large as the machine likes, and where the small ones are used up,
 //! mu large primes leave and small ones return.
 
+mod narrow;
+
+pub use narrow::NarrowChain;
 use serde::{Deserialize, Serialize};
 use synchromesh_ring::prime::{MAX_PRIME_BITS, MIN_PRIME_BITS};
 use synchromesh_ring::{IndexSet, Ring};

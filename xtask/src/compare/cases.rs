@@ -52,6 +52,7 @@ impl Group {
 pub(crate) const LATTIGO: &str = "lattigo";
 pub(crate) const OPENFHE: &str = "openfhe";
 pub(crate) const TFHE_NTT: &str = "tfhe-ntt";
+pub(crate) const FHEANOR: &str = "fheanor";
 
 /// Ending of a peer's operation that leaves out the factor 1/N; ours always includes it.
 pub(crate) const UNNORMALISED: &str = "-unnormalised";
@@ -128,6 +129,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases.extend([
         bootstrap(16, "--levels 14 --precision 15 --baby-steps 8", "N16QP1767H32768H32"),
         bootstrap(15, "--log-scale 36 --precision 8 --ratio 9 --levels 4 --baby-steps 8", "N15QP880H16384H32"),
+        bootstrap_exact(),
     ]);
     cases
 }
@@ -414,6 +416,23 @@ fn bootstrap(log_n: u32, args: &str, set: &str) -> Case {
         ours: vec![OurCall { args: format!("bench bootstrap --log-n {log_n} {args} --iterations 3 --json"), fields }],
         peers: if log_n == 16 { vec![lattigo, openfhe] } else { vec![lattigo] },
         limits: vec![Limit { op: "refresh", peer: LATTIGO, ratio: 0.25, only_isa: None }],
+    }
+}
+
+/// A refresh of BFV modulo 65537, of the noise of all coefficients at N = 2^16 in ours and of the integers in the 2^15 slots
+/// at N = 2^15 in the peer's, at the parameters of its own timing: at most half of its time.
+fn bootstrap_exact() -> Case {
+    Case {
+        group: Group::Bootstrap,
+        label: "bootstrap of BFV, t 65537".to_owned(),
+        ops: vec!["refresh"],
+        ours: vec![OurCall {
+            args: "bench bootstrap --scheme bfv --log-n 16 --products 1 --baby-steps 4 --iterations 3 --json"
+                .to_owned(),
+            fields: vec![Field { op: "refresh", key: "seconds", to_ns: 1e9 }],
+        }],
+        peers: vec![PeerCall { peer: FHEANOR, args: "bootstrap --log-n 15 --runs 3".to_owned(), lacks: Vec::new() }],
+        limits: vec![Limit { op: "refresh", peer: FHEANOR, ratio: 0.5, only_isa: None }],
     }
 }
 

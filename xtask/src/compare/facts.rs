@@ -27,7 +27,7 @@ enum Cell {
 
 const WHOLE: Cell = Cell::Number(1.0, 0);
 
-const TABLES: [Table; 3] = [
+const TABLES: [Table; 4] = [
     Table {
         of: "refreshes",
         key: "measured_bits",
@@ -44,6 +44,19 @@ const TABLES: [Table; 3] = [
         ],
         note: "Usable bits are those between a refreshed message and the level that is refreshed; least and mean bits are log2 of \
                the largest slot of a message over the largest and the mean error.",
+    },
+    Table {
+        of: "refreshes modulo t",
+        key: "after_bits",
+        columns: &[
+            ("log QP", "log_qp", WHOLE),
+            ("values", "values", WHOLE),
+            ("budget after, bits", "after_bits", WHOLE),
+            ("keys GB", "key_bytes", Cell::Number(1e9, 2)),
+            ("peak GB", "peak_bytes", Cell::Number(1e9, 1)),
+            ("security", "security_bits", WHOLE),
+        ],
+        note: "Values are the integers modulo t that one refresh serves; the noise budget is the least after it.",
     },
     Table {
         of: "signs",

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::cases::{Case, LATTIGO, OPENFHE, TFHE_NTT};
+use super::cases::{Case, FHEANOR, LATTIGO, OPENFHE, TFHE_NTT};
 use crate::checks::ISA;
 use crate::demo::CLI_PACKAGE;
 use crate::machine;
@@ -54,7 +54,8 @@ impl Programs {
             eprintln!("building peer {}", call.peer);
             let built = match call.peer {
                 LATTIGO => build_lattigo(&peers.join("lattigo")),
-                TFHE_NTT => build_tfhe_ntt(&peers.join("tfhe-ntt")),
+                TFHE_NTT => build_crate(&peers.join("tfhe-ntt"), TFHE_NTT, None),
+                FHEANOR => build_crate(&peers.join("fheanor"), FHEANOR, Some("+nightly")),
                 OPENFHE => build_openfhe(&peers.join("openfhe")),
                 other => Err(anyhow::anyhow!("no rule builds '{other}'")),
             };
@@ -160,9 +161,13 @@ pub(crate) fn build_lattigo(dir: &Path) -> Result<Vec<String>> {
     Ok(vec![shown(dir, "bench")])
 }
 
-fn build_tfhe_ntt(dir: &Path) -> Result<Vec<String>> {
-    command(dir, &cargo(), &["build", "--release", "--quiet", "--target-dir", "target"])?;
-    Ok(vec![shown(dir, "target/release/peer-tfhe-ntt")])
+/// The program of a crate that times another one, which may need a toolchain of its own.
+fn build_crate(dir: &Path, peer: &str, toolchain: Option<&str>) -> Result<Vec<String>> {
+    // What cargo itself was started by knows no other toolchain.
+    let program = toolchain.map_or_else(cargo, |_| "cargo".to_owned());
+    let build = ["build", "--release", "--quiet", "--locked", "--target-dir", "target"];
+    command(dir, &program, &toolchain.into_iter().chain(build).collect::<Vec<_>>())?;
+    Ok(vec![shown(dir, &format!("target/release/peer-{peer}"))])
 }
 
 fn build_openfhe(dir: &Path) -> Result<Vec<String>> {

@@ -19,6 +19,7 @@ fn params(choices: &BootstrapLiteral) -> Params {
         base_bits: 60,
         log_scale_down: 45,
         log_scale_up: 58,
+        widest: 49,
         omega: 4,
         weight: 32,
         security: Security::Insecure,

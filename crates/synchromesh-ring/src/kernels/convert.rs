@@ -96,13 +96,16 @@ pub struct ConvertMatrix {
     src: Vec<Modulus>,
     dst: Vec<Modulus>,
     prescale: Option<Vec<Scalar>>,
+    /// M_ij, for a narrow destination followed by 2^[`HALF`] M_ij for each source in halves.
     matrix: Vec<Vec<u64>>,
+    /// The wide sources, where narrow destinations take them in halves.
+    halved: Vec<usize>,
     overflow: Count,
     /// For [`Count::Fixed`], else empty.
     fixed: Vec<FixedTerm>,
     correction: Vec<u64>,
     bias: Vec<u64>,
-    /// Whether all sources are below 2^50.
+    /// Whether what narrow destinations are summed up from is below 2^50.
     narrow: bool,
     isa: Isa,
 }
@@ -119,6 +122,9 @@ const TILE_WORDS: usize = 4608;
 const TILE: usize = 256;
 /// Coefficients that every kernel handles as a unit.
 const TILE_STEP: usize = 64;
+/// Bits of the lower half of a wide source, whose halves the multipliers for narrow moduli take: one source in ten that is wide
+/// makes eleven narrow products of ten, where each would be a product of whole words.
+const HALF: u32 = 31;
 
 impl ConvertMatrix {
     /// Prepares a conversion; constants are reduced to their moduli. An `isa` the CPU lacks is lowered.
@@ -144,15 +150,26 @@ impl ConvertMatrix {
             check("weights", weights.len(), sources)?;
         }
         let reduce = |v: Vec<u64>| dst.iter().zip(v).map(|(q, x)| q.reduce(x)).collect();
+        let isa = isa.lowered();
+        let mut halved: Vec<usize> = (0..sources).filter(|&j| !is_narrow(&src[j])).collect();
+        let fits = (sources + 2 * halved.len() + 1) * TILE_STEP <= SCRATCH;
+        let narrow = halved.is_empty() || (isa.multiplies_narrow() && fits);
+        if !narrow || !dst.iter().any(is_narrow) {
+            halved.clear();
+        }
+        let factors = |(q, row): (&Modulus, Vec<u64>)| -> Vec<u64> {
+            let mut row: Vec<u64> = row.into_iter().map(|x| q.reduce(x)).collect();
+            if is_narrow(q) {
+                row.extend(halved.iter().map(|&j| q.mul(row[j], q.reduce(1 << HALF))).collect::<Vec<_>>());
+            }
+            row
+        };
         Ok(Self {
             src: src.to_vec(),
             dst: dst.to_vec(),
             prescale: spec.prescale.map(|s| src.iter().zip(s).map(|(p, s)| p.scalar(s)).collect()),
-            matrix: dst
-                .iter()
-                .zip(spec.matrix)
-                .map(|(q, row)| row.into_iter().map(|x| q.reduce(x)).collect())
-                .collect(),
+            matrix: dst.iter().zip(spec.matrix).map(factors).collect(),
+            halved,
             fixed: match spec.overflow {
                 Count::Fixed { .. } => src.iter().map(fixed_term).collect(),
                 _ => Vec::new(),
@@ -160,8 +177,8 @@ impl ConvertMatrix {
             overflow: spec.overflow,
             correction: reduce(spec.correction),
             bias: reduce(spec.bias),
-            narrow: src.iter().all(is_narrow),
-            isa: isa.lowered(),
+            narrow,
+            isa,
         })
     }
 
@@ -192,10 +209,12 @@ impl ConvertMatrix {
         let n = src[0].len();
         assert!(src.iter().all(|x| x.len() == n) && dst.iter().all(|x| x.len() == n), "limbs of unequal length");
         let Scratch(scratch) = &mut Scratch([0; SCRATCH]);
-        let stride = (TILE_WORDS / (src.len() + 1) / TILE_STEP * TILE_STEP).clamp(TILE_STEP, TILE);
+        let tiles = src.len() + 2 * self.halved.len() + 1;
+        let stride = (TILE_WORDS / tiles / TILE_STEP * TILE_STEP).clamp(TILE_STEP, TILE);
         for start in (0..n).step_by(stride) {
             let len = stride.min(n - start);
-            let (y, u) = scratch.split_at_mut(stride * src.len());
+            let (y, scratch) = scratch.split_at_mut(stride * src.len());
+            let (halves, u) = scratch.split_at_mut(2 * stride * self.halved.len());
             // What needs no factors is read where it is.
             let rows: Vec<&[u64]> = if self.prescale.is_none() && len == stride {
                 src.iter().map(|x| &x[start..start + len]).collect()
@@ -205,16 +224,18 @@ impl ConvertMatrix {
             };
             let counted = self.count(&rows, u);
             let u = if counted { u.as_ptr() } else { std::ptr::null() };
+            let narrow = self.in_halves(&rows, halves, stride);
+            let rows = [&rows[..], narrow.as_deref().unwrap_or(&rows)];
             if len.is_multiple_of(TILE_STEP) {
                 for (i, out) in dst.iter_mut().enumerate() {
-                    self.row(i, &rows, u, &mut out[start..start + len], mode);
+                    self.row(i, rows, u, &mut out[start..start + len], mode);
                 }
             } else {
                 let padded = len.next_multiple_of(TILE_STEP);
                 for (i, out) in dst.iter_mut().enumerate() {
                     let mut copy = [0u64; TILE];
                     copy[..len].copy_from_slice(&out[start..start + len]);
-                    self.row(i, &rows, u, &mut copy[..padded], mode);
+                    self.row(i, rows, u, &mut copy[..padded], mode);
                     out[start..start + len].copy_from_slice(&copy[..len]);
                 }
             }
@@ -232,6 +253,27 @@ impl ConvertMatrix {
             }
             y[len..].fill(0);
         }
+    }
+
+    /// What narrow destinations are summed up from, where that is not `y`: the lower halves of wide sources in their places and
+    /// the upper ones behind.
+    fn in_halves<'a>(&self, y: &[&'a [u64]], halves: &'a mut [u64], stride: usize) -> Option<Vec<&'a [u64]>> {
+        if self.halved.is_empty() {
+            return None;
+        }
+        for (both, &j) in halves.chunks_exact_mut(2 * stride).zip(&self.halved) {
+            let (low, high) = both.split_at_mut(stride);
+            low.iter_mut().zip(y[j]).for_each(|(low, y)| *low = y & ((1 << HALF) - 1));
+            high.iter_mut().zip(y[j]).for_each(|(high, y)| *high = y >> HALF);
+        }
+        let halves: &[u64] = halves;
+        let mut rows = y.to_vec();
+        for (both, &j) in halves.chunks_exact(2 * stride).zip(&self.halved) {
+            let (low, high) = both.split_at(stride);
+            rows[j] = low;
+            rows.push(high);
+        }
+        Some(rows)
     }
 
     /// The overflow counts of a tile; whether there are any.
@@ -261,16 +303,18 @@ impl ConvertMatrix {
         true
     }
 
-    /// One destination limb on one tile, on the best instruction set its width and those of the sources allow.
-    fn row(&self, i: usize, y: &[&[u64]], u: *const u64, out: &mut [u64], mode: Mode) {
+    /// One destination limb on one tile, on the best instruction set its width and those of the sources allow: from the sources
+    /// as they are, or as narrow destinations take them.
+    fn row(&self, i: usize, [whole, halved]: [&[&[u64]]; 2], u: *const u64, out: &mut [u64], mode: Mode) {
         let q = &self.dst[i];
-        assert!(y.len() == self.src.len() && out.len().is_multiple_of(TILE_STEP));
+        let narrow = self.narrow && is_narrow(q);
+        let y = if narrow { halved } else { whole };
+        assert!(y.len() == self.matrix[i].len() && out.len().is_multiple_of(TILE_STEP));
         assert!(y.iter().all(|y| y.len() >= out.len()), "tile shorter than its destination");
         debug_assert!(
             matches!(mode, Mode::Replace | Mode::Stream) || out.iter().all(|&x| x < q.value()),
             "residues not below q"
         );
-        let narrow = self.narrow && is_narrow(q);
         let (m, correction, bias) = (&self.matrix[i][..], self.correction[i], self.bias[i]);
         let (len, out) = (out.len(), out.as_mut_ptr());
         dispatch(self.isa, narrow, Row { q, y, m, u, correction, bias, out, len, mode });

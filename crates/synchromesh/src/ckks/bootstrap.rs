@@ -28,6 +28,7 @@ use synchromesh_rlwe::ring::Cpu;
 
 pub use bootstrapper::Bootstrapper;
 pub use chain::Chain;
+pub(crate) use chain::{NARROW, WIDEST};
 
 use self::raise::Raise;
 pub(crate) use self::sine::Sine;

@@ -6,7 +6,7 @@ mod forecast;
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::Security;
 
-use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Chain, Messages, Sine};
+use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Chain, Messages, NARROW, Sine, WIDEST};
 use crate::ckks::{Params, ParamsLiteral};
 use crate::cost::Profile;
 use crate::error::{Error, Result};
@@ -25,6 +25,9 @@ const BASES: [u32; 8] = [BASE_BITS, 52, 50, 49, 48, 47, 45, 43];
 
 /// log2 of the scales of the levels inside.
 const UP: std::ops::RangeInclusive<u32> = 42..=60;
+
+/// Widest primes of the levels inside, in bits.
+const PRIMES: std::ops::RangeInclusive<u32> = 30..=WIDEST;
 
 /// Digits of a key switch while scales are looked for.
 const TYPICAL_DIGITS: usize = 6;
@@ -83,6 +86,11 @@ pub struct BootstrapRequest {
     /// smaller keys, and wider special primes, which all levels pay for.
     #[serde(default)]
     pub digits: Option<usize>,
+    /// Widest prime of the levels of EvalMod and CoeffsToSlots, 30 to 60 bits: with up to 49, levels that are wider share more
+    /// primes, each of which a processor is done with sooner ([`Chain::widest`]); a graphics card is as fast with wide ones.
+    /// None: 49, or what a profile says is faster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub widest: Option<u32>,
     /// Rounds of a refresh, each of which takes as long as one alone, for more precision.
     #[serde(default = "crate::ckks::bootstrap::one")]
     pub rounds: u32,
@@ -117,6 +125,7 @@ impl BootstrapRequest {
             message_bound: 1.0,
             baby_steps: None,
             digits: None,
+            widest: None,
             rounds: 1,
             security: Security::Bits128,
         }
@@ -197,6 +206,10 @@ impl BootstrapRequest {
         if let Some(digits) = self.digits.filter(|digits| !DIGITS.contains(digits)) {
             let (least, most) = (DIGITS.start(), DIGITS.end());
             return refused(format!("{digits} digits of a key switch: from {least} to {most}"));
+        }
+        if let Some(widest) = self.widest.filter(|widest| !PRIMES.contains(widest)) {
+            let (least, most) = (PRIMES.start(), PRIMES.end());
+            return refused(format!("primes of at most {widest} bits: from {least} to {most}"));
         }
         let all = 1usize << (self.log_n - 1);
         if !(self.slots().is_power_of_two() && (2..=all).contains(&self.slots())) {
@@ -283,6 +296,7 @@ impl BootstrapRequest {
             base_bits: base,
             log_scale_down,
             log_scale_up: *UP.end(),
+            widest: self.widest.unwrap_or(NARROW),
             omega: 1,
             weight: WEIGHT,
             security: self.security,
@@ -291,7 +305,7 @@ impl BootstrapRequest {
     }
 
     /// The parameters of these sizes with the levels asked for, or as many as there can be: with the digits asked for, the
-    /// fewest, or every number of them that fits.
+    /// fewest, or every number of them that fits, with narrow and with wide primes.
     fn fitted(&self, sizes: &Sizes, every: bool) -> Result<Vec<(ParamsLiteral, Bootstrap)>> {
         let mut fitted = Vec::new();
         let limit = self.security.max_log_qp(self.log_n);
@@ -301,9 +315,11 @@ impl BootstrapRequest {
             None if self.security == Security::Insecure => 4..=4,
             None => DIGITS,
         };
+        let both = every && self.widest.is_none();
+        let widths = if both { &[NARROW, WIDEST][..] } else { std::slice::from_ref(&sizes.chain.widest) };
         for usable in levels.rev() {
-            for omega in digits.clone() {
-                let chain = Chain { usable: usable + sizes.own_levels(), omega, ..sizes.chain };
+            for (omega, &widest) in digits.clone().flat_map(|omega| widths.iter().map(move |width| (omega, width))) {
+                let chain = Chain { usable: usable + sizes.own_levels(), omega, widest, ..sizes.chain };
                 let Ok(literal) = chain.literal_with(&sizes.literal, sizes.eval_mod) else { continue };
                 if literal.q_bits.iter().chain(&literal.p_bits).sum::<u32>() > limit {
                     continue;

@@ -428,6 +428,7 @@ fn refreshed_messages_of_any_size_keep_their_certificates() {
         base_bits: 60,
         log_scale_down: 45,
         log_scale_up: 58,
+        widest: 49,
         omega: 4,
         weight: 32,
         security: Security::Insecure,

@@ -13,7 +13,7 @@ use synchromesh::rlwe::{EvaluationKeys, Security, Source};
 #[test]
 fn a_refreshed_message_is_the_same_at_more_levels() {
     let other = BootstrapLiteral { slots_to_coeffs: 3, degree: 62, doublings: 3, ..literal() };
-    let wide = Chain { base_bits: 62, log_scale: 35, log_scale_down: 46, omega: 3, ..chain(11) };
+    let wide = Chain { base_bits: 62, log_scale: 35, log_scale_down: 46, widest: 60, omega: 3, ..chain(11) };
     let heavier = Chain { weight: 64, usable: 1, ..chain(10) };
     let cases = [
         (chain(10), literal(), 2, [19, 11]),
@@ -29,6 +29,30 @@ fn a_refreshed_message_is_the_same_at_more_levels() {
         let [error, bound] = f.error(&refreshed, &x);
         assert!(error < 2f64.powi(-measured), "case {i}: error 2^{:.1}", error.log2());
         assert!(bound < 2f64.powi(-certified), "case {i}: certificate 2^{:.1}", bound.log2());
+    }
+}
+
+/// Levels of 58 bits of narrow primes: more primes than levels, which come and go; the modulus and the scales are the same.
+#[test]
+fn wide_levels_share_narrow_primes() {
+    let [wide, narrow] = [60, 49].map(|widest| {
+        let literal = Chain { widest, ..chain(10) }.literal(&literal()).unwrap();
+        (Params::new(literal.clone()).unwrap(), literal)
+    });
+    assert!(wide.1.q_bits.iter().filter(|&&bits| bits == 58).count() >= 10, "{:?}", wide.1.q_bits);
+    assert!(narrow.1.q_bits[1..].iter().all(|&bits| bits <= 50), "{:?}", narrow.1.q_bits);
+    assert!(narrow.1.q_bits.len() <= wide.1.q_bits.len() + 5, "{:?}", narrow.1.q_bits);
+    let nested = |literal: &ParamsLiteral| {
+        literal.schedule.levels.windows(2).all(|pair| pair[0].iter().all(|i| pair[1].contains(i)))
+    };
+    assert!(wide.1.schedule.levels.is_empty() && !nested(&narrow.1));
+    assert_eq!(wide.0.top_level(), narrow.0.top_level());
+    for level in 0..=wide.0.top_level() {
+        let [wide, narrow] = [&wide.0, &narrow.0].map(|params| {
+            let modulus = params.rlwe().ring().log2(params.rlwe().level(level).unwrap());
+            [modulus, params.scale(level).unwrap().log2()]
+        });
+        assert!((wide[0] - narrow[0]).abs() < 0.6 && (wide[1] - narrow[1]).abs() < 0.1, "{level}: {wide:?} {narrow:?}");
     }
 }
 
@@ -275,7 +299,8 @@ fn what_cannot_be_refreshed_is_refused() {
         let error = params(change).err().unwrap();
         assert_eq!(error.kind(), kind, "case {i}: {error}");
     }
-    let none = Params::new(ParamsLiteral { schedule: Default::default(), ..chain(10).literal(&literal()).unwrap() });
+    let wide = Chain { widest: 60, ..chain(10) };
+    let none = Params::new(ParamsLiteral { schedule: Default::default(), ..wide.literal(&literal()).unwrap() });
     assert_eq!(Bootstrap::new(&none.unwrap(), literal()).err().map(|e| e.kind()), Some("params"));
     // At real parameters the sparse key is checked as well: 60 + 60 bits at N = 2^15 and weight 32 are secure, more are not.
     let secure = |base_bits| {
@@ -445,6 +470,7 @@ fn numbers_out_of_range_are_refused_before_anything_is_searched() {
         (BootstrapRequest { message_bound: -1.0, ..request.clone() }, "bounded by -1"),
         (BootstrapRequest { baby_steps: Some(3), ..request.clone() }, "3 baby steps"),
         (BootstrapRequest { digits: Some(1), ..request.clone() }, "1 digits of a key switch: from 2 to 12"),
+        (BootstrapRequest { widest: Some(61), ..request.clone() }, "at most 61 bits: from 30 to 60"),
         (BootstrapRequest { slots: Some(3), ..request.clone() }, "after 3 slots"),
         (
             BootstrapRequest { slots: Some(1 << 11), ..request.clone() },

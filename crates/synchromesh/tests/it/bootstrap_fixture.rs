@@ -39,6 +39,7 @@ pub(crate) fn chain(log_n: u32) -> Chain {
         base_bits: 60,
         log_scale_down: 45,
         log_scale_up: 58,
+        widest: 49,
         omega: 4,
         weight: 32,
         security: Security::Insecure,

@@ -42,6 +42,7 @@ fn chain(usable: usize) -> Chain {
         base_bits: 60,
         log_scale_down: 58,
         log_scale_up: 58,
+        widest: 49,
         omega: 4,
         weight: 32,
         security: Security::Insecure,

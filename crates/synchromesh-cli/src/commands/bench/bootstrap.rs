@@ -15,6 +15,7 @@ use synchromesh::bgv::Bgv;
 use synchromesh::ckks::bootstrap::Messages;
 use synchromesh::plan::bootstrap::{BootstrapRequest, ExactBootstrapRequest};
 use synchromesh_bench::bootstrap::{self, measure};
+use synchromesh_bench::device::Device;
 use synchromesh_bench::exact_refreshes;
 use synchromesh_papers::reproduce::{Figure, Series};
 use synchromesh_ring::Threads;
@@ -65,6 +66,10 @@ pub(in crate::commands) struct BootstrapBench {
     /// For ckks: digits of a key switch; fewer make smaller keys and wider special primes [default: the fewest that fit].
     #[arg(long, value_name = "D")]
     digits: Option<usize>,
+    /// For ckks: widest prime of the levels inside, 30 to 60 bits: levels that are wider share narrow primes, which a processor
+    /// is done with sooner [default: 49, on a graphics card 60].
+    #[arg(long, value_name = "BITS")]
+    widest: Option<u32>,
     /// Refreshes that are timed, after one that is not.
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     iterations: u32,
@@ -132,6 +137,7 @@ impl BootstrapBench {
     fn approximate(&self) -> Result<Report, Error> {
         let existing = self.overwrite.permit(self.plot.as_deref())?;
         let chosen = self.place.choose_to_measure()?;
+        let (iterations, device) = (self.iterations as usize, chosen.measured());
         let request = BootstrapRequest {
             ratio_bits: self.ratio,
             levels: self.levels,
@@ -139,11 +145,11 @@ impl BootstrapBench {
             slots: self.slots,
             baby_steps: self.baby_steps(),
             digits: self.digits,
+            widest: self.widest.or_else(|| (device != Device::Cpu).then_some(60)),
             rounds: self.rounds,
             security: self.security(),
             ..BootstrapRequest::new(self.log_n, self.log_scale, self.precision)
         };
-        let (iterations, device) = (self.iterations as usize, chosen.measured());
         let report = measure(&request, iterations, device, |what| say(&format!("{what}\n")))?;
         for stage in &report.stages {
             say(&format!("{}: {:.2} s, to level {}\n", stage.stage.name(), stage.seconds, stage.level));

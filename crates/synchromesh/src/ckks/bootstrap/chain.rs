@@ -1,7 +1,7 @@
 //! Chains of primes for bootstrapping, from the sizes of their levels.
 
 use synchromesh_rlwe::ring::Cpu;
-use synchromesh_rlwe::{DigitSizes, Schedule, Security};
+use synchromesh_rlwe::{DigitSizes, NarrowChain, Schedule, Security};
 
 use super::BootstrapLiteral;
 use super::sine::Sine;
@@ -9,7 +9,16 @@ use crate::ckks::params::{Mode, ParamsLiteral};
 use crate::error::{Error, Result};
 
 /// Widest prime of a chain for bootstrapping, in bits.
-const WIDEST: u32 = 60;
+pub(crate) const WIDEST: u32 = 60;
+
+/// Widest prime that words are multiplied by at the speed of doubles or of the 52-bit multiplier, in bits, with a bit to spare.
+pub(crate) const NARROW: u32 = 49;
+
+/// Narrowest prime among narrow ones, in bits: at the largest degrees there are few below.
+const NARROWEST: u32 = 24;
+
+/// What a wider one takes, in transforms, conversions and products by keys, of what a narrow one does, about.
+const WIDE_WORK: f64 = 1.5;
 
 /// Widest special prime beside the first, in bits.
 const SPECIAL: u32 = 50;
@@ -29,6 +38,9 @@ pub struct Chain {
     pub log_scale_down: u32,
     /// log2 of the scale of the levels of EvalMod and CoeffsToSlots.
     pub log_scale_up: u32,
+    /// Widest prime of these levels, in bits: of up to 49, wider levels share narrow primes that leave and return
+    /// ([`NarrowChain`]), if that is less work; of more, each level has primes of its own.
+    pub widest: u32,
     /// Digits of a key switch.
     pub omega: usize,
     /// Coefficients of the sparse secret that are not 0.
@@ -51,7 +63,8 @@ impl Chain {
     pub(crate) fn literal_with(&self, bootstrap: &BootstrapLiteral, eval_mod: usize) -> Result<ParamsLiteral> {
         let mut log_scales = vec![self.log_scale_down; bootstrap.slots_to_coeffs + 1];
         log_scales.extend(std::iter::repeat_n(self.log_scale, self.usable));
-        self.literal_of(log_scales, bootstrap, eval_mod)
+        let lowest = log_scales.len();
+        self.literal_of(log_scales, lowest, bootstrap, eval_mod)
     }
 
     /// As [`Self::literal`], for messages in coefficients: SlotsToCoeffs comes above the levels for the user. The sine may be
@@ -67,24 +80,45 @@ impl Chain {
         let sine = Sine::new((1.0 + self.weight as f64) / 2.0, bootstrap.degree, bootstrap.doublings, 1.0)?;
         let sine = sine.straightened(arcsine)?;
         let mut log_scales = vec![self.log_scale; self.usable + 1];
+        let lowest = log_scales.len();
         log_scales.extend(std::iter::repeat_n(self.log_scale_down, bootstrap.slots_to_coeffs));
-        self.literal_of(log_scales, bootstrap, sine.depth::<Cpu>())
+        self.literal_of(log_scales, lowest, bootstrap, sine.depth::<Cpu>())
     }
 
-    /// With levels of these scales below EvalMod.
+    /// With levels of these scales below EvalMod, of which the `lowest` have primes of their own.
     fn literal_of(
         &self,
         mut log_scales: Vec<u32>,
+        lowest: usize,
         bootstrap: &BootstrapLiteral,
         eval_mod: usize,
     ) -> Result<ParamsLiteral> {
         log_scales.extend(std::iter::repeat_n(self.log_scale_up, eval_mod + bootstrap.coeffs_to_slots));
-        let mut q_bits = split(self.base_bits);
-        let mut level_limbs = vec![q_bits.len()];
-        for pair in log_scales.windows(2) {
+        let steps = log_scales.windows(2).map(|pair| {
             let bits = (2 * pair[1]).checked_sub(pair[0]).filter(|&bits| bits >= 20);
-            q_bits.extend(split(bits.ok_or_else(|| Error::params(format!("scales of {pair:?} bits do not follow")))?));
+            bits.ok_or_else(|| Error::params(format!("scales of {pair:?} bits do not follow")))
+        });
+        let steps = steps.collect::<Result<Vec<_>>>()?;
+        let (own, above) = steps.split_at(lowest - 1);
+        let (mut q_bits, mut level_limbs) = (split(self.base_bits), Vec::new());
+        level_limbs.push(q_bits.len());
+        for &bits in own {
+            q_bits.extend(split(bits));
             level_limbs.push(q_bits.len());
+        }
+        let mut schedule = Schedule::default();
+        if let Some(narrow) = self.narrow(above) {
+            let (below, count) = (std::mem::take(&mut level_limbs), q_bits.len());
+            schedule.levels = below.into_iter().map(|limbs| (0..limbs).collect()).collect();
+            // The lowest set is of the level below, which is there already.
+            let shared = narrow.levels.iter().skip(1);
+            schedule.levels.extend(shared.map(|set| (0..count).chain(set.iter().map(|i| count + i)).collect()));
+            q_bits.extend(narrow.q_bits);
+        } else {
+            for &bits in above {
+                q_bits.extend(split(bits));
+                level_limbs.push(q_bits.len());
+            }
         }
         let p_bits = special(&q_bits, self.omega)?;
         Ok(ParamsLiteral {
@@ -93,13 +127,26 @@ impl Chain {
             q_bits,
             p_bits,
             level_limbs,
-            schedule: Schedule::default().with_sparse_key(self.weight),
+            schedule: schedule.with_sparse_key(self.weight),
             omega: self.omega,
             log_scales,
             mode: Mode::Auto,
             security: self.security,
             primes: None,
         })
+    }
+
+    /// Narrow primes for levels of so many bits, where they are asked for and less work than a wide one for each.
+    fn narrow(&self, steps: &[u32]) -> Option<NarrowChain> {
+        if self.widest > NARROW || steps.iter().all(|&bits| bits <= self.widest) {
+            return None;
+        }
+        let narrow = NarrowChain::new(steps, self.widest, NARROWEST)?;
+        let work = |bits: u32| if bits > NARROW { WIDE_WORK } else { 1.0 };
+        let each = steps.iter().map(|&bits| split(bits).into_iter().map(work).sum::<f64>());
+        // Each is there on its own level and all above it.
+        let wide: f64 = each.enumerate().map(|(below, work)| work * (steps.len() - below) as f64).sum();
+        ((narrow.work() as f64) < wide).then_some(narrow)
     }
 }
 

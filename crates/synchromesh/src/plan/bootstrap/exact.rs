@@ -10,7 +10,7 @@ use synchromesh_rlwe::{EvaluationKeys, Noise, PublicKey, Randomness, Security};
 
 use super::{BASE_BITS, DIGITS, LAYERS, WEIGHT, room};
 use crate::ckks;
-use crate::ckks::bootstrap::{Chain, Sine};
+use crate::ckks::bootstrap::{Chain, NARROW, Sine};
 use crate::cost::{self, DryLedger, Profile};
 use crate::error::{Error, Result};
 use crate::exact::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper};
@@ -209,6 +209,7 @@ impl ExactBootstrapRequest {
                 base_bits: BASE_BITS,
                 log_scale_down: SCALE,
                 log_scale_up: SCALE_INSIDE,
+                widest: NARROW,
                 omega,
                 weight: WEIGHT,
                 security: self.security,
