@@ -327,12 +327,13 @@ fn slot_sums<B: Backend>(sums: &[SlotSum<'_, B>]) -> Work {
 /// Conversions of `batch` polynomials, on wide primes, then on narrow ones.
 fn conversion(ring: &Ring, shape: &ConversionShape, batch: usize) -> [Work; 2] {
     let ConversionShape { src, dst, prescaled, .. } = shape;
-    // A destination has the 52-bit kernel only if every source is narrow too.
-    let all_narrow = src.iter().all(|i| narrow(ring, i));
+    let wide = src.iter().filter(|&i| !narrow(ring, i)).count() as u64;
     [false, true].map(|class| {
-        let rows = dst.iter().filter(|&i| (all_narrow && narrow(ring, i)) == class).count() as u64;
-        let primes = src.iter().filter(|&i| narrow(ring, i) == class).count() as u64;
+        let rows = dst.iter().filter(|&i| narrow(ring, i) == class).count() as u64;
+        let primes = if class { src.len() as u64 - wide } else { wide };
+        // A narrow destination takes wide sources in halves.
+        let terms = rows * (src.len() as u64 + if class { wide } else { 0 });
         let extra = if *prescaled { primes } else { 0 };
-        Work { primes, rows, terms: rows * src.len() as u64, extra }.times(batch)
+        Work { primes, rows, terms, extra }.times(batch)
     })
 }

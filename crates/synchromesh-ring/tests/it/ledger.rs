@@ -85,6 +85,21 @@ fn nothing_is_changed_and_stages_are_whole() {
 }
 
 #[test]
+fn narrow_destinations_take_wide_sources_in_halves() {
+    let ledger = Ledger::new(Dry::new(ring()));
+    let (from, to, ones) = (set(&[0, 2, 3]), set(&[1]), [1; 3]);
+    let spec = ConvertSpec::new(ledger.ring(), &from, &to, &ones, &ones[..1], Overflow::Round).unwrap();
+    let conversion = ledger.conversion(&from, &to, &spec).unwrap();
+    let (src, mut dst) = (ledger.alloc(3).unwrap(), ledger.alloc(1).unwrap());
+    let rows = [0, 1, 2];
+    let into = ViewMut::new(&mut dst, &rows[..1]);
+    ledger.convert(&conversion, View::new(&src, &rows), into, ConvertMode::Replace).unwrap();
+    let work = ledger.take().0;
+    let of = |narrow: bool| work[&(Operation::Convert, narrow)].work.features();
+    assert_eq!((of(true)[..3].to_vec(), of(false)[..3].to_vec()), (vec![1, 1, 5], vec![2, 0, 0]));
+}
+
+#[test]
 fn a_dry_ledger_says_the_same_and_counts_live_bytes() {
     let (real, dry) = (Ledger::new(Cpu::open(ring()).unwrap()), Ledger::new(Dry::new(ring())));
     stages(&real);
