@@ -87,7 +87,7 @@ fn planned<S: exact::Scheme>() -> Plan {
 fn a_circuit_of_any_depth<S: exact::Scheme>() {
     let plan = planned::<S>();
     assert!(refreshes(&plan) >= 3, "{}", refreshes(&plan));
-    assert!(plan.inside.is_some() && plan.rotations == [1] && plan.depth == 1, "{:?}", plan.explain);
+    assert!(plan.inside.is_some() && plan.rotations == [1] && plan.depth <= 2, "{:?}", plan.explain);
     let again = Plan::from_json(&plan.to_json().unwrap()).unwrap();
     assert_eq!(again, plan);
 
