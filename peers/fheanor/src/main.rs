@@ -76,8 +76,12 @@ fn parse(args: &[String]) -> Result<Case, String> {
     Ok(case)
 }
 
+/// What the library works out once for a set of parameters, which takes minutes.
+const CACHE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/cache");
+
 /// Refreshes one ciphertext again and again, each time from the same noise, and looks at each result.
 fn run(case: &Case) -> Result<(), String> {
+    std::fs::create_dir_all(CACHE).map_err(|error| format!("{CACHE}: {error}"))?;
     let n = 1usize << case.log_n;
     let rng = rand::rng;
     let scheme = Pow2BFV::new(2 * n);
@@ -88,8 +92,16 @@ fn run(case: &Case) -> Result<(), String> {
     let relinearisation_digits = RNSGadgetVectorDigitIndices::select_digits(RELINEARISATION_DIGITS, limbs);
 
     let start = Instant::now();
-    let bootstrapper =
-        ThinBootstrapper::build_pow2(&scheme, &plain, &ring, 1, Some(ERROR_BOUND), MAP_LEVELS, &rotation_digits, None);
+    let bootstrapper = ThinBootstrapper::build_pow2(
+        &scheme,
+        &plain,
+        &ring,
+        1,
+        Some(ERROR_BOUND),
+        MAP_LEVELS,
+        &rotation_digits,
+        Some(CACHE),
+    );
     let secret = Pow2BFV::gen_sk(&ring, rng(), SecretKeyDistribution::SparseWithHwt(WEIGHT));
     let rotations = bootstrapper.required_galois_keys(&plain);
     let keys = rotations.len();
