@@ -1,6 +1,7 @@
 //! Chains of primes for bootstrapping, from the sizes of their levels.
 
 use synchromesh_rlwe::ring::Cpu;
+use synchromesh_rlwe::ring::kernels::NARROW_BITS;
 use synchromesh_rlwe::{DigitSizes, NarrowChain, Schedule, Security};
 
 use super::BootstrapLiteral;
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 pub(crate) const WIDEST: u32 = 60;
 
 /// Widest prime that words are multiplied by at the speed of doubles or of the 52-bit multiplier, in bits, with a bit to spare.
-pub(crate) const NARROW: u32 = 49;
+pub(crate) const NARROW: u32 = NARROW_BITS - 1;
 
 /// Narrowest prime among narrow ones, in bits: at the largest degrees there are few below.
 const NARROWEST: u32 = 24;
@@ -21,7 +22,7 @@ const NARROWEST: u32 = 24;
 const WIDE_WORK: f64 = 1.5;
 
 /// Widest special prime beside the first, in bits.
-const SPECIAL: u32 = 50;
+const SPECIAL: u32 = NARROW_BITS;
 
 /// Parameters for bootstrapping by their sizes, the widths of primes worked out.
 #[derive(Debug, Clone, Copy, PartialEq)]
