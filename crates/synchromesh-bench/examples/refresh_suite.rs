@@ -1,7 +1,9 @@
-//! Refreshes at real parameters judged by decryption: `refresh_suite [OUT [LOG_N:REFRESHES:CHAIN | SCHEME:LOG_N:T:PRODUCTS ..]]`.
+//! Refreshes at real parameters judged by decryption:
+//! `refresh_suite [cuda] [OUT [LOG_N:REFRESHES:CHAIN | SCHEME:LOG_N:T:PRODUCTS ..]]`.
 //!
 //! Unless said otherwise at N = 2^16: 1000 refreshes of CKKS and 100 of one ciphertext, and 100 products in a row of BFV and
-//! BGV for each t. What was found is written on the way; lines of the tables that are not measured again stay.
+//! BGV for each t. What was found is written on the way; lines of the tables that are not measured again stay. Built with the
+//! feature of that name, `cuda` computes on the first card, at the same parameters.
 
 use std::path::Path;
 
@@ -9,9 +11,9 @@ use synchromesh::bfv::Bfv;
 use synchromesh::bgv::Bgv;
 use synchromesh::exact::Scheme;
 use synchromesh::plan::bootstrap::{BootstrapRequest, ExactBootstrapRequest};
+use synchromesh_bench::device::Device;
 use synchromesh_bench::exact_refreshes::{Row, multiply_in_a_row};
 use synchromesh_bench::refreshes::{Judgement, MOST_DEVIATIONS, judge};
-use synchromesh_ring::Threads;
 use synchromesh_rlwe::{Randomness, Security};
 
 /// Refreshes after which what was found is written.
@@ -57,11 +59,11 @@ impl Case {
     }
 
     /// Whether everything that was found is as it should be.
-    fn run(&self, out: &Path) -> Result<bool, Box<dyn std::error::Error>> {
+    fn run(&self, out: &Path, device: Device) -> Result<bool, Box<dyn std::error::Error>> {
         match self {
-            &Self::Ckks { log_n, refreshes, chain } => refreshed(out, log_n, [refreshes, chain]),
-            Self::Exact { bgv: false, log_n, t, products } => multiplied::<Bfv>(out, *log_n, t, *products),
-            Self::Exact { bgv: true, log_n, t, products } => multiplied::<Bgv>(out, *log_n, t, *products),
+            &Self::Ckks { log_n, refreshes, chain } => refreshed(out, log_n, [refreshes, chain], device),
+            Self::Exact { bgv: false, log_n, t, products } => multiplied::<Bfv>(out, *log_n, t, *products, device),
+            Self::Exact { bgv: true, log_n, t, products } => multiplied::<Bgv>(out, *log_n, t, *products, device),
         }
     }
 }
@@ -102,7 +104,12 @@ fn record(out: &Path, judged: &Judgement) -> std::io::Result<()> {
 }
 
 #[expect(clippy::print_stdout, reason = "an example")]
-fn refreshed(out: &Path, log_n: u32, [refreshes, chain]: [usize; 2]) -> Result<bool, Box<dyn std::error::Error>> {
+fn refreshed(
+    out: &Path,
+    log_n: u32,
+    [refreshes, chain]: [usize; 2],
+    device: Device,
+) -> Result<bool, Box<dyn std::error::Error>> {
     let security = security(log_n);
     let request = BootstrapRequest {
         levels: Some(if security == Security::Insecure { 3 } else { 14 }),
@@ -110,8 +117,7 @@ fn refreshed(out: &Path, log_n: u32, [refreshes, chain]: [usize; 2]) -> Result<b
         security,
         ..BootstrapRequest::new(log_n, 40, 15)
     };
-    let threads = Threads::of_process()?;
-    let judged = judge(&request, [refreshes, chain], &threads, Randomness::from_os(), |judged| {
+    let judged = judge(&request, [refreshes, chain], device, Randomness::from_os(), |judged| {
         eprintln!("{} of {refreshes} refreshes, {} of {chain} of one ciphertext", judged.refreshes, judged.chain);
         if (judged.refreshes + judged.chain).is_multiple_of(OFTEN) {
             record(out, judged).unwrap_or_else(|error| eprintln!("{error}"));
@@ -132,10 +138,16 @@ fn refreshed(out: &Path, log_n: u32, [refreshes, chain]: [usize; 2]) -> Result<b
 }
 
 #[expect(clippy::print_stdout, reason = "an example")]
-fn multiplied<S: Scheme>(out: &Path, log_n: u32, t: &str, products: usize) -> Result<bool, Box<dyn std::error::Error>> {
+fn multiplied<S: Scheme>(
+    out: &Path,
+    log_n: u32,
+    t: &str,
+    products: usize,
+    device: Device,
+) -> Result<bool, Box<dyn std::error::Error>> {
     let request =
         ExactBootstrapRequest { log_n, t: t.to_owned(), products: 1, baby_steps: Some(8), security: security(log_n) };
-    let row = multiply_in_a_row::<S>(&request, products, &Threads::of_process()?, |row| {
+    let row = multiply_in_a_row::<S>(&request, products, device, |row| {
         eprintln!("{} of {products} products, {} refreshes", row.products, row.refreshes);
         written(out, row).unwrap_or_else(|error| eprintln!("{error}"));
     })?;
@@ -152,8 +164,20 @@ fn written(out: &Path, row: &Row) -> std::io::Result<()> {
     put(&out.join("products.csv"), PRODUCTS, &own, vec![line])
 }
 
+/// The card if the arguments begin with it.
+#[cfg(feature = "cuda")]
+fn device(args: &mut std::iter::Peekable<impl Iterator<Item = String>>) -> Device {
+    args.next_if(|arg| arg == "cuda").map_or(Device::Cpu, |_| Device::Cuda)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn device(_: &mut std::iter::Peekable<impl Iterator<Item = String>>) -> Device {
+    Device::Cpu
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args().skip(1).peekable();
+    let device = device(&mut args);
     let out = args.next().unwrap_or_else(|| "docs/bootstrap".to_owned());
     let mut cases = args.map(|text| Case::parse(&text)).collect::<Result<Vec<_>, _>>()?;
     if cases.is_empty() {
@@ -162,7 +186,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::create_dir_all(&out)?;
     let mut good = true;
     for case in cases {
-        good &= case.run(Path::new(&out))?;
+        good &= case.run(Path::new(&out), device)?;
     }
     if good { Ok(()) } else { Err("an error is above its certificate, or multiples are not as expected".into()) }
 }

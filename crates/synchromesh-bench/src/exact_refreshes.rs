@@ -10,10 +10,11 @@ use synchromesh::exact::bootstrap::{Bootstrap, BootstrapLiteral, Bootstrapper};
 use synchromesh::exact::{Ciphertext, Context, Evaluator, Params, Plaintext, Rotations, Scheme};
 use synchromesh::plan::bootstrap::{ExactBootstrapRequest, ExactForecast};
 use synchromesh_ring::isa::Isa;
-use synchromesh_ring::{Cpu, Threads};
+use synchromesh_ring::{Backend, BackendError, Cpu, Threads};
 use synchromesh_rlwe::{EvaluationKeys, PublicKey, Randomness, SecretKey};
 
 use crate::Error;
+use crate::device::{Device, Measured, on_device};
 use crate::memory::{fits_refresh, forget_peak, peak_bytes};
 use crate::numbers::Numbers;
 use crate::timing::median;
@@ -27,6 +28,8 @@ pub struct Report {
     pub isa: &'static str,
     /// Threads.
     pub threads: usize,
+    /// The device.
+    pub device: String,
     /// log2 of the ring degree.
     pub log_n: u32,
     /// The plaintext modulus.
@@ -73,13 +76,13 @@ pub struct Report {
 }
 
 /// All that refreshes take.
-struct Made<S: Scheme> {
-    context: Arc<Context<S>>,
-    secret: SecretKey,
-    public: PublicKey,
-    evaluator: Evaluator<S>,
-    keys: Arc<EvaluationKeys>,
-    bootstrapper: Bootstrapper<S>,
+struct Made<S: Scheme, B: Backend = Cpu> {
+    context: Arc<Context<S, B>>,
+    secret: SecretKey<B>,
+    public: PublicKey<B>,
+    evaluator: Evaluator<S, B>,
+    keys: Arc<EvaluationKeys<B>>,
+    bootstrapper: Bootstrapper<S, B>,
     randomness: Randomness,
     keys_s: f64,
     vectors_s: f64,
@@ -105,19 +108,15 @@ impl Monomial {
     }
 }
 
-impl<S: Scheme> Made<S> {
+impl<S: Scheme, B: Measured> Made<S, B> {
     fn new(
         ring: ckks::Params,
         params: Params<S>,
         literal: BootstrapLiteral,
-        threads: &Threads,
         progress: impl Fn(&str),
     ) -> Result<Self, Error> {
-        let device = |params: &synchromesh_rlwe::Params| -> Result<Cpu, Error> {
-            Ok(Cpu::open(Arc::clone(params.ring()))?.with_threads(threads.clone()))
-        };
         let bootstrap = Bootstrap::new(&params, &ring, literal)?;
-        let (own, inner) = (device(params.rlwe())?, device(ring.rlwe())?);
+        let (own, inner) = (B::open(params.rlwe().ring())?, B::open(ring.rlwe().ring())?);
         let (context, inside) = (Context::with_backend(params, own)?, ckks::Context::with_backend(ring, inner)?);
         let mut randomness = Randomness::from_os();
         let (secret, public) = context.generate_keys(&mut randomness)?;
@@ -139,7 +138,7 @@ impl<S: Scheme> Made<S> {
         &mut self,
         number: u64,
         places: impl FnOnce(usize, &mut Numbers) -> Vec<usize>,
-    ) -> Result<(Ciphertext<S>, Vec<Term>), Error> {
+    ) -> Result<(Ciphertext<S, B>, Vec<Term>), Error> {
         let (n, t, mut numbers) = (self.context.params().n(), self.context.params().t().value(), Numbers(number));
         let below = t - 1u32;
         let places = places(n, &mut numbers);
@@ -152,7 +151,7 @@ impl<S: Scheme> Made<S> {
     }
 
     /// A ciphertext that has no budget for another product, and its message.
-    fn worn(&mut self, number: u64) -> Result<(Ciphertext<S>, Monomial), Error> {
+    fn worn(&mut self, number: u64) -> Result<(Ciphertext<S, B>, Monomial), Error> {
         let (context, n) = (&self.context, self.context.params().n());
         let t = context.params().t().value();
         let mut message = Monomial { number: BigUint::from(number) % t, power: 1 };
@@ -169,7 +168,7 @@ impl<S: Scheme> Made<S> {
         Ok((x, message))
     }
 
-    fn judge(&self, x: &Ciphertext<S>, message: &Monomial) -> Result<(), Error> {
+    fn judge(&self, x: &Ciphertext<S, B>, message: &Monomial) -> Result<(), Error> {
         let params = self.context.params();
         let found = self.context.decode_coefficients_unsigned(&self.context.decrypt(&self.secret, x)?)?;
         if found == message.coefficients(params.t().value(), params.n()) {
@@ -223,20 +222,28 @@ pub struct Row {
     pub seconds: f64,
 }
 
-/// Multiplies a ciphertext of random coefficients by so many fresh ones, one after the other, and compares every product;
-/// `progress` sees after each what was done until then.
+/// Multiplies a ciphertext of random coefficients by so many fresh ones, one after the other, and compares every product; on a
+/// device, the CPU with the threads of this process. `progress` sees after each what was done until then.
 ///
 /// # Errors
 /// [`Error::Request`] for a result that is wrong, or what a search, a product or a refresh refuses.
 pub fn multiply_in_a_row<S: Scheme>(
     request: &ExactBootstrapRequest,
     products: usize,
-    threads: &Threads,
+    device: Device,
+    progress: impl FnMut(&Row),
+) -> Result<Row, Error> {
+    on_device!(device, B => multiply_on::<S, B>(request, products, progress))
+}
+
+fn multiply_on<S: Scheme, B: Measured>(
+    request: &ExactBootstrapRequest,
+    products: usize,
     mut progress: impl FnMut(&Row),
 ) -> Result<Row, Error> {
     let found = request.find::<S>(None)?;
     let (ring, params) = (ckks::Params::new(found.ring)?, Params::<S>::new(found.params)?);
-    let mut made = Made::new(ring, params, found.bootstrap, threads, |_| ())?;
+    let mut made = Made::<S, B>::new(ring, params, found.bootstrap, |_| ())?;
     let least = made.bootstrapper.bootstrap().least_budget()?;
     let mut row = Row {
         scheme: S::NAME,
@@ -280,7 +287,8 @@ pub fn multiply_in_a_row<S: Scheme>(
     Ok(row)
 }
 
-/// Measures refreshes at the parameters found for a request; `progress` hears what is done.
+/// Measures refreshes at the parameters found for a request, on a device, the CPU with the threads of this process;
+/// `progress` hears what is done.
 ///
 /// # Errors
 /// [`Error::Request`] before anything is made that does not fit, and for a result that is wrong, or what a search or a
@@ -288,28 +296,45 @@ pub fn multiply_in_a_row<S: Scheme>(
 pub fn measure<S: Scheme>(
     request: &ExactBootstrapRequest,
     iterations: usize,
-    threads: &Threads,
+    device: Device,
+    progress: impl Fn(&str),
+) -> Result<Report, Error> {
+    on_device!(device, B => measure_on::<S, B>(request, iterations, device, progress))
+}
+
+fn measure_on<S: Scheme, B: Measured>(
+    request: &ExactBootstrapRequest,
+    iterations: usize,
+    device: Device,
     progress: impl Fn(&str),
 ) -> Result<Report, Error> {
     progress("parameters");
     let found = request.find::<S>(None)?;
-    fits_refresh(found.forecast.peak_bytes)?;
+    // A card has memory of its own, and says what it lacks.
+    if device.is_host() {
+        fits_refresh(found.forecast.peak_bytes)?;
+    }
     forget_peak();
     let (ring, params) = (ckks::Params::new(found.ring.clone())?, Params::<S>::new(found.params.clone())?);
-    let mut made = Made::new(ring, params, found.bootstrap.clone(), threads, &progress)?;
+    let mut made = Made::<S, B>::new(ring, params, found.bootstrap.clone(), &progress)?;
+    let backend = Arc::clone(&made.context);
+    let backend = backend.backend();
     let (mut passes, mut totals) = (Vec::new(), Vec::new());
     let (mut before, mut after, mut most) = (f64::INFINITY, f64::INFINITY, 0);
     for round in 0..=iterations {
         progress(&format!("refresh {round} of {iterations}"));
         let (x, message) = made.worn(3 + round as u64)?;
         before = before.min(made.context.noise_budget(&x)?);
+        backend.wait()?;
         let begin = Instant::now();
-        let (mut last, mut own) = (begin, Vec::new());
+        let (mut last, mut own, mut waited) = (begin, Vec::new(), Ok(()));
         let refreshed = made.bootstrapper.refresh_watched(&x, |_| {
+            waited = backend.wait();
             let now = Instant::now();
             own.push((now - last).as_secs_f64());
             last = now;
         })?;
+        waited?;
         most = most.max(own.len());
         if round > 0 {
             totals.push(begin.elapsed().as_secs_f64());
@@ -321,7 +346,8 @@ pub fn measure<S: Scheme>(
     Ok(Report {
         scheme: S::NAME,
         isa: Isa::detect().map_or("unknown", Isa::name),
-        threads: threads.count(),
+        threads: Threads::of_process().map_err(BackendError::from)?.count(),
+        device: backend.name(),
         log_n: request.log_n,
         t: request.t.clone(),
         values: made.context.params().n(),
@@ -353,21 +379,27 @@ mod tests {
     use synchromesh::bgv::Bgv;
     use synchromesh_rlwe::Security;
 
-    fn in_a_row<S: Scheme>(t: &str) {
+    fn in_a_row<S: Scheme>(t: &str, device: Device) {
         let (t, products) = (t.to_owned(), 1);
         let request =
             ExactBootstrapRequest { log_n: 10, t, products, baby_steps: Some(4), security: Security::Insecure };
         let mut seen = 0;
-        let row = multiply_in_a_row::<S>(&request, 4, &Threads::ONE, |_| seen += 1).unwrap();
+        let row = multiply_in_a_row::<S>(&request, 4, device, |_| seen += 1).unwrap();
         assert!(row.products == 4 && seen == 4 && (1..=4).contains(&row.refreshes), "{row:?}");
         assert!(row.after_bits > row.before_bits, "{row:?}");
     }
 
     #[test]
     fn products_in_a_row_are_right_where_only_refreshes_make_room_for_them() {
-        in_a_row::<Bfv>("65537");
-        in_a_row::<Bgv>("65537");
+        in_a_row::<Bfv>("65537", Device::Cpu);
+        in_a_row::<Bgv>("65537", Device::Cpu);
         // Without slots.
-        in_a_row::<Bfv>("1000003");
+        in_a_row::<Bfv>("1000003", Device::Cpu);
+    }
+
+    #[cfg(feature = "emulated")]
+    #[test]
+    fn so_they_are_on_an_emulated_card() {
+        in_a_row::<Bgv>("65537", Device::Emulated);
     }
 }

@@ -7,17 +7,17 @@
 //! 2^h h! for even h.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::Serialize;
 use synchromesh::ckks::bootstrap::Stage;
 use synchromesh::ckks::{Ciphertext, Complex64};
 use synchromesh::plan::bootstrap::BootstrapRequest;
-use synchromesh_ring::{Cpu, IndexSet, Ring, Threads};
+use synchromesh_ring::IndexSet;
 use synchromesh_rlwe::Randomness;
 
 use crate::Error;
 use crate::bootstrap::{Made, fits, random};
+use crate::device::{Device, Measured, on_device};
 
 /// How many standard deviations a count may be from what is expected of it.
 pub const MOST_DEVIATIONS: f64 = 7.0;
@@ -89,22 +89,34 @@ impl Judgement {
     }
 }
 
-/// Refreshes so many fresh messages at the parameters found for a request, and one ciphertext so often; `progress` sees after
-/// each what was found until then.
+/// Refreshes so many fresh messages at the parameters found for a request, and one ciphertext so often, on a device, the CPU
+/// with the threads of this process; `progress` sees after each what was found until then.
 ///
 /// # Errors
 /// What a search or a refresh refuses, or a lack of memory.
 pub fn judge(
     request: &BootstrapRequest,
+    times: [usize; 2],
+    device: Device,
+    randomness: Randomness,
+    progress: impl FnMut(&Judgement),
+) -> Result<Judgement, Error> {
+    on_device!(device, B => judge_on::<B>(request, times, device, randomness, progress))
+}
+
+fn judge_on<B: Measured>(
+    request: &BootstrapRequest,
     [refreshes, chain]: [usize; 2],
-    threads: &Threads,
+    device: Device,
     randomness: Randomness,
     mut progress: impl FnMut(&Judgement),
 ) -> Result<Judgement, Error> {
     let found = request.find(None)?;
-    fits(&found)?;
-    let open = |ring: &Arc<Ring>| Ok(Cpu::open(Arc::clone(ring))?.with_threads(threads.clone()));
-    let mut made = Made::new(&found, open, randomness, |_| ())?;
+    // A card has memory of its own, and says what it lacks.
+    if device.is_host() {
+        fits(&found)?;
+    }
+    let mut made = Made::<B>::new(&found, B::open, randomness, |_| ())?;
     let bound = request.message_bound;
     let mut judgement = Judgement {
         log_n: request.log_n,
@@ -148,15 +160,15 @@ pub fn judge(
     Ok(judgement)
 }
 
-impl Made {
-    fn encrypted(&mut self, message: &[Complex64], bound: f64) -> Result<Ciphertext, Error> {
+impl<B: Measured> Made<B> {
+    fn encrypted(&mut self, message: &[Complex64], bound: f64) -> Result<Ciphertext<B>, Error> {
         let (plain, level) =
             (self.context.encode_complex(message, bound)?, self.bootstrapper.bootstrap().input_level());
         Ok(self.context.encrypt_at(&self.public, &plain, level, &mut self.randomness)?)
     }
 
     /// Refreshed, with the multiples of q that came in counted by decryption on the way.
-    fn refreshed(&self, x: &Ciphertext, counts: &mut BTreeMap<i64, (u64, f64)>) -> Result<Ciphertext, Error> {
+    fn refreshed(&self, x: &Ciphertext<B>, counts: &mut BTreeMap<i64, (u64, f64)>) -> Result<Ciphertext<B>, Error> {
         let mut counted = Ok(());
         let refreshed = self.bootstrapper.refresh_watched(x, |stage, ciphertexts| {
             if let (Stage::ModRaise, [raised]) = (stage, ciphertexts) {
@@ -169,7 +181,7 @@ impl Made {
 
     /// Counts the multiples of q, the only prime of level 0, in the phase of a raised ciphertext: with one further prime p,
     /// I = (phase - m) / q modulo p, m the phase modulo q, centred.
-    fn count(&self, raised: &Ciphertext, counts: &mut BTreeMap<i64, (u64, f64)>) -> Result<(), Error> {
+    fn count(&self, raised: &Ciphertext<B>, counts: &mut BTreeMap<i64, (u64, f64)>) -> Result<(), Error> {
         let (rlwe, ring) = (self.context.rlwe(), self.context.params().rlwe().ring());
         let two: IndexSet = self.context.params().rlwe().level(1)?.iter().take(2).collect();
         let phase = self.secret.phase_on(rlwe, raised.inner(), &two)?;
@@ -188,7 +200,7 @@ impl Made {
     }
 
     /// The largest error of a slot, and its certificate.
-    fn error(&self, x: &Ciphertext, message: &[Complex64]) -> Result<[f64; 2], Error> {
+    fn error(&self, x: &Ciphertext<B>, message: &[Complex64]) -> Result<[f64; 2], Error> {
         let slots = self.context.decode_complex(&self.context.decrypt(&self.secret, x)?)?;
         let errors = slots.iter().zip(message).map(|(a, b)| (a.re - b.re).hypot(a.im - b.im));
         Ok([errors.fold(0.0, f64::max), self.context.error_bound(x)])
@@ -240,7 +252,7 @@ mod tests {
             security: Security::Insecure,
             ..BootstrapRequest::new(10, 40, 12)
         };
-        let judged = judge(&request, [3, 3], &Threads::ONE, Randomness::insecure_from_number(77), |_| ()).unwrap();
+        let judged = judge(&request, [3, 3], Device::Cpu, Randomness::insecure_from_number(77), |_| ()).unwrap();
         assert!(judged.certificates_hold(), "{judged:?}");
         assert!(judged.nearest > 1e-4 && judged.largest_error < judged.certificate, "{judged:?}");
         assert!(judged.chain_error > judged.largest_error / 4.0, "{judged:?}");

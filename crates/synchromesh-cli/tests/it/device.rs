@@ -115,6 +115,16 @@ fn a_card_is_listed_and_auto_takes_it() {
 }
 
 #[test]
+fn refreshes_of_every_scheme_run_on_the_emulated_device() {
+    let directory = tempfile::tempdir().unwrap();
+    let bench = ["bench", "bootstrap", "--log-n", "10", "--iterations", "1", "--insecure", "--device", "emulated"];
+    for own in [&["--levels", "1", "--precision", "10"][..], &["--scheme", "bfv"], &["--scheme", "bgv"]] {
+        let (code, report) = run(directory.path(), &[&bench[..], own].concat());
+        assert_eq!((code, report["device"].as_str()), (Some(0), Some("emulated")), "{own:?}: {report}");
+    }
+}
+
+#[test]
 fn batches_are_switched_in_as_many_launches_as_one_ciphertext() {
     let directory = tempfile::tempdir().unwrap();
     let switch = ["bench", "key-switch", "--log-n", "10", "--log-q", "150", "--width", "50", "--device", "emulated"];

@@ -18,7 +18,6 @@ use synchromesh_bench::bootstrap::{self, measure};
 use synchromesh_bench::device::Device;
 use synchromesh_bench::exact_refreshes;
 use synchromesh_papers::reproduce::{Figure, Series};
-use synchromesh_ring::Threads;
 use synchromesh_rlwe::Security;
 use synchromesh_rlwe::file::{self, Access};
 
@@ -92,14 +91,10 @@ impl BootstrapBench {
                 message: format!("--plot {}: stages are drawn for ckks alone, passes are all alike", plot.display()),
             });
         }
-        if self.scheme != Scheme::Ckks {
-            self.place.check()?;
-        }
-        let threads = self.place.threads()?;
         match self.scheme {
             Scheme::Ckks => self.approximate(),
-            Scheme::Bfv => self.exact::<Bfv>(&threads),
-            Scheme::Bgv => self.exact::<Bgv>(&threads),
+            Scheme::Bfv => self.exact::<Bfv>(),
+            Scheme::Bgv => self.exact::<Bgv>(),
         }
     }
 
@@ -112,7 +107,8 @@ impl BootstrapBench {
         self.baby_steps.or_else(|| (self.log_n >= 16).then_some(8))
     }
 
-    fn exact<S: synchromesh::exact::Scheme>(&self, threads: &Threads) -> Result<Report, Error> {
+    fn exact<S: synchromesh::exact::Scheme>(&self) -> Result<Report, Error> {
+        let chosen = self.place.choose_to_measure()?;
         let request = ExactBootstrapRequest {
             log_n: self.log_n,
             t: self.t.clone(),
@@ -120,8 +116,8 @@ impl BootstrapBench {
             baby_steps: self.baby_steps(),
             security: self.security(),
         };
-        let iterations = self.iterations as usize;
-        let report = exact_refreshes::measure::<S>(&request, iterations, threads, |what| say(&format!("{what}\n")))?;
+        let (iterations, device) = (self.iterations as usize, chosen.measured());
+        let report = exact_refreshes::measure::<S>(&request, iterations, device, |what| say(&format!("{what}\n")))?;
         say(&format!(
             "{:.2} s in {} passes of {:.2} s; a noise budget of {:.1} bits becomes one of {:.1}; {:.2} GB of keys\n",
             report.seconds,
@@ -131,7 +127,7 @@ impl BootstrapBench {
             report.after_bits,
             report.key_bytes as f64 / 1e9
         ));
-        Report::new(&report)
+        Report::new(&Placed { report, why_not_cuda: chosen.why_not_cuda() })
     }
 
     fn approximate(&self) -> Result<Report, Error> {
