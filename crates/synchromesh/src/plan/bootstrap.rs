@@ -20,11 +20,14 @@ const WEIGHT: usize = 32;
 /// The widest level 0, in bits.
 const BASE_BITS: u32 = 60;
 
+/// log2 of the largest scale of the levels between two refreshes: wider ones than a prime have two.
+const WIDEST_SCALE: u32 = 90;
+
 /// Widths of level 0 that are tried: a narrower one, with narrower levels of SlotsToCoeffs, where the modulus is dear.
 const BASES: [u32; 8] = [BASE_BITS, 52, 50, 49, 48, 47, 45, 43];
 
-/// log2 of the scales of the levels inside.
-const UP: std::ops::RangeInclusive<u32> = 42..=60;
+/// log2 of the scales of the levels inside: of one prime each, and where that is not precise enough of two.
+const UP: [std::ops::RangeInclusive<u32>; 2] = [42..=60, 61..=76];
 
 /// Widest primes of the levels inside, in bits.
 const PRIMES: std::ops::RangeInclusive<u32> = 30..=WIDEST;
@@ -91,7 +94,8 @@ pub struct BootstrapRequest {
     /// None: 49, or what a profile says is faster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub widest: Option<u32>,
-    /// Rounds of a refresh, each of which takes as long as one alone, for more precision.
+    /// Rounds of a refresh, each of which takes as long as one alone, for more precision: that of messages from one level above
+    /// the lowest on, where scales have room for it.
     #[serde(default = "crate::ckks::bootstrap::one")]
     pub rounds: u32,
     /// Required security.
@@ -187,8 +191,8 @@ impl BootstrapRequest {
         if !widths.contains(&self.precision) {
             return refused(format!("a precision of {} bits: from 1 to {BASE_BITS}", self.precision));
         }
-        if !widths.contains(&self.log_scale) {
-            return refused(format!("a scale of 2^{}: from 2^1 to 2^{BASE_BITS}", self.log_scale));
+        if !(1..=WIDEST_SCALE).contains(&self.log_scale) {
+            return refused(format!("a scale of 2^{}: from 2^1 to 2^{WIDEST_SCALE}", self.log_scale));
         }
         if let Some(ratio) = self.ratio_bits.filter(|ratio| !RATIO.contains(ratio)) {
             let (least, most) = (RATIO.start(), RATIO.end());
@@ -256,7 +260,12 @@ impl BootstrapRequest {
             Ok(precise)
         };
         let highest = sizes.chain.log_scale_down;
-        let Some(up) = least(UP, |up| keeps(highest, up))? else { return Ok(None) };
+        // A narrower level 0 is for where the modulus is dear.
+        let mut up = least(UP[0].clone(), |up| keeps(highest, up))?;
+        if up.is_none() && base == BASE_BITS {
+            up = least(UP[1].clone(), |up| keeps(highest, up))?;
+        }
+        let Some(up) = up else { return Ok(None) };
         let down = least(LEAST_DOWN.min(highest)..=highest, |down| keeps(down, up))?;
         Ok(down.map(|down| sizes.with(down, up)))
     }
@@ -295,7 +304,7 @@ impl BootstrapRequest {
             usable: 0,
             base_bits: base,
             log_scale_down,
-            log_scale_up: *UP.end(),
+            log_scale_up: *UP[0].end(),
             widest: self.widest.unwrap_or(NARROW),
             omega: 1,
             weight: WEIGHT,

@@ -453,8 +453,27 @@ fn parameters_are_found_for_a_precision_and_a_refresh_is_as_forecast() {
 
     // What cannot be had: the nearest is named.
     let refused = |request: BootstrapRequest| request.find(None).err().map(|error| (error.kind(), error.to_string()));
-    let precise = refused(BootstrapRequest { precision: 30, ..request });
-    assert!(precise.is_some_and(|(kind, text)| kind == "request" && text.contains("30 bits of precision")));
+    let precise = refused(BootstrapRequest { precision: 40, ..request });
+    assert!(precise.is_some_and(|(kind, text)| kind == "request" && text.contains("40 bits of precision")));
+}
+
+/// Scales wider than a prime, inside and between refreshes: what one round is certified for, twice.
+#[test]
+fn two_rounds_of_levels_of_two_primes_are_twice_as_precise() {
+    let narrow = BootstrapRequest { rounds: 2, ..BootstrapRequest { precision: 30, log_scale: 50, ..request() } };
+    let request = BootstrapRequest { precision: 42, log_scale: 64, ..narrow };
+    let found = request.find(None).unwrap();
+    assert!(found.params.log_scales.iter().max() > Some(&64), "{:?}", found.params.log_scales);
+    let mut f = made(Context::new(Params::new(found.params).unwrap()).unwrap(), found.bootstrap, 556);
+    let x = values(1 << 10, 1.0, 557);
+    // On the lowest level scales leave no more than one round does.
+    let lowest = f.bootstrapper.bootstrap().input_level();
+    let [low, high] = [lowest, lowest + 1].map(|level| {
+        let refreshed = f.bootstrapper.refresh(&f.encrypt(&x, level)).unwrap();
+        f.error(&refreshed, &x)
+    });
+    assert!(high[1] < 2f64.powi(-42) && high[0] < 2f64.powi(-45), "{high:?}");
+    assert!(low[1] > 2f64.powi(-38), "{low:?}");
 }
 
 #[test]
@@ -464,7 +483,7 @@ fn numbers_out_of_range_are_refused_before_anything_is_searched() {
         (BootstrapRequest { log_n: 40, ..request.clone() }, "from 2^8 to 2^18"),
         (BootstrapRequest { precision: u32::MAX, ..request.clone() }, "4294967295 bits: from 1 to 60"),
         (BootstrapRequest { ratio_bits: Some(31), ..request.clone() }, "2^31 to the message bound"),
-        (BootstrapRequest { log_scale: 0, ..request.clone() }, "2^0: from 2^1 to 2^60"),
+        (BootstrapRequest { log_scale: 0, ..request.clone() }, "2^0: from 2^1 to 2^90"),
         (BootstrapRequest { levels: Some(usize::MAX), ..request.clone() }, "from 1 to 64"),
         (BootstrapRequest { message_bound: f64::NAN, ..request.clone() }, "bounded by NaN"),
         (BootstrapRequest { message_bound: -1.0, ..request.clone() }, "bounded by -1"),

@@ -37,7 +37,7 @@ pub(in crate::commands) struct BootstrapBench {
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     products: u32,
     /// For ckks: log2 of the scale of the levels between two refreshes.
-    #[arg(long, value_name = "BITS", default_value_t = 40, value_parser = clap::value_parser!(u32).range(20..=60))]
+    #[arg(long, value_name = "BITS", default_value_t = 40, value_parser = clap::value_parser!(u32).range(20..=90))]
     log_scale: u32,
     /// For ckks: bits that the certificate of a refreshed message is to leave.
     #[arg(long, value_name = "BITS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=60))]
@@ -46,7 +46,8 @@ pub(in crate::commands) struct BootstrapBench {
     /// what the sine bends by, which limits what is measured where noise does not [default: as few as the certificate needs].
     #[arg(long, value_name = "BITS")]
     ratio: Option<u32>,
-    /// For ckks: rounds of a refresh, each of which refreshes what the one before was off by.
+    /// For ckks: rounds of a refresh, each of which refreshes what the one before was off by; of several, what is refreshed is
+    /// one level above the lowest, where scales have room for as much precision.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     rounds: u32,
     /// For ckks: levels between two refreshes [default: as many as security leaves].
