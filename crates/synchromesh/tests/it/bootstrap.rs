@@ -469,7 +469,8 @@ fn two_rounds_of_levels_of_two_primes_are_twice_as_precise() {
     // On the lowest level scales leave no more than one round does.
     let lowest = f.bootstrapper.bootstrap().input_level();
     let [low, high] = [lowest, lowest + 1].map(|level| {
-        let refreshed = f.bootstrapper.refresh(&f.encrypt(&x, level)).unwrap();
+        let ct = f.encrypt(&x, level);
+        let refreshed = f.bootstrapper.refresh(&ct).unwrap();
         f.error(&refreshed, &x)
     });
     assert!(high[1] < 2f64.powi(-42) && high[0] < 2f64.powi(-45), "{high:?}");
