@@ -18,9 +18,9 @@ const RECYCLED_BYTES: usize = 2 << 30;
 /// Size and alignment of a huge page; smaller buffers come from the ordinary allocator.
 pub(super) const HUGE_PAGE: usize = 2 << 20;
 
-/// Bytes of a map where the system gives memory to a page when it is first written; elsewhere a map is as large as the
-/// buffer that it is made for.
-const MAP_BYTES: usize = if cfg!(all(unix, not(miri))) { 1 << 30 } else { 0 };
+/// Bytes of a map, at the least, where the system gives memory to a page when it is first written and takes it back from one;
+/// elsewhere a map is as large as the buffer that it is made for.
+const MAP_BYTES: Option<usize> = if cfg!(all(unix, not(miri))) { Some(1 << 30) } else { None };
 
 /// A cache line of residues, so that rows are aligned.
 #[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
@@ -39,7 +39,7 @@ impl Map {
     fn new(bytes: usize) -> std::io::Result<Self> {
         let bytes = bytes.next_multiple_of(HUGE_PAGE);
         let mut options = MmapOptions::new();
-        if MAP_BYTES > 0 {
+        if MAP_BYTES.is_some() {
             options.no_reserve_swap();
         }
         let map = options.len(bytes + HUGE_PAGE).map_anon()?;
@@ -271,7 +271,7 @@ impl Free {
         if let Some(piece) = self.regions.iter_mut().find_map(|region| region.cut(bytes)) {
             return Some(piece);
         }
-        let map = Map::new(bytes.max(MAP_BYTES)).or_else(|_| Map::new(bytes)).ok()?;
+        let map = Map::new(MAP_BYTES.map_or(bytes, |least| bytes.max(least))).or_else(|_| Map::new(bytes)).ok()?;
         self.regions.push(Region::new(map));
         self.regions.last_mut()?.cut(bytes)
     }
@@ -290,7 +290,7 @@ impl Free {
         // Where pages cannot go alone, whole maps do.
         self.regions.retain(|region| {
             let warm = if region.is_free() { region.warm() } else { usize::MAX };
-            let goes = warm == 0 || (MAP_BYTES == 0 && warm < usize::MAX && cleared < most);
+            let goes = warm == 0 || (MAP_BYTES.is_none() && warm < usize::MAX && cleared < most);
             cleared += if goes { warm } else { 0 };
             !goes
         });
@@ -508,7 +508,7 @@ mod tests {
         used.clear();
         invariants(&recycler, &used);
         let regions = recycler.0.lock().unwrap().regions.len();
-        assert!(MAP_BYTES == 0 || regions == 1, "{regions} maps");
+        assert!(MAP_BYTES.is_none() || regions == 1, "{regions} maps");
     }
 
     #[test]
@@ -520,10 +520,10 @@ mod tests {
         drop((all.remove(1), last));
         let cleared = recycler.0.lock().unwrap().clear(64 * mebi);
         // Of 3 MiB each, from 3 and from 9: the only whole pages are those from 4 and from 10.
-        assert_eq!(cleared, if MAP_BYTES == 0 { 0 } else { 4 * mebi });
+        assert_eq!(cleared, if MAP_BYTES.is_none() { 0 } else { 4 * mebi });
         invariants(&recycler, &all);
         assert!(all[0].words().iter().all(|&word| word == 1) && all[1].words().iter().all(|&word| word == 3));
-        if MAP_BYTES > 0 {
+        if MAP_BYTES.is_some() {
             let again = recycler.take(3 * mebi).unwrap();
             assert_eq!((again.words()[0], again.words()[mebi / 8]), (2, 0));
         }
