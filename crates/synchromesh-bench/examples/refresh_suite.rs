@@ -164,20 +164,15 @@ fn written(out: &Path, row: &Row) -> std::io::Result<()> {
     put(&out.join("products.csv"), PRODUCTS, &own, vec![line])
 }
 
-/// The card if the arguments begin with it.
-#[cfg(feature = "cuda")]
-fn device(args: &mut std::iter::Peekable<impl Iterator<Item = String>>) -> Device {
-    args.next_if(|arg| arg == "cuda").map_or(Device::Cpu, |_| Device::Cuda)
-}
-
-#[cfg(not(feature = "cuda"))]
-fn device(_: &mut std::iter::Peekable<impl Iterator<Item = String>>) -> Device {
-    Device::Cpu
-}
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1).peekable();
-    let device = device(&mut args);
+    let device = match args.next_if(|arg| arg == "cuda") {
+        None => Device::Cpu,
+        #[cfg(feature = "cuda")]
+        Some(_) => Device::Cuda,
+        #[cfg(not(feature = "cuda"))]
+        Some(_) => return Err("this was built without the feature cuda".into()),
+    };
     let out = args.next().unwrap_or_else(|| "docs/bootstrap".to_owned());
     let mut cases = args.map(|text| Case::parse(&text)).collect::<Result<Vec<_>, _>>()?;
     if cases.is_empty() {

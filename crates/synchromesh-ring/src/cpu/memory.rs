@@ -289,8 +289,8 @@ impl Free {
         }
         // Where pages cannot go alone, whole maps do.
         self.regions.retain(|region| {
-            let warm = if region.is_free() { region.warm() } else { usize::MAX };
-            let goes = warm == 0 || (MAP_BYTES.is_none() && warm < usize::MAX && cleared < most);
+            let warm = region.warm();
+            let goes = region.is_free() && (warm == 0 || (MAP_BYTES.is_none() && cleared < most));
             cleared += if goes { warm } else { 0 };
             !goes
         });
