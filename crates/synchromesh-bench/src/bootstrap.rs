@@ -124,9 +124,9 @@ impl<B: Backend> Made<B> {
     }
 }
 
-/// Whether there is memory on this machine for refreshes at parameters that were found.
-pub(crate) fn fits(found: &Found) -> Result<(), Error> {
-    fits_refresh(found.forecast.peak_bytes.saturating_sub(found.forecast.stored_bytes))
+/// Whether there is memory for refreshes on a device at parameters that were found.
+pub(crate) fn fits(found: &Found, device: Device) -> Result<(), Error> {
+    fits_refresh(found.forecast.peak_bytes.saturating_sub(found.forecast.stored_bytes), device)
 }
 
 /// Measures refreshes of random messages at the parameters found for a request, on a device, the CPU with the threads of this
@@ -151,10 +151,7 @@ fn measure_on<B: Measured>(
 ) -> Result<Report, Error> {
     progress("parameters");
     let found = request.find(None)?;
-    // A card has memory of its own, and says what it lacks.
-    if device.is_host() {
-        fits(&found)?;
-    }
+    fits(&found, device)?;
     forget_peak();
     let made = Made::<B>::new(&found, B::open, Randomness::from_os(), &progress)?;
     let Made { context, secret, public, keys, bootstrapper, mut randomness, keys_s, vectors_s } = made;

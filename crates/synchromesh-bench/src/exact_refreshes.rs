@@ -310,10 +310,7 @@ fn measure_on<S: Scheme, B: Measured>(
 ) -> Result<Report, Error> {
     progress("parameters");
     let found = request.find::<S>(None)?;
-    // A card has memory of its own, and says what it lacks.
-    if device.is_host() {
-        fits_refresh(found.forecast.peak_bytes)?;
-    }
+    fits_refresh(found.forecast.peak_bytes, device)?;
     forget_peak();
     let (ring, params) = (ckks::Params::new(found.ring.clone())?, Params::<S>::new(found.params.clone())?);
     let mut made = Made::<S, B>::new(ring, params, found.bootstrap.clone(), &progress)?;

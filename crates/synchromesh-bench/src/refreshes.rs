@@ -112,10 +112,7 @@ fn judge_on<B: Measured>(
     mut progress: impl FnMut(&Judgement),
 ) -> Result<Judgement, Error> {
     let found = request.find(None)?;
-    // A card has memory of its own, and says what it lacks.
-    if device.is_host() {
-        fits(&found)?;
-    }
+    fits(&found, device)?;
     let mut made = Made::<B>::new(&found, B::open, randomness, |_| ())?;
     let bound = request.message_bound;
     let mut judgement = Judgement {

@@ -40,6 +40,17 @@ pub(super) struct Inverse<'a> {
     pub(super) stream: bool,
 }
 
+/// Words of a cache line. What goes past the caches goes in whole ones: the halves of eight or sixteen lines at a time are more
+/// than a core gathers by itself.
+const LINE: usize = 8;
+
+/// Points of the largest network.
+const MOST_POINTS: usize = 16;
+
+/// A line for each point of a network.
+#[repr(align(64))]
+struct Lines([u64; MOST_POINTS * LINE]);
+
 /// log2 of the blocks of the last uniform pass, and of the words in each.
 fn leaf_groups(passes: &[Pass], log_n: u32) -> (u32, u32) {
     let groups = passes.last().map_or(0, |p| p.first);
@@ -251,6 +262,8 @@ unsafe fn inverse_columns<L: Lanes, const LIMIT: u8, const C: usize, const R: us
 ) {
     // SAFETY: R stride words are valid at src and dst, and C WIDTH divides stride.
     unsafe {
+        let gathers = ROOT == FINAL && stream && C * L::WIDTH < LINE;
+        let mut lines = Lines([0; MOST_POINTS * LINE]);
         let mut x = [[k.q; R]; C];
         for i in (0..stride).step_by(C * L::WIDTH) {
             for r in 0..R {
@@ -261,8 +274,24 @@ unsafe fn inverse_columns<L: Lanes, const LIMIT: u8, const C: usize, const R: us
             inverse_network::<L, Uniform, LIMIT, C, R>(&mut x, [Uniform(factors); C], SPLIT, [ROOT; C], last, k);
             for r in 0..R {
                 for c in 0..C {
-                    let out = dst.add(r * stride + i + c * L::WIDTH);
-                    if ROOT == FINAL && stream { L::stream(out, x[c][r]) } else { L::store(out, x[c][r]) }
+                    let at = i + c * L::WIDTH;
+                    let out = dst.add(r * stride + at);
+                    if gathers {
+                        L::store(lines.0.as_mut_ptr().add(r * LINE + at % LINE), x[c][r]);
+                    } else if ROOT == FINAL && stream {
+                        L::stream(out, x[c][r]);
+                    } else {
+                        L::store(out, x[c][r]);
+                    }
+                }
+            }
+            let done = i + C * L::WIDTH;
+            if gathers && done.is_multiple_of(LINE) {
+                for r in 0..R {
+                    for w in (0..LINE).step_by(L::WIDTH) {
+                        let word = L::load(lines.0.as_ptr().add(r * LINE + w));
+                        L::stream(dst.add(r * stride + done - LINE + w), word);
+                    }
                 }
             }
         }
