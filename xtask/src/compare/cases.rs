@@ -53,6 +53,7 @@ pub(crate) const LATTIGO: &str = "lattigo";
 pub(crate) const OPENFHE: &str = "openfhe";
 pub(crate) const TFHE_NTT: &str = "tfhe-ntt";
 pub(crate) const FHEANOR: &str = "fheanor";
+pub(crate) const POULPY: &str = "poulpy";
 
 /// Ending of a peer's operation that leaves out the factor 1/N; ours always includes it.
 pub(crate) const UNNORMALISED: &str = "-unnormalised";
@@ -128,7 +129,11 @@ pub(crate) fn all() -> Vec<Case> {
     cases.extend([joint("bgv", 14, 1), joint("ckks", 15, 3)]);
     cases.extend([
         bootstrap(16, "--log-scale 41 --levels 14 --precision 15 --baby-steps 8", "N16QP1767H32768H32"),
-        bootstrap(15, "--log-scale 46 --levels 3 --precision 8 --ratio 9 --digits 8 --baby-steps 16", "N15QP880H16384H32"),
+        bootstrap(
+            15,
+            "--log-scale 46 --levels 3 --precision 8 --ratio 9 --digits 8 --baby-steps 16",
+            "N15QP880H16384H32",
+        ),
         bootstrap_exact(),
     ]);
     cases
@@ -398,24 +403,27 @@ const STAGES: [(&str, &str); 4] = [
 ];
 
 /// A refresh of all slots, each library at its own parameters, what they come to being in the second table: at most a
-/// quarter of Lattigo's time at its set for a uniform secret. Stages have no limits, for what one does in one of them
-/// another does elsewhere.
+/// quarter of Lattigo's time at its set for a uniform secret, and at N = 2^16 half of the others'. Stages have no limits, for
+/// what one does in one of them another does elsewhere.
 fn bootstrap(log_n: u32, args: &str, set: &str) -> Case {
     let stages = STAGES.map(|(op, key)| Field { op, key, to_ns: 1e9 });
     let fields = std::iter::once(Field { op: "refresh", key: "seconds", to_ns: 1e9 }).chain(stages).collect();
     let lattigo = PeerCall { peer: LATTIGO, args: format!("bootstrap --set {set} --runs 3"), lacks: Vec::new() };
+    let poulpy = PeerCall { peer: POULPY, args: format!("bootstrap --log-n {log_n} --runs 3"), lacks: Vec::new() };
     let openfhe = PeerCall {
         peer: OPENFHE,
         args: format!("bootstrap --log-n {log_n} --levels 9 --runs 3"),
         lacks: STAGES.map(|(op, _)| op).to_vec(),
     };
+    let limit = |(peer, ratio)| Limit { op: "refresh", peer, ratio, only_isa: None };
+    let limits = [(LATTIGO, 0.25), (OPENFHE, 0.5), (POULPY, 0.5)];
     Case {
         group: Group::Bootstrap,
         label: format!("bootstrap, N 2^{log_n}, {set}"),
         ops: std::iter::once("refresh").chain(STAGES.map(|(op, _)| op)).collect(),
         ours: vec![OurCall { args: format!("bench bootstrap --log-n {log_n} {args} --iterations 3 --json"), fields }],
-        peers: if log_n == 16 { vec![lattigo, openfhe] } else { vec![lattigo] },
-        limits: vec![Limit { op: "refresh", peer: LATTIGO, ratio: 0.25, only_isa: None }],
+        peers: if log_n == 16 { vec![lattigo, openfhe, poulpy] } else { vec![lattigo, poulpy] },
+        limits: limits.into_iter().take(if log_n == 16 { 3 } else { 1 }).map(limit).collect(),
     }
 }
 

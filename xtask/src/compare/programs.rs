@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::cases::{Case, FHEANOR, LATTIGO, OPENFHE, TFHE_NTT};
+use super::cases::{Case, FHEANOR, LATTIGO, OPENFHE, POULPY, TFHE_NTT};
 use crate::checks::ISA;
 use crate::demo::CLI_PACKAGE;
 use crate::machine;
@@ -56,6 +56,7 @@ impl Programs {
                 LATTIGO => build_lattigo(&peers.join("lattigo")),
                 TFHE_NTT => build_crate(&peers.join("tfhe-ntt"), TFHE_NTT, None),
                 FHEANOR => build_crate(&peers.join("fheanor"), FHEANOR, Some("+nightly")),
+                POULPY => build_crate(&peers.join("poulpy"), POULPY, None),
                 OPENFHE => build_openfhe(&peers.join("openfhe")),
                 other => Err(anyhow::anyhow!("no rule builds '{other}'")),
             };
