@@ -56,7 +56,7 @@ impl Programs {
                 LATTIGO => build_lattigo(&peers.join("lattigo")),
                 TFHE_NTT => build_crate(&peers.join("tfhe-ntt"), TFHE_NTT, None),
                 FHEANOR => build_crate(&peers.join("fheanor"), FHEANOR, Some("+nightly")),
-                POULPY => build_crate(&peers.join("poulpy"), POULPY, None),
+                POULPY => build_crate(&peers.join("poulpy"), POULPY, Some("+nightly")),
                 OPENFHE => build_openfhe(&peers.join("openfhe")),
                 other => Err(anyhow::anyhow!("no rule builds '{other}'")),
             };
