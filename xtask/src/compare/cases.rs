@@ -128,7 +128,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases.push(sign());
     cases.extend([joint("bgv", 14, 1), joint("ckks", 15, 3)]);
     cases.extend([
-        bootstrap(16, "--log-scale 41 --levels 14 --precision 15 --baby-steps 8", "N16QP1767H32768H32"),
+        bootstrap(16, "--log-scale 44 --levels 13 --precision 15 --baby-steps 8", "N16QP1767H32768H32"),
         bootstrap(
             15,
             "--log-scale 46 --levels 3 --precision 8 --ratio 9 --digits 8 --baby-steps 16",
