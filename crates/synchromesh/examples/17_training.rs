@@ -233,6 +233,7 @@ fn main() -> Result<()> {
     println!("accuracy {ours:.4}, of the same steps in the clear {theirs:.4}");
     if let Some(folder) = folder {
         let clear: Vec<f64> = clear.iter().map(|w| task.loss(w, plan.slots)).collect();
+        std::fs::create_dir_all(folder)?;
         let path = Path::new(folder).join("training.svg");
         std::fs::write(&path, picture(&plan, &losses, &clear))?;
         println!("{}", path.display());
