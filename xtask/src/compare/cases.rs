@@ -415,15 +415,19 @@ fn bootstrap(log_n: u32, args: &str, set: &str) -> Case {
         args: format!("bootstrap --log-n {log_n} --levels 9 --runs 3"),
         lacks: STAGES.map(|(op, _)| op).to_vec(),
     };
-    let limit = |(peer, ratio)| Limit { op: "refresh", peer, ratio, only_isa: None };
-    let limits = [(LATTIGO, 0.25), (OPENFHE, 0.5), (POULPY, 0.5)];
+    let limit = |&(peer, ratio): &(&'static str, f64)| Limit { op: "refresh", peer, ratio, only_isa: None };
+    let (peers, limits) = if log_n == 16 {
+        (vec![lattigo, openfhe, poulpy], &[(LATTIGO, 0.25), (OPENFHE, 0.5), (POULPY, 0.5)][..])
+    } else {
+        (vec![lattigo, poulpy], &[(LATTIGO, 0.25)][..])
+    };
     Case {
         group: Group::Bootstrap,
         label: format!("bootstrap, N 2^{log_n}, {set}"),
         ops: std::iter::once("refresh").chain(STAGES.map(|(op, _)| op)).collect(),
         ours: vec![OurCall { args: format!("bench bootstrap --log-n {log_n} {args} --iterations 3 --json"), fields }],
-        peers: if log_n == 16 { vec![lattigo, openfhe, poulpy] } else { vec![lattigo, poulpy] },
-        limits: limits.into_iter().take(if log_n == 16 { 3 } else { 1 }).map(limit).collect(),
+        peers,
+        limits: limits.iter().map(limit).collect(),
     }
 }
 
