@@ -128,7 +128,7 @@ def run_training(patients: Patients, steps: int, secure: bool, folder: Path) -> 
     clear: list[np.ndarray] = []
     train(patients.features, patients.labels, steps, reach, lambda w, _: clear.append(w))
 
-    # At 128 bits as many levels between two refreshes as security leaves, and no more memory than many have.
+    # At 128 bits the levels between two refreshes that take the least time each, and no more memory than many have.
     strict: dict[str, Any] = {"max_memory_bytes": 10 << 30}
     options = strict if secure else {"security": "insecure", "depth": 8}
     shapes = [patients.features.shape, patients.labels.shape]

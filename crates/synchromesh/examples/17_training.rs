@@ -2,7 +2,7 @@
 //! descent on the shipped table, features and labels encrypted, and draws loss and levels over time.
 //!
 //! Without `secure` it takes 128 patients and 7 features at an insecure degree, in seconds; with it all patients for
-//! training and all 30 features at 128 bits (N = 2^16), where each refresh takes many seconds and all of it up to 18 GB.
+//! training and all 30 features at 128 bits (N = 2^16), where each refresh takes many seconds and all of it up to 14 GB.
 //! Patient i has `columns` slots from i columns on; weights repeat themselves all along the slots.
 
 use std::fmt::Write as _;
@@ -188,7 +188,7 @@ fn train<B: Backend>(
 fn description(secure: bool) -> Description {
     let description = Description::new(SchemeName::Ckks, if secure { 0 } else { 8 });
     let security = if secure { Security::Bits128 } else { Security::Insecure };
-    let max_memory_bytes = secure.then_some(18_000_000_000);
+    let max_memory_bytes = secure.then_some(14_000_000_000);
     Description { precision: Some(12), bootstrap: Some(1.0), security, max_memory_bytes, ..description }
 }
 

@@ -116,7 +116,7 @@ pub(super) struct Planning {
     rotation_level: Option<usize>,
     /// Refresh ciphertexts where levels, in bfv and bgv room for noise, run out, so that computations have no end: in ckks those
     /// of magnitude at most BOUND. --depth is then the least number of levels, in bfv and bgv of products in a row, between two
-    /// refreshes [default: as many as security leaves; 1], --precision what a refresh keeps.
+    /// refreshes [default: those that take the least time each; 1], --precision what a refresh keeps.
     #[arg(long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "1")]
     bootstrap: Option<f64>,
     /// The key is one that so many parties make and hold together, with `parties keygen`: results have room for the noise of a

@@ -396,7 +396,7 @@ def plan(
     that an error exceeds ``error_bound``: ``2**-128``, ``2**-64`` or ``2**-40``, which is as likely as a fault of the machine
     and not for ciphertexts that an attacker makes; plan, contexts and tensors name it where it is not the first.
     With ``bootstrap`` ciphertexts are refreshed where levels, in BFV and BGV room for noise, run out, so that functions have no
-    end. In CKKS ``depth`` is then the least number of levels between two refreshes (0: as many as security leaves),
+    end. In CKKS ``depth`` is then the least number of levels between two refreshes (0: those that take the least time each),
     ``precision`` what a refresh keeps, and a number instead of True the largest magnitude of what is refreshed; such a plan
     takes real numbers, of which a refresh drops imaginary parts, unless ``numbers`` are "complex", which takes longer. In BFV
     and BGV ``depth`` is the least number of products in a row between two refreshes (0: one), and a refresh is exact.

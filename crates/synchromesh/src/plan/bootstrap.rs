@@ -3,6 +3,8 @@
 mod exact;
 mod forecast;
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::Security;
 
@@ -27,16 +29,16 @@ const WIDEST_SCALE: u32 = 90;
 const BASES: [u32; 8] = [BASE_BITS, 52, 50, 49, 48, 47, 45, 43];
 
 /// log2 of the scales of the levels inside: of one prime each, and where that is not precise enough of two.
-const UP: [std::ops::RangeInclusive<u32>; 2] = [42..=60, 61..=76];
+const UP: [RangeInclusive<u32>; 2] = [42..=60, 61..=76];
 
 /// Widest primes of the levels inside, in bits.
-const PRIMES: std::ops::RangeInclusive<u32> = 30..=WIDEST;
+const PRIMES: RangeInclusive<u32> = 30..=WIDEST;
 
-/// Digits of a key switch while scales are looked for.
+/// Digits of a key switch while scales are looked for; with as few no narrower level 0 is.
 const TYPICAL_DIGITS: usize = 6;
 
 /// Digits of a key switch.
-const DIGITS: std::ops::RangeInclusive<usize> = 2..=12;
+const DIGITS: RangeInclusive<usize> = 2..=12;
 
 /// Layers of a map of SlotsToCoeffs and CoeffsToSlots, at most: 63 diagonals, or 255 where levels are dear.
 const LAYERS: [usize; 2] = [5, 7];
@@ -51,10 +53,10 @@ const NARROWEST: i32 = 24;
 const MOST_LEVELS: usize = 64;
 
 /// log2 of level 0's modulus over the message bound.
-const RATIO: std::ops::RangeInclusive<u32> = 1..=30;
+const RATIO: RangeInclusive<u32> = 1..=30;
 
 /// log2 of the ring degree.
-const LOG_N: std::ops::RangeInclusive<u32> = 8..=18;
+const LOG_N: RangeInclusive<u32> = 8..=18;
 
 /// What bootstrapping is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,7 +73,8 @@ pub struct BootstrapRequest {
     /// inside, and leaves two bits less of bend where noise is far below its bound.
     #[serde(default)]
     pub ratio_bits: Option<u32>,
-    /// Levels between two refreshes; none: as many as security leaves with the widest level 0 that leaves any.
+    /// Levels between two refreshes; none: as many as take the least time each, so many bits of the modulus go to digits of a
+    /// key switch as pay for themselves.
     #[serde(default)]
     pub levels: Option<usize>,
     /// What slots of messages may be: of real ones a refresh takes less time.
@@ -86,7 +89,8 @@ pub struct BootstrapRequest {
     #[serde(default)]
     pub baby_steps: Option<usize>,
     /// Digits of a key switch; none: the number that a profile says is fastest, without one the fewest that fit. Fewer make
-    /// smaller keys, and wider special primes, which all levels pay for.
+    /// smaller keys, and wider special primes, which all levels pay for; where many are needed, level 0 becomes narrower as far
+    /// as that lets fewer do.
     #[serde(default)]
     pub digits: Option<usize>,
     /// Widest prime of the levels of EvalMod and CoeffsToSlots, 30 to 60 bits: with up to 49, levels that are wider share more
@@ -114,6 +118,26 @@ pub struct Found {
     pub forecast: RefreshForecast,
 }
 
+impl Found {
+    /// Digits of a key switch.
+    fn digits(&self) -> usize {
+        self.params.omega
+    }
+
+    /// The same parameters with so many baby steps of each map.
+    pub(super) fn with_baby_steps(&self, baby_steps: Option<usize>, profile: Option<&Profile>) -> Result<Self> {
+        let bootstrap = BootstrapLiteral { baby_steps, ..self.bootstrap.clone() };
+        let forecast = Bootstrap::new(&Params::new(self.params.clone())?, bootstrap.clone())?.forecast(profile)?;
+        Ok(Self { params: self.params.clone(), bootstrap, forecast })
+    }
+
+    /// What a level between two refreshes takes of a refresh: seconds, without a profile products modulo primes.
+    pub(super) fn cost(&self) -> f64 {
+        let forecast = &self.forecast;
+        forecast.seconds.unwrap_or(forecast.multiplications) / forecast.usable_levels.max(1) as f64
+    }
+}
+
 impl BootstrapRequest {
     /// All slots of complex messages of at most 1, in one round at 128 bits of security, with everything else left open.
     #[must_use]
@@ -135,49 +159,61 @@ impl BootstrapRequest {
         }
     }
 
-    /// The smallest scales of the levels inside that keep the precision, then as many levels between refreshes as are asked
-    /// for or fit, and the digits of a key switch that are asked for or as few as fit with them.
+    /// The smallest scales of the levels inside that keep the precision, with the levels between refreshes that are asked for
+    /// and the digits of a key switch that are, or those of the least cost.
     ///
     /// # Errors
     /// [`Error::Request`] for a number out of its range, and where nothing serves, with what comes nearest;
     /// [`Profile::seconds`].
     pub fn find(&self, profile: Option<&Profile>) -> Result<Found> {
+        self.find_all(profile).map(|mut all| all.swap_remove(0))
+    }
+
+    /// What serves with the widest level 0 that does, or a narrower one where that has many digits; the least cost first, at
+    /// least one.
+    pub(super) fn find_all(&self, profile: Option<&Profile>) -> Result<Vec<Found>> {
         self.check()?;
         let mut nearest: Option<RefreshForecast> = None;
+        let mut serving: Vec<Found> = Vec::new();
+        let mut digits = self.digits();
         for (base, layers) in BASES.into_iter().flat_map(|base| LAYERS.map(|layers| (base, layers))) {
-            let mut levels = self.levels.unwrap_or(1);
-            while let Some(sizes) = self.sizes(base, layers, levels, &mut nearest)? {
-                // The fewest digits, or those that a profile says are fastest: fewer digits take wider special primes.
-                let mut best: Option<Found> = None;
-                let mut most = 0;
-                for (params, bootstrap) in self.fitted(&sizes, profile.is_some())? {
-                    let forecast = bootstrap.forecast(profile)?;
-                    most = most.max(forecast.usable_levels);
-                    if !self.is_precise(&forecast) {
+            let Some(sizes) = self.sizes_for_most(base, layers, &digits, profile.is_some(), &mut nearest)? else {
+                continue;
+            };
+            for sizes in sizes.and_wider() {
+                for (params, bootstrap) in self.fitted(&sizes, &digits, profile.is_some())? {
+                    let Some(forecast) = room(bootstrap.forecast(profile))? else { continue };
+                    if self.is_precise(&forecast) {
+                        serving.push(Found { params, bootstrap: sizes.literal.clone(), forecast });
+                    } else {
                         keep_nearest(&mut nearest, forecast);
-                    } else if best.as_ref().is_none_or(|best| forecast.seconds < best.forecast.seconds) {
-                        best = Some(Found { params, bootstrap: sizes.literal.clone(), forecast });
                     }
                 }
-                if let Some(found) = best {
-                    return Ok(found);
-                }
-                // A longer chain has more noise: sizes for so many levels have room for it.
-                if most <= levels {
+                if !serving.is_empty() {
                     break;
                 }
-                levels = most;
             }
+            let Some(fewest) = serving.iter().map(Found::digits).min() else { continue };
+            // Another level 0 is worth its search where fewer digits do with it.
+            if self.digits.is_some() || self.levels.is_none() || fewest <= TYPICAL_DIGITS {
+                break;
+            }
+            digits = *digits.start()..=fewest - 1;
         }
+        serving.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
+        if serving.is_empty() { Err(self.nothing_serves(nearest)) } else { Ok(serving) }
+    }
+
+    fn nothing_serves(&self, nearest: Option<RefreshForecast>) -> Error {
         let levels = self.levels.map_or_else(String::new, |levels| format!(" and {levels} levels between refreshes"));
         let found = nearest.map_or_else(
             || "no parameters serve".to_owned(),
             |near| format!("{:.1} bits and {} levels come nearest", near.precision_bits, near.usable_levels),
         );
-        Err(Error::request(format!(
+        Error::request(format!(
             "bootstrapping at N = 2^{} with {} bits of precision at a scale of 2^{}{levels}: {found}",
             self.log_n, self.precision, self.log_scale
-        )))
+        ))
     }
 
     /// Every number within its range.
@@ -238,21 +274,43 @@ impl BootstrapRequest {
         forecast.precision_bits >= f64::from(self.precision)
     }
 
+    /// [`Self::sizes`] for the levels that are asked for, or as many as there can be: a longer chain has more noise.
+    fn sizes_for_most(
+        &self,
+        base: u32,
+        layers: usize,
+        digits: &RangeInclusive<usize>,
+        every: bool,
+        nearest: &mut Option<RefreshForecast>,
+    ) -> Result<Option<Sizes>> {
+        let mut levels = self.levels.unwrap_or(1);
+        loop {
+            let Some(sizes) = self.sizes(base, layers, (levels, digits), nearest)? else { return Ok(None) };
+            let fitted = self.fitted(&sizes, digits, every)?;
+            let most = fitted.iter().map(|(_, bootstrap)| bootstrap.usable_levels()).max();
+            match most.filter(|&most| most > levels) {
+                Some(most) => levels = most,
+                None => return Ok(Some(sizes)),
+            }
+        }
+    }
+
     /// The smallest scales that keep the precision with maps of so many layers and so many levels between two refreshes: first
     /// of EvalMod and CoeffsToSlots, whose levels are more, then of SlotsToCoeffs. Precision grows with both.
     fn sizes(
         &self,
         base: u32,
         layers: usize,
-        levels: usize,
+        (levels, digits): (usize, &RangeInclusive<usize>),
         nearest: &mut Option<RefreshForecast>,
     ) -> Result<Option<Sizes>> {
         let Some(sizes) = self.largest(base, layers)? else { return Ok(None) };
         let mut keeps = |down: u32, up: u32| -> Result<bool> {
             let tried = sizes.with(down, up);
             let usable = levels + sizes.own_levels();
+            let omega = self.digits.unwrap_or(TYPICAL_DIGITS);
             // Whether security has room for them is asked of those that are found.
-            let chain = Chain { usable, omega: TYPICAL_DIGITS, security: Security::Insecure, ..tried.chain };
+            let chain = Chain { usable, omega, security: Security::Insecure, ..tried.chain };
             let Some((_, bootstrap)) = tried.params(&chain)? else { return Ok(false) };
             let Some(forecast) = room(bootstrap.forecast(None))? else { return Ok(false) };
             let precise = self.is_precise(&forecast);
@@ -260,14 +318,24 @@ impl BootstrapRequest {
             Ok(precise)
         };
         let highest = sizes.chain.log_scale_down;
+        let narrowest = LEAST_DOWN.min(highest);
         // A narrower level 0 is for where the modulus is dear.
-        let mut up = least(UP[0].clone(), |up| keeps(highest, up))?;
-        if up.is_none() && base == BASE_BITS {
-            up = least(UP[1].clone(), |up| keeps(highest, up))?;
+        let all = if base == BASE_BITS { &UP[..] } else { &UP[..1] };
+        for ups in all {
+            // What is too wide at the smallest scales need not be run.
+            if !self.fits(&sizes.with(narrowest, *ups.start()), levels, digits) {
+                return Ok(None);
+            }
+            if keeps(highest, *ups.end())? {
+                let up = least(ups.clone(), |up| keeps(highest, up))?;
+                if !self.fits(&sizes.with(narrowest, up), levels, digits) {
+                    return Ok(None);
+                }
+                let down = least(narrowest..=highest, |down| keeps(down, up))?;
+                return Ok(Some(sizes.with(down, up)));
+            }
         }
-        let Some(up) = up else { return Ok(None) };
-        let down = least(LEAST_DOWN.min(highest)..=highest, |down| keeps(down, up))?;
-        Ok(down.map(|down| sizes.with(down, up)))
+        Ok(None)
     }
 
     /// The choices with a level 0 of so many bits and maps of so many layers, at the largest scales.
@@ -314,35 +382,59 @@ impl BootstrapRequest {
     }
 
     /// The parameters of these sizes with the levels asked for, or as many as there can be: with the digits asked for, the
-    /// fewest, or every number of them that fits, with narrow and with wide primes.
-    fn fitted(&self, sizes: &Sizes, every: bool) -> Result<Vec<(ParamsLiteral, Bootstrap)>> {
-        let mut fitted = Vec::new();
-        let limit = self.security.max_log_qp(self.log_n);
+    /// fewest, or every number of them that fits, with narrow and with wide primes. Where levels are open, every number of
+    /// digits that makes them more is one more choice.
+    fn fitted(
+        &self,
+        sizes: &Sizes,
+        digits: &RangeInclusive<usize>,
+        every: bool,
+    ) -> Result<Vec<(ParamsLiteral, Bootstrap)>> {
+        let mut fitted: Vec<(ParamsLiteral, Bootstrap)> = Vec::new();
         let levels = self.levels.map_or(1..=MOST_LEVELS, |levels| levels..=levels);
-        let digits = match self.digits {
-            Some(digits) => digits..=digits,
-            None if self.security == Security::Insecure => 4..=4,
-            None => DIGITS,
-        };
         let both = every && self.widest.is_none();
         let widths = if both { &[NARROW, WIDEST][..] } else { std::slice::from_ref(&sizes.chain.widest) };
-        for usable in levels.rev() {
-            for (omega, &widest) in digits.clone().flat_map(|omega| widths.iter().map(move |width| (omega, width))) {
-                let chain = Chain { usable: usable + sizes.own_levels(), omega, widest, ..sizes.chain };
-                let Ok(literal) = chain.literal_with(&sizes.literal, sizes.eval_mod) else { continue };
-                if literal.q_bits.iter().chain(&literal.p_bits).sum::<u32>() > limit {
-                    continue;
-                }
-                fitted.extend(sizes.params(&chain)?);
-                if !every && !fitted.is_empty() {
-                    return Ok(fitted);
+        for (omega, &widest) in digits.clone().flat_map(|omega| widths.iter().map(move |width| (omega, width))) {
+            let chain = |usable| Chain { usable: usable + sizes.own_levels(), omega, widest, ..sizes.chain };
+            let fitting = levels.clone().rev().map(chain).filter(|chain| self.is_secure(sizes, chain));
+            let mut made = None;
+            for chain in fitting {
+                made = sizes.params(&chain)?;
+                if made.is_some() {
+                    break;
                 }
             }
-            if !fitted.is_empty() {
+            let most = fitted.iter().map(|(_, bootstrap)| bootstrap.usable_levels()).max();
+            let more = |made: &(_, Bootstrap)| most.is_none_or(|most| made.1.usable_levels() > most);
+            fitted.extend(made.filter(|made| every || more(made)));
+            if !every && self.levels.is_some() && !fitted.is_empty() {
                 break;
             }
         }
         Ok(fitted)
+    }
+
+    /// The digits of a key switch that there may be.
+    fn digits(&self) -> RangeInclusive<usize> {
+        match self.digits {
+            Some(digits) => digits..=digits,
+            None if self.security == Security::Insecure => 4..=4,
+            None => DIGITS,
+        }
+    }
+
+    /// Whether so many levels are secure at these sizes with any of these digits, of narrow or of wide primes.
+    fn fits(&self, sizes: &Sizes, levels: usize, digits: &RangeInclusive<usize>) -> bool {
+        let usable = levels + sizes.own_levels();
+        let widths = self.widest.map_or([NARROW, WIDEST], |widest| [widest; 2]);
+        let chain = |omega| widths.map(|widest| Chain { usable, omega, widest, ..sizes.chain });
+        digits.clone().flat_map(chain).any(|chain| self.is_secure(sizes, &chain))
+    }
+
+    fn is_secure(&self, sizes: &Sizes, chain: &Chain) -> bool {
+        let bits = |literal: &ParamsLiteral| literal.q_bits.iter().chain(&literal.p_bits).sum::<u32>();
+        let limit = self.security.max_log_qp(self.log_n);
+        chain.literal_with(&sizes.literal, sizes.eval_mod).is_ok_and(|literal| bits(&literal) <= limit)
     }
 }
 
@@ -357,6 +449,12 @@ struct Sizes {
 impl Sizes {
     fn with(&self, log_scale_down: u32, log_scale_up: u32) -> Self {
         Self { chain: Chain { log_scale_down, log_scale_up, ..self.chain }, literal: self.literal.clone(), ..*self }
+    }
+
+    /// These, and scales a bit or two larger: which primes levels share depends on their number and on digits, and takes some
+    /// chains below the precision that others keep at the same scales.
+    fn and_wider(self) -> impl Iterator<Item = Self> {
+        (0..=2).map(move |bits| self.with(self.chain.log_scale_down + bits, self.chain.log_scale_up + bits))
     }
 
     /// Levels between two refreshes that they take themselves.
@@ -387,15 +485,12 @@ fn keep_nearest(nearest: &mut Option<RefreshForecast>, forecast: RefreshForecast
     }
 }
 
-/// The smallest number for which something holds that holds for all larger ones.
-fn least(numbers: std::ops::RangeInclusive<u32>, mut holds: impl FnMut(u32) -> Result<bool>) -> Result<Option<u32>> {
+/// The smallest number for which something holds that holds for all larger ones, the largest among them.
+fn least(numbers: RangeInclusive<u32>, mut holds: impl FnMut(u32) -> Result<bool>) -> Result<u32> {
     let (mut low, mut high) = (*numbers.start(), *numbers.end());
-    if !holds(high)? {
-        return Ok(None);
-    }
     while low < high {
         let middle = low.midpoint(high);
         if holds(middle)? { high = middle } else { low = middle + 1 }
     }
-    Ok(Some(high))
+    Ok(high)
 }

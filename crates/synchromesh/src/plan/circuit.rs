@@ -227,16 +227,21 @@ impl Description {
             match run(&plan, &steps, doubling)? {
                 Outcome::Runs(traced) if (&description.rotations, description.swap) == (&steps.by, steps.swap) => {
                     let alone = plan.memory.map_or(0, |memory| memory.total_bytes);
-                    match finish(plan, traced) {
-                        // Fewer baby steps of refreshes leave more memory to the circuit.
-                        Err(refusal @ Error::NoPlan { limit: Limit::Memory, .. })
-                            if description.bootstrap.is_some() =>
-                        {
-                            description.max_memory_bytes = alone.checked_sub(1);
-                            plan = description.plan().map_err(|_| refusal)?;
-                        }
-                        made => return made,
-                    }
+                    let made = finish(plan, traced);
+                    let needed = made.as_ref().err().and_then(needed_bytes);
+                    let (Some(needed), Some(most), Some(_)) = (needed, self.max_memory_bytes, description.bootstrap)
+                    else {
+                        return made;
+                    };
+                    // Fewer keys of refreshes leave more memory to the circuit: as much as it takes beside them here, or a
+                    // little.
+                    let budgets = [most.saturating_sub(needed.saturating_sub(alone)), alone.saturating_sub(1)];
+                    let fewer = budgets.into_iter().find_map(|budget| {
+                        description.max_memory_bytes = Some(budget);
+                        description.plan().ok()
+                    });
+                    let Some(fewer) = fewer else { return made };
+                    plan = fewer;
                 }
                 // Once more at parameters that know all rotations.
                 Outcome::Runs(_) => {
@@ -246,6 +251,8 @@ impl Description {
                 Outcome::Missing(more) => steps = steps.and(&more),
                 Outcome::Deeper => {
                     (lacked, in_vain) = (u32::MAX, 0);
+                    // Where levels between refreshes are open, there are more of them than none.
+                    description.depth = description.depth.max(plan.depth);
                     more = more.min(MOST_DEPTH.saturating_sub(description.depth)).max(1);
                     description.depth += more;
                     description.check()?;
@@ -336,6 +343,14 @@ impl Description {
              approximate to smaller tolerances"
         );
         Error::NoPlan { limit: Limit::Precision, reason, nearest }
+    }
+}
+
+/// How much memory a plan takes that is refused for it.
+const fn needed_bytes(refusal: &Error) -> Option<u64> {
+    match refusal {
+        Error::NoPlan { limit: Limit::Memory, nearest: Some(Nearest::MemoryBytes(needed)), .. } => Some(*needed),
+        _ => None,
     }
 }
 

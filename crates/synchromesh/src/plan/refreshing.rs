@@ -10,7 +10,7 @@ use super::memory::Forecast;
 use super::{DEFAULT_T, Description, Limit, Nearest, PRECISION, Plan, SchemeName, SchemeParams, dry, search};
 use crate::bfv::Bfv;
 use crate::bgv::Bgv;
-use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral};
+use crate::ckks::bootstrap::Bootstrap;
 use crate::ckks::{Context, Evaluator};
 use crate::cost::Profile;
 use crate::error::{Error, Result};
@@ -32,7 +32,10 @@ const LEAST_BY_ROUND: u32 = 10;
 const LEAST_OPEN: usize = 4;
 
 /// Baby steps of each map that are tried where keys or memory are limited.
-const BABY_STEPS: [Option<usize>; 4] = [Some(16), Some(8), Some(4), Some(2)];
+const BABY_STEPS: [Option<usize>; 4] = [Some(16), Some(8), Some(4), FEWEST_BABY_STEPS];
+
+/// The fewest of them.
+const FEWEST_BABY_STEPS: Option<usize> = Some(2);
 
 /// Keys as they will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,40 +114,63 @@ impl Description {
             ..BootstrapRequest::new(log_n, log_scale, precision)
         };
         // As few rounds as do.
-        let mut found = request.find(profile);
+        let mut found = self.found_for(&request, profile);
         while matches!(found, Err(Error::Request { .. })) && precision > request.rounds * LEAST_BY_ROUND {
             request.rounds += 1;
-            found = request.find(profile);
+            found = self.found_for(&request, profile);
         }
-        let found = found?;
-        let levels = found.forecast.usable_levels;
-        if self.depth == 0 && levels < LEAST_OPEN {
-            return Err(Error::request(format!(
-                "{levels} levels between two refreshes at N = 2^{log_n}, where {LEAST_OPEN} are the least unless a depth is said"
-            )));
+        let cheapest = found?.swap_remove(0);
+        match self.refreshing(&request, cheapest) {
+            Err(refusal @ Error::NoPlan { .. }) => self.within_budgets(&request, profile, refusal),
+            made => made,
         }
-        self.within_budgets(&request, found, profile)
     }
 
-    /// The plan of what was found, or with fewer baby steps where its keys are too many.
-    fn within_budgets(&self, request: &BootstrapRequest, found: Found, profile: Option<&Profile>) -> Result<Plan> {
-        let params = crate::ckks::Params::new(found.params.clone())?;
-        let mut refused = self.refreshing(request, found.clone());
-        for baby_steps in BABY_STEPS {
-            if !matches!(refused, Err(Error::NoPlan { .. })) {
-                break;
-            }
-            let request = BootstrapRequest { baby_steps, ..request.clone() };
-            let bootstrap = BootstrapLiteral { baby_steps, ..found.bootstrap.clone() };
-            let forecast = Bootstrap::new(&params, bootstrap.clone())?.forecast(profile)?;
-            let fewer = match forecast.precision_bits >= f64::from(request.precision) {
-                true => Found { params: found.params.clone(), bootstrap, forecast },
-                // Rotations one after another are a little less precise.
-                false => request.find(profile)?,
-            };
-            refused = self.refreshing(&request, fewer);
+    /// What serves a request, the least cost first, with so many levels as a plan is to have; at least one.
+    fn found_for(&self, request: &BootstrapRequest, profile: Option<&Profile>) -> Result<Vec<Found>> {
+        let mut found = request.find_all(profile)?;
+        let most = found.iter().map(|found| found.forecast.usable_levels).max().unwrap_or(0);
+        if self.depth == 0 {
+            found.retain(|found| found.forecast.usable_levels >= LEAST_OPEN);
         }
-        refused
+        if found.is_empty() {
+            return Err(Error::request(format!(
+                "{most} levels between two refreshes at N = 2^{}, where {LEAST_OPEN} are the least unless a depth is said",
+                request.log_n
+            )));
+        }
+        Ok(found)
+    }
+
+    /// The plan of the least cost that keeps the budgets, with fewer baby steps and, where levels are open, fewer levels than
+    /// what was refused; or the refusal that comes nearest.
+    fn within_budgets(
+        &self,
+        request: &BootstrapRequest,
+        profile: Option<&Profile>,
+        mut refusal: Error,
+    ) -> Result<Plan> {
+        // Rotations one after another are a little less precise: what serves with the fewest baby steps does with more.
+        let fewest = BootstrapRequest { baby_steps: FEWEST_BABY_STEPS, ..request.clone() };
+        let found = self.found_for(&fewest, profile)?;
+        let mut choices = Vec::new();
+        for baby_steps in BABY_STEPS {
+            let request = BootstrapRequest { baby_steps, ..request.clone() };
+            for found in &found {
+                choices.push((request.clone(), found.with_baby_steps(baby_steps, profile)?));
+            }
+        }
+        choices.sort_by(|(_, a), (_, b)| a.cost().total_cmp(&b.cost()));
+        let mut nearest = u64::MAX;
+        for (request, found) in choices {
+            let bytes = found.forecast.peak_bytes;
+            match self.refreshing(&request, found) {
+                Err(refused @ Error::NoPlan { .. }) if bytes < nearest => (nearest, refusal) = (bytes, refused),
+                Err(Error::NoPlan { .. }) => {}
+                made => return made,
+            }
+        }
+        Err(refusal)
     }
 
     /// Fails for what does not go together with refreshes.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use synchromesh_rlwe::ring::ledger::{Book, Entries};
+use synchromesh_rlwe::ring::ledger::{Book, Entries, Operation as Ledgered, Tally};
 use synchromesh_rlwe::{Made, Observer, Operation};
 
 use crate::cost::Profile;
@@ -74,6 +74,17 @@ impl Traced {
         Ok(())
     }
 
+    /// Products modulo primes, about: half of log2(N) for each coefficient that is transformed, and one for each that a base
+    /// conversion or an inner product takes.
+    pub(crate) fn multiplications(&self, log_n: u32) -> f64 {
+        let each = |(&(operation, _), tally): (&(Ledgered, bool), &Tally)| {
+            let transformed = if transforms(operation) { tally.work.rows } else { 0 };
+            f64::from(log_n) / 2.0 * transformed as f64 + tally.work.terms as f64
+        };
+        let all = self.asked.iter().flatten().flat_map(|(entries, _)| entries.iter().map(each));
+        f64::from(log_n).exp2() * all.sum::<f64>()
+    }
+
     /// One node for a refresh, which is told as it begins and as it ends.
     fn fold(&mut self, first: usize) {
         let asked = self.asked.drain(first..).flatten().collect();
@@ -84,6 +95,15 @@ impl Traced {
             self.asked.push(asked);
         }
     }
+}
+
+/// Whether the rows of an operation are transformed.
+const fn transforms(operation: Ledgered) -> bool {
+    use Ledgered::{GadgetProduct, GadgetProductCoeff, GadgetSums, NttForward, NttInverse, NttInverseInto, SlotSums};
+    matches!(
+        operation,
+        NttForward | NttInverse | NttInverseInto | GadgetProduct | GadgetProductCoeff | GadgetSums | SlotSums
+    )
 }
 
 /// Writes down nodes while a circuit runs.

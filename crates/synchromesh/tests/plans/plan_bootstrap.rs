@@ -1,17 +1,40 @@
 //! Plans with refreshes: parameters at 128 bits, and what budgets leave to them.
 
 use synchromesh::Error;
-use synchromesh::plan::bootstrap::BootstrapRequest;
+use synchromesh::plan::bootstrap::{BootstrapRequest, RefreshForecast};
 use synchromesh::plan::{Description, Limit, SchemeName};
 use synchromesh::rlwe::Security;
 
-/// The longest chain has more noise than the shortest, so that sizes which keep the precision there do not keep it here.
+/// The longest chain has the most digits of a key switch, and takes more of a refresh for each of its levels. It has more
+/// noise as well, so that sizes which keep the precision of the shortest do not keep its own.
 #[test]
-fn as_many_levels_are_found_as_security_leaves() {
-    let request = BootstrapRequest { baby_steps: Some(8), ..BootstrapRequest::new(16, 40, 15) };
-    let found = request.find(None).unwrap().forecast;
-    assert!(found.usable_levels >= 14 && found.precision_bits >= 15.0, "{found:?}");
-    assert!(found.log_qp <= Security::Bits128.max_log_qp(16), "{}", found.log_qp);
+fn open_levels_are_those_that_take_the_least_each() {
+    let open = BootstrapRequest { baby_steps: Some(8), ..BootstrapRequest::new(16, 40, 15) };
+    let found = open.find(None).unwrap().forecast;
+    assert!(found.precision_bits >= 15.0 && found.log_qp <= Security::Bits128.max_log_qp(16), "{found:?}");
+
+    let each = |found: &RefreshForecast| found.multiplications / found.usable_levels as f64;
+    for levels in [found.usable_levels - 4, found.usable_levels + 4] {
+        let other = BootstrapRequest { levels: Some(levels), ..open.clone() }.find(None).unwrap().forecast;
+        assert!(each(&other) > each(&found), "{levels} levels: {:e} {:e}", each(&other), each(&found));
+    }
+}
+
+/// Fewer levels take fewer digits of a key switch, and so smaller keys: the most levels may not fit with any baby steps.
+#[test]
+fn budgets_make_open_levels_fewer() {
+    let description = Description {
+        precision: Some(15),
+        bootstrap: Some(1.0),
+        min_slots: 1 << 15,
+        ..Description::new(SchemeName::Ckks, 0)
+    };
+    let free = description.plan().unwrap();
+    let most = free.memory.unwrap().total_bytes / 3;
+    let less = Description { max_memory_bytes: Some(most), ..description.clone() }.plan().unwrap();
+    assert!(less.memory.unwrap().total_bytes <= most, "{:?}", less.memory);
+    assert!((4..free.depth).contains(&less.depth), "{} {}", free.depth, less.depth);
+    assert_eq!(less.log_n, free.log_n);
 }
 
 /// At N = 2^15 there are parameters as well, with so few levels that refreshes would take most of the time.

@@ -50,7 +50,7 @@ pub(in crate::commands) struct BootstrapBench {
     /// one level above the lowest, where scales have room for as much precision.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     rounds: u32,
-    /// For ckks: levels between two refreshes [default: as many as security leaves].
+    /// For ckks: levels between two refreshes [default: those that take the least time each].
     #[arg(long, value_name = "L")]
     levels: Option<usize>,
     /// For ckks: messages have real slots only.

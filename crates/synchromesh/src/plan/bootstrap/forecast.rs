@@ -45,6 +45,8 @@ pub struct RefreshForecast {
     /// Bytes of the keys as they are stored: what of [`Self::peak_bytes`] is gone once only their prepared forms are kept
     /// ([`synchromesh_rlwe::EvaluationKeys::into_prepared`]), but for the few of the key under the sparse secret.
     pub stored_bytes: u64,
+    /// Products modulo primes of a refresh, about: those of its transforms, base conversions and inner products.
+    pub multiplications: f64,
     /// Predicted seconds of a refresh; none without a machine profile.
     pub seconds: Option<f64>,
 }
@@ -93,6 +95,7 @@ impl Bootstrap {
                 None => stages.push((stage, traced)),
             }
         })?;
+        let multiplications = stages.iter().map(|(_, traced)| traced.multiplications(params.log_n())).sum();
         let peak_bytes = stages.iter().flat_map(|(_, traced)| &traced.nodes).map(|node| node.bytes).max();
         let tables = cost::table_bytes(params.rlwe(), &params.rlwe().keyed().union(params.rlwe().aux()));
         let stages = stages.into_iter().map(|(stage, mut traced)| {
@@ -119,6 +122,7 @@ impl Bootstrap {
             vector_bytes: bootstrapper.bytes() as u64,
             peak_bytes: peak_bytes.unwrap_or(0),
             stored_bytes: KeyForecast::of(&keys, params.rlwe()).held,
+            multiplications,
             seconds: profile.map(|_| stages.iter().filter_map(|stage| stage.seconds).sum()),
             stages,
         })
