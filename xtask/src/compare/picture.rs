@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 /// Operations that users call and that mean the same in every library, with the words for them. (A peer's decryption of
@@ -27,30 +27,40 @@ struct Bar {
     times: f64,
 }
 
-/// Draws `docs/compare/schemes.svg` from the newest `docs/compare/*scheme.json`.
+/// Draws `docs/compare/schemes.svg` from the newest table in `docs/compare` that has the operations, taken with the best
+/// instruction set of its machine.
 ///
 /// # Errors
-/// Without such a file, or when the picture cannot be written.
+/// Without such a table, or when the picture cannot be written.
 pub(super) fn run(root: &Path) -> Result<ExitCode> {
-    let path = newest(&root.join("docs/compare"))?;
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let table: Value = serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
-    let bars = bars(&table);
-    ensure!(!bars.is_empty(), "{} has none of the operations", path.display());
+    let (path, table) = newest(&root.join("docs/compare"))?;
     let about = &table["about"];
     let word = |key: &str| about[key].as_str().unwrap_or("unknown");
     let machine = format!("{}, {}, one thread", word("date"), word("cpu"));
-    fs::write(root.join(PICTURE), svg(&bars, &machine)).with_context(|| format!("cannot write {PICTURE}"))?;
+    fs::write(root.join(PICTURE), svg(&bars(&table), &machine)).with_context(|| format!("cannot write {PICTURE}"))?;
     println!("{PICTURE}, drawn from {}", path.display());
     Ok(ExitCode::SUCCESS)
 }
 
-fn newest(folder: &Path) -> Result<PathBuf> {
+fn newest(folder: &Path) -> Result<(PathBuf, Value)> {
+    let read = |path: PathBuf| -> Result<(PathBuf, Value)> {
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let table = serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+        Ok((path, table))
+    };
     let files = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let tables = files
-        .filter_map(|file| Some(file.ok()?.path()))
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with("scheme.json")));
-    tables.max().context("no table of the schemes: `cargo xtask compare scheme` makes one")
+    let paths = files.filter_map(|file| Some(file.ok()?.path()));
+    let tables = paths.filter(|path| path.extension().is_some_and(|ext| ext == "json")).map(read);
+    let tables = tables.collect::<Result<Vec<_>>>()?;
+    let date = |(path, table): &(PathBuf, Value)| (table["about"]["date"].as_str().map(str::to_owned), path.clone());
+    let serve = tables.into_iter().filter(|(_, table)| is_of_best_isa(table) && !bars(table).is_empty());
+    serve.max_by_key(date).context("no table of the schemes: `cargo xtask compare scheme` makes one")
+}
+
+/// Whether our program ran with the best instruction set of its machine; of tables that do not say what that has, yes.
+fn is_of_best_isa(table: &Value) -> bool {
+    let about = &table["about"];
+    about["isas"].as_array().and_then(|isas| isas.last()).is_none_or(|best| *best == about["isa"])
 }
 
 fn bars(table: &Value) -> Vec<Bar> {

@@ -321,19 +321,20 @@ impl BootstrapRequest {
         let narrowest = LEAST_DOWN.min(highest);
         // A narrower level 0 is for where the modulus is dear.
         let all = if base == BASE_BITS { &UP[..] } else { &UP[..1] };
+        let fits = |down: u32, up: u32| self.fits(&sizes.with(down, up), levels, digits);
         for ups in all {
-            // What is too wide at the smallest scales need not be run.
-            if !self.fits(&sizes.with(narrowest, *ups.start()), levels, digits) {
-                return Ok(None);
+            // What is too wide for security need not be run.
+            let Some(widest) = ups.clone().rev().find(|&up| fits(narrowest, up)) else { break };
+            if !keeps(highest, widest)? {
+                continue;
             }
-            if keeps(highest, *ups.end())? {
-                let up = least(ups.clone(), |up| keeps(highest, up))?;
-                if !self.fits(&sizes.with(narrowest, up), levels, digits) {
-                    return Ok(None);
-                }
-                let down = least(narrowest..=highest, |down| keeps(down, up))?;
-                return Ok(Some(sizes.with(down, up)));
+            let up = least(*ups.start()..=widest, |up| keeps(highest, up))?;
+            let Some(widest) = (narrowest..=highest).rev().find(|&down| fits(down, up)) else { break };
+            if widest < highest && !keeps(widest, up)? {
+                break;
             }
+            let down = least(narrowest..=widest, |down| keeps(down, up))?;
+            return Ok(Some(sizes.with(down, up)));
         }
         Ok(None)
     }

@@ -154,19 +154,24 @@ impl Description {
         let fewest = BootstrapRequest { baby_steps: FEWEST_BABY_STEPS, ..request.clone() };
         let found = self.found_for(&fewest, profile)?;
         let mut choices = Vec::new();
-        for baby_steps in BABY_STEPS {
-            let request = BootstrapRequest { baby_steps, ..request.clone() };
+        for baby_steps in BABY_STEPS.into_iter().filter(|steps| *steps != FEWEST_BABY_STEPS) {
             for found in &found {
-                choices.push((request.clone(), found.with_baby_steps(baby_steps, profile)?));
+                choices.push(found.with_baby_steps(baby_steps, profile)?);
             }
         }
-        choices.sort_by(|(_, a), (_, b)| a.cost().total_cmp(&b.cost()));
-        let mut nearest = u64::MAX;
-        for (request, found) in choices {
-            let bytes = found.forecast.peak_bytes;
+        choices.extend(found);
+        let size = |found: &Found| found.forecast.peak_bytes;
+        choices.sort_by_key(size);
+        let (smallest, mut others) = (choices[0].clone(), choices);
+        // Keys of the plan's own rotations come on top.
+        let most_memory = self.max_memory_bytes.unwrap_or(u64::MAX);
+        let most_keys = self.max_key_bytes.unwrap_or(u64::MAX);
+        others.retain(|found| size(found) <= most_memory && found.forecast.key_bytes <= most_keys);
+        others.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
+        for found in others.into_iter().chain([smallest]) {
+            let request = BootstrapRequest { baby_steps: found.bootstrap.baby_steps, ..request.clone() };
             match self.refreshing(&request, found) {
-                Err(refused @ Error::NoPlan { .. }) if bytes < nearest => (nearest, refusal) = (bytes, refused),
-                Err(Error::NoPlan { .. }) => {}
+                Err(refused @ Error::NoPlan { .. }) => refusal = refused,
                 made => return made,
             }
         }
