@@ -312,14 +312,17 @@ impl<T: Number> LinearTransform<T> {
         let mut total = 0.0;
         for (&(swap, k), values) in &self.diagonals {
             let mut largest = 0.0;
-            for (j, value) in values.iter().enumerate().take(count) {
-                let modulus = value.modulus();
-                let from =
-                    (j / row * row + (j % row + k) % row + if swap && self.shape.rows > 1 { row } else { 0 }) % count;
-                rows[j] += modulus;
-                columns[from] += modulus;
-                squares[j] += modulus * modulus;
-                largest = f64::max(largest, modulus);
+            let swapped = if swap && self.shape.rows > 1 { row } else { 0 };
+            for (first, values) in (0..count).step_by(row).zip(values.chunks(row)) {
+                let from_row = (first + swapped) % count;
+                let from = (k..row).chain(0..k).map(|from| from_row + from);
+                for ((j, value), from) in (first..).zip(values).zip(from) {
+                    let modulus = value.modulus();
+                    rows[j] += modulus;
+                    columns[from] += modulus;
+                    squares[j] += modulus * modulus;
+                    largest = f64::max(largest, modulus);
+                }
             }
             total += largest;
         }

@@ -40,6 +40,9 @@ const TYPICAL_DIGITS: usize = 6;
 /// Digits of a key switch.
 const DIGITS: RangeInclusive<usize> = 2..=12;
 
+/// By how many bits a chain of narrow primes may be shorter than one of wide primes, by what is rounded.
+const SAVED_BITS: u64 = 30;
+
 /// Layers of a map of SlotsToCoeffs and CoeffsToSlots, at most: 63 diagonals, or 255 where levels are dear.
 const LAYERS: [usize; 2] = [5, 7];
 
@@ -424,18 +427,24 @@ impl BootstrapRequest {
         }
     }
 
-    /// Whether so many levels are secure at these sizes with any of these digits, of narrow or of wide primes.
+    /// Whether so many levels may be secure at these sizes with any of these digits.
     fn fits(&self, sizes: &Sizes, levels: usize, digits: &RangeInclusive<usize>) -> bool {
         let usable = levels + sizes.own_levels();
-        let widths = self.widest.map_or([NARROW, WIDEST], |widest| [widest; 2]);
-        let chain = |omega| widths.map(|widest| Chain { usable, omega, widest, ..sizes.chain });
-        digits.clone().flat_map(chain).any(|chain| self.is_secure(sizes, &chain))
+        digits.clone().any(|omega| self.may_be_secure(sizes, &Chain { usable, omega, ..sizes.chain }))
+    }
+
+    /// Whether a chain is secure but for bits that primes of other widths may save.
+    fn may_be_secure(&self, sizes: &Sizes, chain: &Chain) -> bool {
+        sizes.log_qp(&Chain { widest: WIDEST, ..*chain }).is_some_and(|bits| bits <= self.limit() + SAVED_BITS)
     }
 
     fn is_secure(&self, sizes: &Sizes, chain: &Chain) -> bool {
-        let bits = |literal: &ParamsLiteral| literal.q_bits.iter().chain(&literal.p_bits).sum::<u32>();
-        let limit = self.security.max_log_qp(self.log_n);
-        chain.literal_with(&sizes.literal, sizes.eval_mod).is_ok_and(|literal| bits(&literal) <= limit)
+        // Finding which narrow primes levels share takes longer than wide ones do.
+        self.may_be_secure(sizes, chain) && sizes.log_qp(chain).is_some_and(|bits| bits <= self.limit())
+    }
+
+    fn limit(&self) -> u64 {
+        self.security.max_log_qp(self.log_n).into()
     }
 }
 
@@ -461,6 +470,12 @@ impl Sizes {
     /// Levels between two refreshes that they take themselves.
     fn own_levels(&self) -> usize {
         self.literal.levels_after(1 << self.chain.log_n.saturating_sub(1))
+    }
+
+    /// Bits of all primes of a chain; none where scales do not follow one another.
+    fn log_qp(&self, chain: &Chain) -> Option<u64> {
+        let literal = chain.literal_with(&self.literal, self.eval_mod).ok()?;
+        Some(literal.q_bits.iter().chain(&literal.p_bits).map(|&bits| u64::from(bits)).sum())
     }
 
     /// What a chain makes of it; none where security, a scale that drifts or a lack of primes speaks against it.

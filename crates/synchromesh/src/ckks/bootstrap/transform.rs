@@ -222,10 +222,12 @@ fn product(second: &Diagonals, first: &Diagonals) -> Diagonals {
         for (&b, y) in first {
             let slots = x.len();
             let sum = out.entry((a + b) % slots).or_insert_with(|| vec![None; slots]);
-            for (i, (sum, x)) in sum.iter_mut().zip(x).enumerate() {
-                if let (Some(x), Some(y)) = (x, y[(i + a) % slots]) {
+            let (before, after) = y.split_at(a);
+            for (i, ((sum, x), y)) in sum.iter_mut().zip(x).zip(after.iter().chain(before)).enumerate() {
+                if let (Some(x), Some(y)) = (x, y) {
                     debug_assert!(sum.is_none(), "two ways from slot {} to slot {i}", i + a + b);
-                    *sum = Some((x + y) % (4 * slots));
+                    let exponent = x + y;
+                    *sum = Some(if exponent < 4 * slots { exponent } else { exponent - 4 * slots });
                 }
             }
         }
