@@ -152,7 +152,10 @@ impl Description {
     ) -> Result<Plan> {
         // Rotations one after another are a little less precise: what serves with the fewest baby steps does with more.
         let fewest = BootstrapRequest { baby_steps: FEWEST_BABY_STEPS, ..request.clone() };
-        let found = self.found_for(&fewest, profile)?;
+        let found = match self.found_for(&fewest, profile) {
+            Err(Error::Request { .. }) => return Err(refusal),
+            found => found?,
+        };
         let mut choices = Vec::new();
         for baby_steps in BABY_STEPS.into_iter().filter(|steps| *steps != FEWEST_BABY_STEPS) {
             for found in &found {
