@@ -123,8 +123,8 @@ pub struct Description {
     #[serde(default)]
     pub finer: u32,
     /// Ciphertexts are refreshed where levels, in BFV and BGV room for noise, run out: the depth is then that between two
-    /// refreshes (0: those levels that take the least time each, in BFV and BGV one product). In CKKS this bounds messages, and the
-    /// precision is what a refresh keeps. None: no refreshes.
+    /// refreshes (0: those levels that take the least time each, in BFV and BGV one product). In CKKS this bounds messages,
+    /// and the precision is what a refresh keeps. None: no refreshes.
     #[serde(default)]
     pub bootstrap: Option<f64>,
     /// What slots of messages may be that are refreshed.
