@@ -89,6 +89,20 @@ operations! {
     SumInto: "sum",
 }
 
+impl Operation {
+    /// Whether its rows are transformed.
+    #[must_use]
+    pub const fn transforms(self) -> bool {
+        use Operation::{
+            GadgetProduct, GadgetProductCoeff, GadgetSums, NttForward, NttInverse, NttInverseInto, SlotSums,
+        };
+        matches!(
+            self,
+            NttForward | NttInverse | NttInverseInto | GadgetProduct | GadgetProductCoeff | GadgetSums | SlotSums
+        )
+    }
+}
+
 /// How much of an operation: what its time is linear in. Each is per N coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Work {

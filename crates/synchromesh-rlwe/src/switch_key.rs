@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use synchromesh_ring::sampler::{Purpose, Seed};
+use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly};
 use synchromesh_ring::{Backend, Cpu, IndexSet, Ntt, Poly, View, ViewMut};
 
 use crate::context::Context;
@@ -309,7 +309,11 @@ fn row_body<B: Backend>(
     let (backend, params) = (context.backend(), context.params());
     let (primes, j) = (part.primes(), row.index as u32);
     let a = uniform(context, primes, seed, Purpose::SwitchKeyUniform, j)?;
-    let error = spectrum::even_error(params.error(), params.n(), errors, Purpose::SwitchKeyError, j)?;
+    let error = if B::HOLDS_NUMBERS {
+        spectrum::even_error(params.error(), params.n(), errors, Purpose::SwitchKeyError, j)?
+    } else {
+        SmallPoly::from_vec(vec![0; params.n()]).bounded(params.error().bound())
+    };
     let mut b = scaled_error(context, primes, &error)?.into_ntt(backend)?;
     let mut product = SecretPoly::new(Poly::new(backend, primes)?);
     let (all, secret_rows) = ((0..primes.len()).collect::<Vec<_>>(), under.poly().primes().rows(primes)?);

@@ -270,6 +270,14 @@ fn picture(plan: &Plan, losses: &[f64], clear: &[f64]) -> String {
     svg
 }
 
+/// Four to ten round numbers from 0 to `most`, and how they are written.
+fn ticks(most: f64) -> Vec<(f64, String)> {
+    let power = (most / 4.0).log10().floor();
+    let step = [5.0, 2.0, 1.0].map(|digit| digit * 10f64.powf(power)).into_iter().find(|step| most / step >= 4.0);
+    let (step, decimals) = (step.unwrap_or(most), (-power).max(0.0) as usize);
+    (0..=10).map(|i| f64::from(i) * step).filter(|x| *x <= most).map(|x| (x, format!("{x:.decimals$}"))).collect()
+}
+
 /// A panel 300 high, from 0 to x and to y.
 struct Axes {
     left: f64,
@@ -285,23 +293,17 @@ impl Axes {
 
     fn frame(&self, svg: &mut String, title: &str) {
         let _ = writeln!(svg, "<text x=\"{}\" y=\"30\" font-size=\"15\">{title}</text>", self.left);
-        for tick in 0..=4 {
-            let part = f64::from(tick) / 4.0;
-            let ((x, _), (_, y)) = (self.at((self.x * part, 0.0)), self.at((0.0, self.y * part)));
-            let right = self.left + self.width;
-            let _ = writeln!(
-                svg,
-                "<path d=\"M{:.1} {y:.1}H{right:.1}M{x:.1} 50V350\" stroke=\"#ddd\" fill=\"none\"/>",
-                self.left
-            );
-            let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"370\" text-anchor=\"middle\">{:.0}</text>", self.x * part);
-            let _ = writeln!(
-                svg,
-                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{:.2}</text>",
-                self.left - 6.0,
-                y + 4.0,
-                self.y * part
-            );
+        let right = self.left + self.width;
+        for (value, text) in ticks(self.x) {
+            let (x, _) = self.at((value, 0.0));
+            let _ = writeln!(svg, "<path d=\"M{x:.1} 50V350\" stroke=\"#ddd\" fill=\"none\"/>");
+            let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"370\" text-anchor=\"middle\">{text}</text>");
+        }
+        for (value, text) in ticks(self.y) {
+            let (_, y) = self.at((0.0, value));
+            let _ = writeln!(svg, "<path d=\"M{:.1} {y:.1}H{right:.1}\" stroke=\"#ddd\" fill=\"none\"/>", self.left);
+            let (x, y) = (self.left - 6.0, y + 4.0);
+            let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{text}</text>");
         }
     }
 

@@ -15,6 +15,7 @@ pub(crate) use self::pattern::Pattern;
 use self::pattern::Unit;
 use super::slots::SlotShape;
 use super::{Arithmetic, Factors, MapSize, Number, SizedSum, Step};
+use crate::embedding::Complex64;
 use crate::error::{Error, Result};
 use crate::rotations::Rotations;
 
@@ -337,6 +338,17 @@ impl<T: Number> LinearTransform<T> {
         let pairs = if self.diagonals.keys().any(|&(swap, _)| swap) { 2.0 } else { 1.0 };
         let row = norm.min((pairs * most(squares)).sqrt() * above);
         MapSize { gain, norm, row, total, own, image: self.image }
+    }
+}
+
+impl LinearTransform<Complex64> {
+    /// The map and then the product with a number.
+    pub(crate) fn times(mut self, number: f64) -> Self {
+        for z in self.diagonals.values_mut().flatten() {
+            *z = Complex64::new(z.re * number, z.im * number);
+        }
+        self.norm = self.norm.map(|norm| norm * number.abs());
+        self
     }
 }
 

@@ -22,6 +22,8 @@ mod sine;
 mod transform;
 mod view;
 
+use std::sync::Arc;
+
 use num_traits::ToPrimitive;
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::ring::Cpu;
@@ -32,7 +34,8 @@ pub(crate) use chain::{NARROW, WIDEST};
 
 use self::raise::Raise;
 pub(crate) use self::sine::Sine;
-use self::transform::{Direction, Extent};
+pub(crate) use self::transform::Transforms;
+use self::transform::{Direction, Extent, Maps};
 use super::params::Params;
 use crate::circuits::{LinearTransform, Pattern, SlotSum};
 use crate::embedding::Complex64;
@@ -172,6 +175,8 @@ pub struct Bootstrap {
     up: f64,
     /// The level that EvalMod leaves.
     bent_level: usize,
+    /// Where others share its transforms: else they are made for each that asks, and nobody keeps them.
+    transforms: Option<Arc<Transforms>>,
 }
 
 impl Bootstrap {
@@ -231,7 +236,13 @@ impl Bootstrap {
             ));
         }
         let bent_level = top - levels - sine.depth::<Cpu>();
-        Ok(Self { literal, order, params: params.clone(), extent, raise, sine, up, bent_level })
+        let params = params.clone();
+        Ok(Self { literal, order, params, extent, raise, sine, up, bent_level, transforms: None })
+    }
+
+    /// The same, with transforms that are shared.
+    pub(crate) fn sharing(self, transforms: &Arc<Transforms>) -> Self {
+        Self { transforms: Some(Arc::clone(transforms)), ..self }
     }
 
     /// The parameters it is for.
@@ -291,23 +302,30 @@ impl Bootstrap {
         self.literal.baby_steps.unwrap_or_else(|| map.baby_steps())
     }
 
-    fn maps(&self, direction: Direction) -> Result<Vec<LinearTransform<Complex64>>> {
-        let number = match direction {
-            Direction::SlotsToCoeffs => 1.0,
-            Direction::CoeffsToSlots => self.up,
+    /// The maps of a transform, the first to be applied first.
+    fn maps(&self, direction: Direction) -> Result<Maps> {
+        let count = self.map_count(direction);
+        let mut maps = match &self.transforms {
+            Some(made) => made.maps(self.extent, direction, count)?,
+            None => Transforms::default().maps(self.extent, direction, count)?,
         };
-        let mut maps = transform::factors(self.extent, direction, self.map_count(direction), number)?;
-        if direction == Direction::SlotsToCoeffs {
+        let last = maps.pop().map(|map| self.last(direction, Arc::unwrap_or_clone(map)));
+        maps.extend(last.map(Arc::new));
+        Ok(maps)
+    }
+
+    /// The last map of a transform, from one that does nothing more.
+    fn last(&self, direction: Direction, map: LinearTransform<Complex64>) -> LinearTransform<Complex64> {
+        match direction {
+            // What makes slots smaller makes smaller what the maps before have rounded.
+            Direction::CoeffsToSlots => map.times(self.up),
             // What was in slots are the coefficients of a polynomial then, which the phase must have room for. Its values at
             // roots may be N / 2 times as large; nobody asks for them. Two coefficients, and errors, share a slot.
-            let image = match self.order {
+            Direction::SlotsToCoeffs => map.with_image(match self.order {
                 Order::SlotsFirst => self.literal.message_bound * (1.0 + 1e-9),
                 Order::CoefficientsFirst { .. } => 2.0 * self.literal.message_bound,
-            };
-            let last = maps.pop().map(|map| map.with_image(image));
-            maps.extend(last);
+            }),
         }
-        Ok(maps)
     }
 
     /// The diagonals that the maps have.

@@ -4,11 +4,12 @@ mod exact;
 mod forecast;
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::Security;
 
-use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Chain, Messages, NARROW, Sine, WIDEST};
+use crate::ckks::bootstrap::{Bootstrap, BootstrapLiteral, Chain, Messages, NARROW, Sine, Transforms, WIDEST};
 use crate::ckks::{Params, ParamsLiteral};
 use crate::cost::Profile;
 use crate::error::{Error, Result};
@@ -119,6 +120,7 @@ pub struct Found {
     pub bootstrap: BootstrapLiteral,
     /// What a refresh will be like.
     pub forecast: RefreshForecast,
+    transforms: Arc<Transforms>,
 }
 
 impl Found {
@@ -130,8 +132,9 @@ impl Found {
     /// The same parameters with so many baby steps of each map.
     pub(super) fn with_baby_steps(&self, baby_steps: Option<usize>, profile: Option<&Profile>) -> Result<Self> {
         let bootstrap = BootstrapLiteral { baby_steps, ..self.bootstrap.clone() };
-        let forecast = Bootstrap::new(&Params::new(self.params.clone())?, bootstrap.clone())?.forecast(profile)?;
-        Ok(Self { params: self.params.clone(), bootstrap, forecast })
+        let made = Bootstrap::new(&Params::new(self.params.clone())?, bootstrap.clone())?;
+        let forecast = made.sharing(&self.transforms).forecast(profile)?;
+        Ok(Self { params: self.params.clone(), bootstrap, forecast, transforms: Arc::clone(&self.transforms) })
     }
 
     /// What a level between two refreshes takes of a refresh: seconds, without a profile products modulo primes.
@@ -176,20 +179,18 @@ impl BootstrapRequest {
     /// least one.
     pub(super) fn find_all(&self, profile: Option<&Profile>) -> Result<Vec<Found>> {
         self.check()?;
-        let mut nearest: Option<RefreshForecast> = None;
+        let mut search = Search::new(self, profile.is_some());
         let mut serving: Vec<Found> = Vec::new();
-        let mut digits = self.digits();
         for (base, layers) in BASES.into_iter().flat_map(|base| LAYERS.map(|layers| (base, layers))) {
-            let Some(sizes) = self.sizes_for_most(base, layers, &digits, profile.is_some(), &mut nearest)? else {
-                continue;
-            };
+            let Some(sizes) = search.sizes_for_most(base, layers)? else { continue };
             for sizes in sizes.and_wider() {
-                for (params, bootstrap) in self.fitted(&sizes, &digits, profile.is_some())? {
+                for (params, bootstrap) in search.fitted(&sizes)? {
                     let Some(forecast) = room(bootstrap.forecast(profile))? else { continue };
                     if self.is_precise(&forecast) {
-                        serving.push(Found { params, bootstrap: sizes.literal.clone(), forecast });
+                        let (bootstrap, transforms) = (sizes.literal.clone(), Arc::clone(&search.transforms));
+                        serving.push(Found { params, bootstrap, forecast, transforms });
                     } else {
-                        keep_nearest(&mut nearest, forecast);
+                        search.keep_nearest(forecast);
                     }
                 }
                 if !serving.is_empty() {
@@ -201,10 +202,53 @@ impl BootstrapRequest {
             if self.digits.is_some() || self.levels.is_none() || fewest <= TYPICAL_DIGITS {
                 break;
             }
-            digits = *digits.start()..=fewest - 1;
+            search.digits = *search.digits.start()..=fewest - 1;
         }
         serving.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
-        if serving.is_empty() { Err(self.nothing_serves(nearest)) } else { Ok(serving) }
+        if serving.is_empty() { Err(self.nothing_serves(search.nearest)) } else { Ok(serving) }
+    }
+
+    /// The choices with a level 0 of so many bits and maps of so many layers, at the largest scales.
+    fn largest(&self, base: u32, layers: usize) -> Result<Option<Sizes>> {
+        let all = self.slots().trailing_zeros();
+        let maps = (all as usize).div_ceil(layers).max(1);
+        // The sine bends by 6.6 / 4^ratio in both parts: an eighth of what is allowed.
+        let each = self.precision.div_ceil(self.rounds.max(1)) + u32::from(self.rounds > 1);
+        let ratio_bits = self.ratio_bits.unwrap_or_else(|| (each + 7).div_ceil(2));
+        let most = (1.0 + WEIGHT as f64) / 2.0;
+        let size = f64::from(ratio_bits + 1).exp2() / std::f64::consts::TAU;
+        let error = f64::from(each + 4).exp2().recip();
+        let Some((degree, doublings, eval_mod)) = Sine::cheapest(most, size, error)? else { return Ok(None) };
+        let literal = BootstrapLiteral {
+            slots_to_coeffs: maps,
+            coeffs_to_slots: maps,
+            baby_steps: self.baby_steps,
+            degree,
+            doublings,
+            messages: self.messages,
+            slots: self.slots,
+            message_bound: self.message_bound,
+            ratio_bits,
+            rounds: self.rounds,
+        };
+        let bound = self.message_bound.log2().ceil().clamp(-60.0, 60.0) as i32;
+        let above = ratio_bits as i32 + bound;
+        // The prime between SlotsToCoeffs and the levels above has twice the bits of these less its own.
+        let follows = 2 * self.log_scale as i32 - NARROWEST;
+        let log_scale_down = (base as i32 - above).min(follows).clamp(1, base as i32) as u32;
+        let chain = Chain {
+            log_n: self.log_n,
+            log_scale: self.log_scale,
+            usable: 0,
+            base_bits: base,
+            log_scale_down,
+            log_scale_up: *UP[0].end(),
+            widest: self.widest.unwrap_or(NARROW),
+            omega: 1,
+            weight: WEIGHT,
+            security: self.security,
+        };
+        Ok(Some(Sizes { chain, literal, eval_mod }))
     }
 
     fn nothing_serves(&self, nearest: Option<RefreshForecast>) -> Error {
@@ -277,147 +321,6 @@ impl BootstrapRequest {
         forecast.precision_bits >= f64::from(self.precision)
     }
 
-    /// [`Self::sizes`] for the levels that are asked for, or as many as there can be: a longer chain has more noise.
-    fn sizes_for_most(
-        &self,
-        base: u32,
-        layers: usize,
-        digits: &RangeInclusive<usize>,
-        every: bool,
-        nearest: &mut Option<RefreshForecast>,
-    ) -> Result<Option<Sizes>> {
-        let mut levels = self.levels.unwrap_or(1);
-        loop {
-            let Some(sizes) = self.sizes(base, layers, (levels, digits), nearest)? else { return Ok(None) };
-            let fitted = self.fitted(&sizes, digits, every)?;
-            let most = fitted.iter().map(|(_, bootstrap)| bootstrap.usable_levels()).max();
-            match most.filter(|&most| most > levels) {
-                Some(most) => levels = most,
-                None => return Ok(Some(sizes)),
-            }
-        }
-    }
-
-    /// The smallest scales that keep the precision with maps of so many layers and so many levels between two refreshes: first
-    /// of EvalMod and CoeffsToSlots, whose levels are more, then of SlotsToCoeffs. Precision grows with both.
-    fn sizes(
-        &self,
-        base: u32,
-        layers: usize,
-        (levels, digits): (usize, &RangeInclusive<usize>),
-        nearest: &mut Option<RefreshForecast>,
-    ) -> Result<Option<Sizes>> {
-        let Some(sizes) = self.largest(base, layers)? else { return Ok(None) };
-        let mut keeps = |down: u32, up: u32| -> Result<bool> {
-            let tried = sizes.with(down, up);
-            let usable = levels + sizes.own_levels();
-            let omega = self.digits.unwrap_or(TYPICAL_DIGITS);
-            // Whether security has room for them is asked of those that are found.
-            let chain = Chain { usable, omega, security: Security::Insecure, ..tried.chain };
-            let Some((_, bootstrap)) = tried.params(&chain)? else { return Ok(false) };
-            let Some(forecast) = room(bootstrap.forecast(None))? else { return Ok(false) };
-            let precise = self.is_precise(&forecast);
-            keep_nearest(nearest, forecast);
-            Ok(precise)
-        };
-        let highest = sizes.chain.log_scale_down;
-        let narrowest = LEAST_DOWN.min(highest);
-        // A narrower level 0 is for where the modulus is dear.
-        let all = if base == BASE_BITS { &UP[..] } else { &UP[..1] };
-        let fits = |down: u32, up: u32| self.fits(&sizes.with(down, up), levels, digits);
-        for ups in all {
-            // What is too wide for security need not be run.
-            let Some(widest) = ups.clone().rev().find(|&up| fits(narrowest, up)) else { break };
-            if !keeps(highest, widest)? {
-                continue;
-            }
-            let up = least(*ups.start()..=widest, |up| keeps(highest, up))?;
-            let Some(widest) = (narrowest..=highest).rev().find(|&down| fits(down, up)) else { break };
-            if widest < highest && !keeps(widest, up)? {
-                break;
-            }
-            let down = least(narrowest..=widest, |down| keeps(down, up))?;
-            return Ok(Some(sizes.with(down, up)));
-        }
-        Ok(None)
-    }
-
-    /// The choices with a level 0 of so many bits and maps of so many layers, at the largest scales.
-    fn largest(&self, base: u32, layers: usize) -> Result<Option<Sizes>> {
-        let all = self.slots().trailing_zeros();
-        let maps = (all as usize).div_ceil(layers).max(1);
-        // The sine bends by 6.6 / 4^ratio in both parts: an eighth of what is allowed.
-        let each = self.precision.div_ceil(self.rounds.max(1)) + u32::from(self.rounds > 1);
-        let ratio_bits = self.ratio_bits.unwrap_or_else(|| (each + 7).div_ceil(2));
-        let most = (1.0 + WEIGHT as f64) / 2.0;
-        let size = f64::from(ratio_bits + 1).exp2() / std::f64::consts::TAU;
-        let error = f64::from(each + 4).exp2().recip();
-        let Some((degree, doublings, eval_mod)) = Sine::cheapest(most, size, error)? else { return Ok(None) };
-        let literal = BootstrapLiteral {
-            slots_to_coeffs: maps,
-            coeffs_to_slots: maps,
-            baby_steps: self.baby_steps,
-            degree,
-            doublings,
-            messages: self.messages,
-            slots: self.slots,
-            message_bound: self.message_bound,
-            ratio_bits,
-            rounds: self.rounds,
-        };
-        let bound = self.message_bound.log2().ceil().clamp(-60.0, 60.0) as i32;
-        let above = ratio_bits as i32 + bound;
-        // The prime between SlotsToCoeffs and the levels above has twice the bits of these less its own.
-        let follows = 2 * self.log_scale as i32 - NARROWEST;
-        let log_scale_down = (base as i32 - above).min(follows).clamp(1, base as i32) as u32;
-        let chain = Chain {
-            log_n: self.log_n,
-            log_scale: self.log_scale,
-            usable: 0,
-            base_bits: base,
-            log_scale_down,
-            log_scale_up: *UP[0].end(),
-            widest: self.widest.unwrap_or(NARROW),
-            omega: 1,
-            weight: WEIGHT,
-            security: self.security,
-        };
-        Ok(Some(Sizes { chain, literal, eval_mod }))
-    }
-
-    /// The parameters of these sizes with the levels asked for, or as many as there can be: with the digits asked for, the
-    /// fewest, or every number of them that fits, with narrow and with wide primes. Where levels are open, every number of
-    /// digits that makes them more is one more choice.
-    fn fitted(
-        &self,
-        sizes: &Sizes,
-        digits: &RangeInclusive<usize>,
-        every: bool,
-    ) -> Result<Vec<(ParamsLiteral, Bootstrap)>> {
-        let mut fitted: Vec<(ParamsLiteral, Bootstrap)> = Vec::new();
-        let levels = self.levels.map_or(1..=MOST_LEVELS, |levels| levels..=levels);
-        let both = every && self.widest.is_none();
-        let widths = if both { &[NARROW, WIDEST][..] } else { std::slice::from_ref(&sizes.chain.widest) };
-        for (omega, &widest) in digits.clone().flat_map(|omega| widths.iter().map(move |width| (omega, width))) {
-            let chain = |usable| Chain { usable: usable + sizes.own_levels(), omega, widest, ..sizes.chain };
-            let fitting = levels.clone().rev().map(chain).filter(|chain| self.is_secure(sizes, chain));
-            let mut made = None;
-            for chain in fitting {
-                made = sizes.params(&chain)?;
-                if made.is_some() {
-                    break;
-                }
-            }
-            let most = fitted.iter().map(|(_, bootstrap)| bootstrap.usable_levels()).max();
-            let more = |made: &(_, Bootstrap)| most.is_none_or(|most| made.1.usable_levels() > most);
-            fitted.extend(made.filter(|made| every || more(made)));
-            if !every && self.levels.is_some() && !fitted.is_empty() {
-                break;
-            }
-        }
-        Ok(fitted)
-    }
-
     /// The digits of a key switch that there may be.
     fn digits(&self) -> RangeInclusive<usize> {
         match self.digits {
@@ -425,12 +328,6 @@ impl BootstrapRequest {
             None if self.security == Security::Insecure => 4..=4,
             None => DIGITS,
         }
-    }
-
-    /// Whether so many levels may be secure at these sizes with any of these digits.
-    fn fits(&self, sizes: &Sizes, levels: usize, digits: &RangeInclusive<usize>) -> bool {
-        let usable = levels + sizes.own_levels();
-        digits.clone().any(|omega| self.may_be_secure(sizes, &Chain { usable, omega, ..sizes.chain }))
     }
 
     /// Whether a chain is secure but for bits that primes of other widths may save.
@@ -445,6 +342,132 @@ impl BootstrapRequest {
 
     fn limit(&self) -> u64 {
         self.security.max_log_qp(self.log_n).into()
+    }
+}
+
+/// A search for what serves a request.
+struct Search<'a> {
+    request: &'a BootstrapRequest,
+    /// The digits of a key switch that are tried.
+    digits: RangeInclusive<usize>,
+    /// Whether every number of digits and both widths of primes are asked for, for a profile to choose among.
+    every: bool,
+    /// What all parameters share that are tried.
+    transforms: Arc<Transforms>,
+    /// What has come nearest of all that does not serve.
+    nearest: Option<RefreshForecast>,
+}
+
+impl<'a> Search<'a> {
+    fn new(request: &'a BootstrapRequest, every: bool) -> Self {
+        Self { request, digits: request.digits(), every, transforms: Arc::default(), nearest: None }
+    }
+
+    /// [`Self::sizes`] for the levels that are asked for, or as many as there can be: a longer chain has more noise.
+    fn sizes_for_most(&mut self, base: u32, layers: usize) -> Result<Option<Sizes>> {
+        let mut levels = self.request.levels.unwrap_or(1);
+        loop {
+            let Some(sizes) = self.sizes(base, layers, levels)? else { return Ok(None) };
+            let fitted = self.fitted(&sizes)?;
+            let most = fitted.iter().map(|(_, bootstrap)| bootstrap.usable_levels()).max();
+            match most.filter(|&most| most > levels) {
+                Some(most) => levels = most,
+                None => return Ok(Some(sizes)),
+            }
+        }
+    }
+
+    /// The smallest scales that keep the precision with maps of so many layers and so many levels between two refreshes: first
+    /// of EvalMod and CoeffsToSlots, whose levels are more, then of SlotsToCoeffs. Precision grows with both.
+    fn sizes(&mut self, base: u32, layers: usize, levels: usize) -> Result<Option<Sizes>> {
+        let Some(sizes) = self.request.largest(base, layers)? else { return Ok(None) };
+        let highest = sizes.chain.log_scale_down;
+        let narrowest = LEAST_DOWN.min(highest);
+        // A narrower level 0 is for where the modulus is dear.
+        let all = if base == BASE_BITS { &UP[..] } else { &UP[..1] };
+        for ups in all {
+            // What is too wide for security need not be run.
+            let Some(widest) = ups.clone().rev().find(|&up| self.fits(&sizes.with(narrowest, up), levels)) else {
+                break;
+            };
+            if !self.keeps(&sizes.with(highest, widest), levels)? {
+                continue;
+            }
+            let up = least(*ups.start()..=widest, |up| self.keeps(&sizes.with(highest, up), levels))?;
+            let Some(widest) = (narrowest..=highest).rev().find(|&down| self.fits(&sizes.with(down, up), levels))
+            else {
+                break;
+            };
+            if widest < highest && !self.keeps(&sizes.with(widest, up), levels)? {
+                break;
+            }
+            let down = least(narrowest..=widest, |down| self.keeps(&sizes.with(down, up), levels))?;
+            return Ok(Some(sizes.with(down, up)));
+        }
+        Ok(None)
+    }
+
+    /// The parameters of these sizes with the levels asked for, or as many as there can be: with the digits asked for, the
+    /// fewest, or every number of them that fits, with narrow and with wide primes. Where levels are open, every number of
+    /// digits that makes them more is one more choice.
+    fn fitted(&self, sizes: &Sizes) -> Result<Vec<(ParamsLiteral, Bootstrap)>> {
+        let (request, every) = (self.request, self.every);
+        let mut fitted: Vec<(ParamsLiteral, Bootstrap)> = Vec::new();
+        let levels = request.levels.map_or(1..=MOST_LEVELS, |levels| levels..=levels);
+        let both = every && request.widest.is_none();
+        let widths = if both { &[NARROW, WIDEST][..] } else { std::slice::from_ref(&sizes.chain.widest) };
+        for (omega, &widest) in self.digits.clone().flat_map(|omega| widths.iter().map(move |width| (omega, width))) {
+            let chain = |usable| Chain { usable: usable + sizes.own_levels(), omega, widest, ..sizes.chain };
+            let fitting = levels.clone().rev().map(chain).filter(|chain| request.is_secure(sizes, chain));
+            let mut made = None;
+            for chain in fitting {
+                made = self.made(sizes, &chain)?;
+                if made.is_some() {
+                    break;
+                }
+            }
+            let most = fitted.iter().map(|(_, bootstrap)| bootstrap.usable_levels()).max();
+            let more = |made: &(_, Bootstrap)| most.is_none_or(|most| made.1.usable_levels() > most);
+            fitted.extend(made.filter(|made| every || more(made)));
+            if !every && request.levels.is_some() && !fitted.is_empty() {
+                break;
+            }
+        }
+        Ok(fitted)
+    }
+
+    /// Whether the precision is kept at these sizes, with so many levels between two refreshes.
+    fn keeps(&mut self, sizes: &Sizes, levels: usize) -> Result<bool> {
+        let usable = levels + sizes.own_levels();
+        let omega = self.request.digits.unwrap_or(TYPICAL_DIGITS);
+        // Whether security has room for them is asked of those that are found.
+        let chain = Chain { usable, omega, security: Security::Insecure, ..sizes.chain };
+        let Some((_, bootstrap)) = self.made(sizes, &chain)? else { return Ok(false) };
+        let Some(forecast) = room(bootstrap.forecast(None))? else { return Ok(false) };
+        let precise = self.request.is_precise(&forecast);
+        self.keep_nearest(forecast);
+        Ok(precise)
+    }
+
+    /// Whether so many levels may be secure at these sizes with any of the digits.
+    fn fits(&self, sizes: &Sizes, levels: usize) -> bool {
+        let usable = levels + sizes.own_levels();
+        let mut digits = self.digits.clone();
+        digits.any(|omega| self.request.may_be_secure(sizes, &Chain { usable, omega, ..sizes.chain }))
+    }
+
+    /// What a chain makes of these sizes; none where security, a scale that drifts or a lack of primes speaks against it.
+    fn made(&self, sizes: &Sizes, chain: &Chain) -> Result<Option<(ParamsLiteral, Bootstrap)>> {
+        let Ok(literal) = chain.literal_with(&sizes.literal, sizes.eval_mod) else { return Ok(None) };
+        let Ok(params) = Params::new(literal.clone()) else { return Ok(None) };
+        let bootstrap = Bootstrap::new(&params, sizes.literal.clone()).ok();
+        Ok(bootstrap.map(|bootstrap| (literal, bootstrap.sharing(&self.transforms))))
+    }
+
+    fn keep_nearest(&mut self, forecast: RefreshForecast) {
+        if self.nearest.as_ref().is_none_or(|near| forecast.precision_bits > near.precision_bits) {
+            self.nearest = Some(forecast);
+        }
     }
 }
 
@@ -477,13 +500,6 @@ impl Sizes {
         let literal = chain.literal_with(&self.literal, self.eval_mod).ok()?;
         Some(literal.q_bits.iter().chain(&literal.p_bits).map(|&bits| u64::from(bits)).sum())
     }
-
-    /// What a chain makes of it; none where security, a scale that drifts or a lack of primes speaks against it.
-    fn params(&self, chain: &Chain) -> Result<Option<(ParamsLiteral, Bootstrap)>> {
-        let Ok(literal) = chain.literal_with(&self.literal, self.eval_mod) else { return Ok(None) };
-        let Ok(params) = Params::new(literal.clone()) else { return Ok(None) };
-        Ok(Bootstrap::new(&params, self.literal.clone()).ok().map(|bootstrap| (literal, bootstrap)))
-    }
 }
 
 /// What was made, or none where there is too little room for the error at some stage.
@@ -492,12 +508,6 @@ fn room<T>(made: Result<T>) -> Result<Option<T>> {
         Ok(made) => Ok(Some(made)),
         Err(Error::Rlwe(synchromesh_rlwe::Error::Noise { .. }) | Error::RefreshStalls { .. }) => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-fn keep_nearest(nearest: &mut Option<RefreshForecast>, forecast: RefreshForecast) {
-    if nearest.as_ref().is_none_or(|near| forecast.precision_bits > near.precision_bits) {
-        *nearest = Some(forecast);
     }
 }
 

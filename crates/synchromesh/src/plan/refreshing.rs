@@ -199,7 +199,7 @@ impl Description {
 
     /// The plan of parameters that were found, if they keep the budgets.
     fn refreshing(&self, request: &BootstrapRequest, found: Found) -> Result<Plan> {
-        let Found { params, bootstrap: literal, forecast } = found;
+        let Found { params, bootstrap: literal, forecast, .. } = found;
         let params = crate::ckks::Params::new(params)?;
         let bootstrap = Bootstrap::new(&params, literal.clone())?;
         let rotations = Rotations { by: self.rotations.clone(), swap: true };

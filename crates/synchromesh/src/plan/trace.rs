@@ -78,7 +78,7 @@ impl Traced {
     /// conversion or an inner product takes.
     pub(crate) fn multiplications(&self, log_n: u32) -> f64 {
         let each = |(&(operation, _), tally): (&(Ledgered, bool), &Tally)| {
-            let transformed = if transforms(operation) { tally.work.rows } else { 0 };
+            let transformed = if operation.transforms() { tally.work.rows } else { 0 };
             f64::from(log_n) / 2.0 * transformed as f64 + tally.work.terms as f64
         };
         let all = self.asked.iter().flatten().flat_map(|(entries, _)| entries.iter().map(each));
@@ -95,15 +95,6 @@ impl Traced {
             self.asked.push(asked);
         }
     }
-}
-
-/// Whether the rows of an operation are transformed.
-const fn transforms(operation: Ledgered) -> bool {
-    use Ledgered::{GadgetProduct, GadgetProductCoeff, GadgetSums, NttForward, NttInverse, NttInverseInto, SlotSums};
-    matches!(
-        operation,
-        NttForward | NttInverse | NttInverseInto | GadgetProduct | GadgetProductCoeff | GadgetSums | SlotSums
-    )
 }
 
 /// Writes down nodes while a circuit runs.

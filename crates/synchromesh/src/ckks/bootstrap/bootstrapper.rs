@@ -84,7 +84,7 @@ impl<B: Backend> Bootstrapper<B> {
         let view = View(Evaluator::new(context, Some(keys)));
         let prepare = |direction| -> Result<Vec<_>> {
             let (maps, top) = (bootstrap.maps(direction)?, bootstrap.first_level(direction));
-            let prepare = |(at, map): (usize, LinearTransform<Complex64>)| {
+            let prepare = |(at, map): (usize, Arc<LinearTransform<Complex64>>)| {
                 map.prepare_with(&view, top - at, bootstrap.baby_steps(&map.pattern()))
             };
             maps.into_iter().enumerate().map(prepare).collect()

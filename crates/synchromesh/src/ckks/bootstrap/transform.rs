@@ -16,6 +16,8 @@
 //! together again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::circuits::{LinearTransform, Pattern, SlotShape};
 use crate::embedding::{Complex64, RootTable};
@@ -89,19 +91,42 @@ impl Factor {
     }
 }
 
-/// The transform times a public number, as the product of `count` maps, the first to be applied first.
-///
-/// The last map has the number: one that makes slots smaller makes smaller what the maps before it round.
-pub(super) fn factors(
-    extent: Extent,
-    direction: Direction,
-    count: usize,
-    number: f64,
-) -> Result<Vec<LinearTransform<Complex64>>> {
-    products(extent, direction, count, number).into_iter().map(|factor| factor.transform(extent.slots)).collect()
+/// The transform as the product of `count` maps, the first to be applied first.
+pub(super) fn factors(extent: Extent, direction: Direction, count: usize) -> Result<Vec<LinearTransform<Complex64>>> {
+    products(extent, direction, count).into_iter().map(|factor| factor.transform(extent.slots)).collect()
 }
 
-fn products(extent: Extent, direction: Direction, count: usize, number: f64) -> Vec<Factor> {
+/// Transforms that are made once for all that ask for the same slots and as many maps: parameters do not matter.
+#[derive(Default)]
+pub(crate) struct Transforms(Mutex<Vec<(Kind, Maps)>>);
+
+/// The slots, the way and the number of maps.
+type Kind = (Extent, Direction, usize);
+
+/// The maps of a transform, the first to be applied first.
+pub(super) type Maps = Vec<Arc<LinearTransform<Complex64>>>;
+
+impl fmt::Debug for Transforms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transforms").finish_non_exhaustive()
+    }
+}
+
+impl Transforms {
+    /// As [`factors`].
+    pub(super) fn maps(&self, extent: Extent, direction: Direction, count: usize) -> Result<Maps> {
+        let kind = (extent, direction, count);
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, maps)) = made.iter().find(|(known, _)| *known == kind) {
+            return Ok(maps.clone());
+        }
+        let maps: Maps = factors(extent, direction, count)?.into_iter().map(Arc::new).collect();
+        made.push((kind, maps.clone()));
+        Ok(maps)
+    }
+}
+
+fn products(extent: Extent, direction: Direction, count: usize) -> Vec<Factor> {
     let slots = extent.period;
     let table = RootTable::new(slots.trailing_zeros() + 1);
     let roots: Vec<Complex64> = (0..4 * slots).map(|e| table.nearest(e)).collect();
@@ -110,15 +135,11 @@ fn products(extent: Extent, direction: Direction, count: usize, number: f64) -> 
     let factor = |(at, own): (usize, &Vec<usize>)| {
         let map = own.iter().fold(identity(slots), |map, &block| product(&layer(slots, block, direction), &map));
         // Layers are halved on the way to slots.
-        let mut each = match direction {
+        let each = match direction {
             Direction::SlotsToCoeffs => 1.0,
             Direction::CoeffsToSlots => (-(own.len() as f64)).exp2(),
         };
-        let last = at + 1 == count;
-        if last {
-            each *= number;
-        }
-        let packed = last && extent.packed && direction == Direction::CoeffsToSlots;
+        let packed = at + 1 == count && extent.packed && direction == Direction::CoeffsToSlots;
         let value = |exponent: Option<usize>| {
             let root = exponent.map_or(Complex64::default(), |e| roots[e]);
             Complex64::new(root.re * each, root.im * each)
@@ -131,7 +152,7 @@ fn products(extent: Extent, direction: Direction, count: usize, number: f64) -> 
             }
             (extent.rotation(k), extent.repeated(values))
         };
-        let norm = each.abs() * extent.log2_growth(own).exp2();
+        let norm = each * extent.log2_growth(own).exp2();
         Factor { diagonals: map.into_iter().map(diagonal).collect(), norm }
     };
     grouped.iter().enumerate().map(factor).collect()
@@ -299,7 +320,7 @@ mod tests {
         for (direction, sign) in [(Direction::SlotsToCoeffs, 0.5), (Direction::CoeffsToSlots, -0.5)] {
             for (slots, packed) in [(1 << 9, false), (1 << 11, false), (1 << 11, true)] {
                 let extent = Extent { slots, period: 1 << 9, packed };
-                let maps = factors(extent, direction, 3, 1.0).unwrap();
+                let maps = factors(extent, direction, 3).unwrap();
                 assert!(maps.iter().all(|map| map.diagonals() <= 15), "three layers each");
                 assert!(maps.iter().map(LinearTransform::pattern).eq(patterns(extent, direction, 3)));
             }
@@ -312,6 +333,22 @@ mod tests {
             let grows = halved * norm(&apply(&map, &x)) / norm(&x);
             assert!((grows - f64::exp2(2.0 * sign)).abs() < 1e-9, "{grows}");
         }
+    }
+
+    #[test]
+    fn transforms_are_made_once_for_each_kind() {
+        let (extent, made) = (Extent { slots: 1 << 6, period: 1 << 6, packed: false }, Transforms::default());
+        for (direction, count) in
+            [(Direction::SlotsToCoeffs, 2), (Direction::CoeffsToSlots, 2), (Direction::CoeffsToSlots, 3)]
+        {
+            let maps = made.maps(extent, direction, count).unwrap();
+            assert!(maps.iter().map(Arc::as_ref).eq(&factors(extent, direction, count).unwrap()));
+            let again = made.maps(extent, direction, count).unwrap();
+            assert!(maps.iter().zip(&again).all(|(a, b)| Arc::ptr_eq(a, b)));
+        }
+        let fewer = Extent { period: 1 << 5, ..extent };
+        let maps = made.maps(fewer, Direction::CoeffsToSlots, 2).unwrap();
+        assert!(maps.iter().map(Arc::as_ref).eq(&factors(fewer, Direction::CoeffsToSlots, 2).unwrap()));
     }
 
     /// What a factor makes of all slots.
@@ -335,7 +372,7 @@ mod tests {
                     (0..period).map(|i| Complex64::new((2.3 * i as f64).sin(), (1.1 * i as f64).cos())).collect();
                 let halved = if direction == Direction::CoeffsToSlots { period as f64 } else { 1.0 };
                 let expected = apply(&whole(period, direction), &x);
-                let factors = products(extent, direction, count, 1.0);
+                let factors = products(extent, direction, count);
                 let found = factors.iter().fold(extent.repeated(x.clone()), |x, factor| applied(factor, &x));
                 for (i, z) in found.iter().enumerate() {
                     let z = [z.re * halved - expected[i % period].re, z.im * halved - expected[i % period].im];
@@ -355,7 +392,7 @@ mod tests {
                 }
                 let both = Extent { packed: true, ..extent };
                 if period < slots && direction == Direction::CoeffsToSlots {
-                    let packed = products(both, direction, count, 1.0);
+                    let packed = products(both, direction, count);
                     let last = packed.iter().fold(extent.repeated(x), |x, factor| applied(factor, &x));
                     for (i, (z, w)) in last.iter().zip(&found).enumerate() {
                         let part = if i / period % 2 == 0 { w.re } else { w.im };
