@@ -13,6 +13,9 @@ use serde_json::Value;
 const OPERATIONS: [(&str, &str); 4] =
     [("mul", "multiply"), ("rotate", "rotate"), ("rescale", "rescale"), ("add", "add")];
 
+/// What the cases are of that are drawn.
+const CASES: [&str; 4] = ["key switch", "ckks", "bgv", "bfv"];
+
 /// Bars are cut at this multiple, and say theirs.
 const WIDEST: f64 = 12.0;
 
@@ -79,6 +82,7 @@ fn bars(table: &Value) -> Vec<Bar> {
         };
         let scheme = case.split(',').next().unwrap_or_default();
         let word = OPERATIONS.iter().find(|(name, _)| *name == op).map(|(_, word)| *word);
+        let word = word.filter(|_| CASES.contains(&scheme));
         if let (Some(word), Some(ratio)) = (word, row["ratio"].as_f64()) {
             let group = format!("{} {word}", scheme.to_uppercase());
             bars.push(Bar { group, peer: peer.to_owned(), times: 1.0 / ratio });
@@ -143,6 +147,7 @@ mod tests {
             row("bfv, N 2^14", "mul", json!(0.25)),
             row("bfv, N 2^14", "encrypt", json!(0.5)),
             row("bfv, N 2^14", "rotate", Value::Null),
+            row("level of 4 of 40 primes, N 2^16", "rotate", json!(0.5)),
         ]});
         let bars = bars(&table);
         assert_eq!((bars.len(), bars[0].group.as_str(), bars[0].times), (1, "BFV multiply", 4.0));
