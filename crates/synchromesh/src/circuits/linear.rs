@@ -347,7 +347,7 @@ impl LinearTransform<Complex64> {
         for z in self.diagonals.values_mut().flatten() {
             *z = Complex64::new(z.re * number, z.im * number);
         }
-        self.norm = self.norm.map(|norm| norm * number.abs());
+        [self.norm, self.image] = [self.norm, self.image].map(|bound| bound.map(|bound| bound * number.abs()));
         self
     }
 }

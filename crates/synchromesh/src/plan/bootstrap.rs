@@ -120,6 +120,7 @@ pub struct Found {
     pub bootstrap: BootstrapLiteral,
     /// What a refresh will be like.
     pub forecast: RefreshForecast,
+    /// Those of the search, for other numbers of baby steps.
     transforms: Arc<Transforms>,
 }
 
