@@ -16,7 +16,7 @@ use crate::backend::{
 };
 use crate::isa::Isa;
 use crate::kernels::convert::{ConvertMatrix, Mode};
-use crate::kernels::{LimbKernels, Products, STREAM_WORDS};
+use crate::kernels::{LimbKernels, Products, STREAM_WORDS, settle_streams, streams};
 use crate::ntt::NttTable;
 use crate::repeated;
 use crate::ring::{IndexSet, Ring};
@@ -116,7 +116,11 @@ impl Cpu {
         words: usize,
         run: impl Fn(T) -> Result<(), BackendError> + Sync + Send,
     ) -> Result<(), BackendError> {
-        self.threads.try_for_each(items, words, run)
+        self.threads.try_for_each(items, words, |item| {
+            let done = run(item);
+            settle_streams();
+            done
+        })
     }
 
     fn for_each<T: Send>(&self, items: Vec<T>, words: usize, run: impl Fn(T) + Sync + Send) {
@@ -202,7 +206,9 @@ impl Cpu {
         debug_assert_eq!(out.batch, 1);
         let n = self.ring.n();
         let items: Vec<_> = self.rows_mut(out).into_iter().enumerate().collect();
+        let one_pass = xs.len() == 2 && scalars.is_none() && g == 1;
         self.try_for_each(items, n * xs.len(), |(r, out)| {
+            let stream = one_pass && streams(out.as_ptr(), n);
             let kernels = &self.kernels[primes[r]];
             let scalar = scalars.map(|c| self.ring.modulus(primes[r]).scalar(c[r]));
             let mut scratch = if g == 1 { None } else { Some(self.scratch(n)?) };
@@ -211,6 +217,7 @@ impl Cpu {
                 let at = c * CONVERT_CHUNK..c * CONVERT_CHUNK + piece.len();
                 let mut xs = xs.iter().map(|x| &self.row(x, 0, r)[at.clone()]);
                 match (xs.next(), xs.next()) {
+                    (Some(x), Some(y)) if stream => kernels.stream_sum(x, y, piece),
                     (Some(x), Some(y)) => kernels.add_into(x, y, piece),
                     (first, _) => first.into_iter().for_each(|x| piece.copy_from_slice(x)),
                 }

@@ -14,7 +14,7 @@ use crate::slot_order::SlotPermutation;
 use lanes::{Kernel, dispatch};
 use pointwise::{
     Add, FromSigned, InnerProduct2, Map, Mul, MulAcc, MulScalar, MulScalarAcc, Neg, Op, Permute, PermuteBlocks, Reduce,
-    Sub, SubMulScalar,
+    StreamedSum, Sub, SubMulScalar,
 };
 pub use radix::{RadixCut, RadixDigit};
 use std::marker::PhantomData;
@@ -45,6 +45,15 @@ pub(crate) fn aligned(p: *const u64) -> bool {
 /// Whether a limb of n words at p is written past the caches.
 pub(crate) fn streams(p: *const u64, n: usize) -> bool {
     n >= STREAM_WORDS && aligned(p)
+}
+
+/// Lets every thread, this one too, read what this one has written past the caches.
+pub(crate) fn settle_streams() {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: every x86-64 has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
 }
 
 /// The terms of a sum of products, out_c = sum_j f_j a_jc, of one limb.
@@ -114,6 +123,15 @@ impl LimbKernels {
         self.into(Add, a, b, out, None);
     }
 
+    /// out = a + b, past the caches; out is aligned, and [`settle_streams`] comes before it is read.
+    pub(crate) fn stream_sum(&self, a: &[u64], b: &[u64], out: &mut [u64]) {
+        self.check(&[a, b]);
+        assert!(a.len() == out.len() && b.len() == out.len(), "limbs of unequal length");
+        assert!(aligned(out.as_ptr()), "streams to unaligned memory");
+        let (a, b, out, n) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), out.len());
+        self.dispatch(StreamedSum { modulus: &self.modulus, a, b, out, n });
+    }
+
     /// out = a - b.
     pub fn sub_into(&self, a: &[u64], b: &[u64], out: &mut [u64]) {
         self.check(&[a, b]);
@@ -181,6 +199,7 @@ impl LimbKernels {
         let out = [out0.as_mut_ptr(), out1.as_mut_ptr()];
         let stream = !accumulate && out.iter().all(|&p| streams(p, n));
         self.inner_product(digits, [k0, k1], 0, [out0, out1], accumulate, stream);
+        settle_streams();
     }
 
     /// As [`LimbKernels::inner_product2`] on as many elements as `out` has, from element `first` of all operands on;

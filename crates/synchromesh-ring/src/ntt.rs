@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use crate::isa::Isa;
 use crate::kernels::lanes::{Kernel, dispatch};
-use crate::kernels::{STREAM_WORDS, aligned, is_narrow};
+use crate::kernels::{STREAM_WORDS, aligned, is_narrow, settle_streams};
 use crate::modulus::{Modulus, Scalar};
 use crate::prime::{PrimeError, root_of_unity};
 use butterfly::{Forward, Inverse};
@@ -241,6 +241,9 @@ impl NttTable {
         let (modulus, passes, factors) = (&self.modulus, &self.passes[..], self.inverse_factors());
         let (words, leaves, last, log_n) = (factors.words.words(), factors.leaves, self.inverse_n, self.log_n);
         self.dispatch(Inverse { modulus, passes, words, leaves, log_n, last, src, work, dst, stream });
+        if stream {
+            settle_streams();
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! The public key and encryption: under it with noise scaled down by P, or under the secret key with a seed.
 
-use synchromesh_ring::sampler::{Purpose, Seed};
-use synchromesh_ring::scale::ScaleSpec;
+use std::sync::Arc;
+
+use synchromesh_ring::sampler::{Purpose, Seed, SmallPoly};
+use synchromesh_ring::scale::{Scale, ScaleSpec};
 use synchromesh_ring::{Backend, Coeff, Cpu, IndexSet, Ntt, Poly, View, ViewMut};
 use zeroize::Zeroize;
 
@@ -120,23 +122,91 @@ impl<B: Backend> PublicKey<B> {
         let primes = params.level(level)?;
         message.require(primes)?;
         params.p().rows(special)?;
-        let (backend, n) = (context.backend(), params.n());
-        let extended = primes.union(special);
         let seed = randomness.next_seed()?;
-        let u = params.secret().sample(&seed, Purpose::EncryptionSecret, 0, n);
-        let mut u = Poly::from_small(backend, &extended, &u)?.into_ntt(backend)?;
+        let u = params.secret().sample(&seed, Purpose::EncryptionSecret, 0, params.n());
+        let u = Multiplier::new(context, &u, primes, special)?;
         let mut parts = Vec::with_capacity(2);
         for (index, column) in [&self.b, &self.a].into_iter().enumerate() {
-            let error = params.error().sample(&seed, Purpose::EncryptionError, index as u32, n);
-            let mut error = scaled_error(context, &extended, &error)?;
-            let product = times_rows(context, &u, column)?;
-            parts.push(scale_down::<B, D>(context, product, &error, (index == 0).then_some(message), primes)?);
-            error.zeroize();
+            let error = params.error().sample(&seed, Purpose::EncryptionError, index as u32, params.n());
+            parts.push(u.part::<D>(context, column, &error, (index == 0).then_some(message))?);
         }
-        u.zeroize();
         let noise = context.fresh(fresh_noise(params, special));
         Ciphertext::new(params, parts, level, self.id, noise)
     }
+}
+
+/// The multiplier u of an encryption, in slots.
+struct Multiplier<B: Backend> {
+    /// u / P modulo the primes of the level, so that products by it need not be divided.
+    divided: SecretPoly<B>,
+    /// u modulo the primes of P, if there are any, and the division by P, rounded to a multiple of t apart.
+    leaving: Option<(SecretPoly<B>, Arc<Scale<B>>)>,
+}
+
+impl<B: Backend> Multiplier<B> {
+    fn new(context: &Context<B>, u: &SmallPoly, primes: &IndexSet, special: &IndexSet) -> Result<Self, Error> {
+        let backend = context.backend();
+        let slots = |x: Poly<B, Coeff>| Ok::<_, Error>(SecretPoly::new(x.into_ntt(backend)?));
+        let mut divided = Poly::from_small(backend, primes, u)?;
+        if special.is_empty() {
+            return Ok(Self { divided: slots(divided)?, leaving: None });
+        }
+        let (all, t) = (primes.union(special), context.params().error_multiple());
+        let scale = context.scale(ScaleSpec::switch(&all, primes, t))?;
+        divided.mul_scalar_assign(backend, &scale.constants().factors)?;
+        let leaving = slots(Poly::from_small(backend, special, u)?)?;
+        Ok(Self { divided: slots(divided)?, leaving: Some((leaving, scale)) })
+    }
+
+    /// (u column + t error) / P and the message: what leaves P returns together with the error.
+    fn part<D: SwitchDomain>(
+        &self,
+        context: &Context<B>,
+        column: &Poly<B, Ntt>,
+        error: &SmallPoly,
+        message: Option<&Poly<B, Coeff>>,
+    ) -> Result<Poly<B, D>, Error> {
+        let (backend, u) = (context.backend(), self.divided.poly());
+        let mut rest = scaled_error(context, u.primes(), error)?;
+        if let Some((u, scale)) = &self.leaving {
+            rest.mul_scalar_assign(backend, &scale.constants().factors)?;
+            let mut leaving = times_rows(backend, u.poly(), column, None)?.into_coeff(backend)?;
+            let mut error = scaled_error(context, u.poly().primes(), error)?;
+            leaving.add_assign(backend, &error)?;
+            error.zeroize();
+            scale.leave_into(backend, &leaving, &mut rest)?;
+        }
+        if let Some(m) = message {
+            rest.add_assign(backend, m)?;
+        }
+        if D::NTT {
+            let rest = rest.into_ntt(backend)?;
+            return D::from_ntt(backend, times_rows(backend, u, column, Some(rest))?);
+        }
+        let mut sum = times_rows(backend, u, column, None)?.into_coeff(backend)?;
+        sum.add_assign(backend, &rest)?;
+        rest.zeroize();
+        D::from_coeff(backend, sum)
+    }
+}
+
+/// x times the rows of `column` that x has, added to what is there already.
+fn times_rows<B: Backend>(
+    backend: &B,
+    x: &Poly<B, Ntt>,
+    column: &Poly<B, Ntt>,
+    onto: Option<Poly<B, Ntt>>,
+) -> Result<Poly<B, Ntt>, Error> {
+    let (primes, all) = (x.primes(), (0..x.primes().len()).collect::<Vec<usize>>());
+    let rows = column.primes().rows(x.primes())?;
+    let (x, column) = (View::new(x.buffer(), &all), View::new(column.buffer(), &rows));
+    if let Some(mut sum) = onto {
+        backend.mul_acc(primes.as_slice(), x, column, ViewMut::new(sum.buffer_mut(), &all))?;
+        return Ok(sum);
+    }
+    let mut product = Poly::new(backend, primes)?;
+    backend.mul_into(primes.as_slice(), x, column, ViewMut::new(product.buffer_mut(), &all))?;
+    Ok(product)
 }
 
 /// The certificate of a ciphertext fresh from a public key: (e u + e_0 + e_1 s) / P and its rounding.
@@ -146,66 +216,6 @@ fn fresh_noise(params: &Params, special: &IndexSet) -> Noise {
         return public;
     }
     public.times(-params.ring().log2(special)).plus_switching(params.rounding_noise(2))
-}
-
-/// u times the rows of `column` that `u` has.
-fn times_rows<B: Backend>(
-    context: &Context<B>,
-    u: &Poly<B, Ntt>,
-    column: &Poly<B, Ntt>,
-) -> Result<Poly<B, Ntt>, Error> {
-    let mut out = Poly::new(context.backend(), u.primes())?;
-    let all: Vec<usize> = (0..u.primes().len()).collect();
-    let rows = column.primes().rows(u.primes())?;
-    context.backend().mul_into(
-        u.primes().as_slice(),
-        View::new(u.buffer(), &all),
-        View::new(column.buffer(), &rows),
-        ViewMut::new(out.buffer_mut(), &all),
-    )?;
-    Ok(out)
-}
-
-/// (product + error) / P, rounded to a multiple of t apart, plus the message: P leaves in coefficients, what it
-/// contributes returns together with the error and the message.
-fn scale_down<B: Backend, D: SwitchDomain>(
-    context: &Context<B>,
-    mut product: Poly<B, Ntt>,
-    error: &Poly<B, Coeff>,
-    message: Option<&Poly<B, Coeff>>,
-    primes: &IndexSet,
-) -> Result<Poly<B, D>, Error> {
-    let backend = context.backend();
-    let params = context.params();
-    let special = error.primes().without(primes);
-    if special.is_empty() {
-        let mut sum = error.duplicate(backend)?;
-        if let Some(m) = message {
-            sum.add_assign(backend, m)?;
-        }
-        product.add_assign(backend, &sum.into_ntt(backend)?)?;
-        return D::from_ntt(backend, product);
-    }
-    let spec = ScaleSpec::switch(error.primes(), primes, params.error_multiple());
-    let scale = context.scale(spec)?;
-    let mut leaving = product.restrict(backend, &special)?.into_coeff(backend)?;
-    leaving.add_assign(backend, &error.restrict(backend, &special)?)?;
-    let mut rest = error.restrict(backend, primes)?;
-    rest.mul_scalar_assign(backend, &scale.constants().factors)?;
-    scale.leave_into(backend, &leaving, &mut rest)?;
-    if let Some(m) = message {
-        rest.add_assign(backend, m)?;
-    }
-    let mut kept = product.restrict(backend, primes)?;
-    product.zeroize();
-    kept.mul_scalar_assign(backend, &scale.constants().factors)?;
-    if D::NTT {
-        kept.add_assign(backend, &rest.into_ntt(backend)?)?;
-        D::from_ntt(backend, kept)
-    } else {
-        rest.add_assign(backend, &kept.into_coeff(backend)?)?;
-        D::from_coeff(backend, rest)
-    }
 }
 
 impl<B: Backend> SecretKey<B> {

@@ -110,6 +110,33 @@ impl<O: Op> Map<'_, O> {
     }
 }
 
+/// out = a + b on n words, past the caches; out is aligned.
+pub(super) struct StreamedSum<'a> {
+    pub(super) modulus: &'a Modulus,
+    pub(super) a: *const u64,
+    pub(super) b: *const u64,
+    pub(super) out: *mut u64,
+    pub(super) n: usize,
+}
+
+impl Kernel for StreamedSum<'_> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        // SAFETY: the three pointers are valid for n words.
+        unsafe {
+            let q = L::splat(self.modulus.value());
+            let body = self.n - self.n % L::WIDTH;
+            for i in (0..body).step_by(L::WIDTH) {
+                L::stream(self.out.add(i), L::csub(L::add(L::load(self.a.add(i)), L::load(self.b.add(i))), q));
+            }
+            for i in body..self.n {
+                let sum = Scalar1::add(Scalar1::load(self.a.add(i)), Scalar1::load(self.b.add(i)));
+                Scalar1::store(self.out.add(i), Scalar1::csub(sum, self.modulus.value()));
+            }
+        }
+    }
+}
+
 /// out0 (+)= sum_j d_j k0_j, out1 (+)= sum_j d_j k1_j on n words.
 pub(super) struct InnerProduct2<'a> {
     pub(super) modulus: &'a Modulus,

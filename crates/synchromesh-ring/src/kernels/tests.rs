@@ -63,6 +63,14 @@ fn sums_and_products() {
         let c = k.modulus().scalar(q - 3);
         let w = u128::from(c.value);
         assert_eq!(into(&|x| k.add_into(&a, &b, x)), each(&|a, b, _| a + b));
+        let streamed = |x: &mut [u64]| {
+            let mut room = vec![0; n + 8];
+            let start = room.as_ptr().align_offset(64);
+            k.stream_sum(&a, &b, &mut room[start..start + n]);
+            settle_streams();
+            x.copy_from_slice(&room[start..start + n]);
+        };
+        assert_eq!(into(&streamed), each(&|a, b, _| a + b));
         assert_eq!(into(&|x| k.sub_into(&a, &b, x)), each(&|a, b, _| a + big - b));
         assert_eq!(into(&|x| k.add_assign(x, &b)), each(&|_, b, o| o + b));
         assert_eq!(into(&|x| k.sub_assign(x, &b)), each(&|_, b, o| o + big - b));
