@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use synchromesh_rlwe::{EvaluationKeys, Noise, PublicKey, Randomness, Security};
 
-use super::{BASE_BITS, DIGITS, LAYERS, WEIGHT, room};
+use super::search::{LAYERS, WEIGHT, room};
+use super::{BASE_BITS, DIGITS};
 use crate::ckks;
 use crate::ckks::bootstrap::{Chain, NARROW, Sine};
 use crate::cost::{self, DryLedger, Profile};
