@@ -14,6 +14,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r"^<!-- include: (\S+)(?: \| (.+))? -->$", re.M)
+EXAMPLE = re.compile(r"^```rust,\S+\n(.*?)^```$", re.M | re.S)
+HIDDEN = re.compile(r"^#(?: .*)?\n", re.M)
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)([^)\s]+)\)")
 
 # Files of the repository that are pages, or parts of pages.
@@ -23,6 +25,8 @@ PAGES = {"compare/": "performance.md", "errata.md": "errata.md", "performance.md
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """What MkDocs calls with the text of each page."""
     depth = page.file.src_uri.count("/")
+    # What is for the test of an example: words after a comma, and lines that begin with #.
+    markdown = EXAMPLE.sub(lambda match: f"```rust\n{HIDDEN.sub('', match[1])}```", markdown)
     return INCLUDE.sub(lambda match: included(match[1], match[2] or "", depth), markdown)
 
 

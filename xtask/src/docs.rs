@@ -49,7 +49,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the site; a dead link is an error.
+/// Builds the site; a dead link is an error, and so is a block of code that is not taken for one.
 fn build(root: &Path) -> Result<()> {
     python::make_environment(root, "docs", &format!("{BOOK}/requirements.txt"))?;
     let (config, site) = (format!("{BOOK}/mkdocs.yml"), root.join(SITE).display().to_string());
@@ -57,6 +57,13 @@ fn build(root: &Path) -> Result<()> {
     python::run(root, &mkdocs, &["build", "--quiet", "--strict", "--clean", "-f", &config, "-d", &site])?;
     let index = std::fs::read_to_string(root.join(SITE).join("search/search_index.js"));
     ensure!(index.is_ok_and(|text| text.contains("certificate")), "the search index lacks the pages' words");
+    let mut pages = Vec::new();
+    list(&root.join(SITE), "", &mut pages)?;
+    for page in pages {
+        let text =
+            std::fs::read_to_string(root.join(SITE).join(&page)).with_context(|| format!("cannot read {page}"))?;
+        ensure!(!text.contains("```"), "{page} shows the marks of a block of code, and not the block");
+    }
     Ok(())
 }
 
