@@ -315,9 +315,11 @@ impl<'a, B: Backend> Bench<'a, B> {
         }
         let moduli = self.backend.ring().moduli();
         let constant: Vec<u64> = self.primes.iter().map(|&prime| moduli[prime].value() - 2).collect();
-        for (scalars, g) in [(None, 1), (Some(&constant[..]), 1), (Some(&constant[..]), 5), (None, 5)] {
+        let by = Some(&constant[..]);
+        for (terms, scalars, g) in [(2, None, 1), (3, None, 1), (3, by, 1), (3, by, 5), (3, None, 5)] {
             let mut out = self.random(1)?;
-            let xs = vec![addend, View::new(&other, &rows), addend];
+            let mut xs = vec![addend, View::new(&other, &rows), addend];
+            xs.truncate(terms);
             let name = self.run(Stage::SumInto { xs, scalars, g, out: ViewMut::new(&mut out, &rows) })?;
             self.note(name, 1, &[out])?;
         }

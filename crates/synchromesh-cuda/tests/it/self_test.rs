@@ -49,7 +49,7 @@ fn a_device_chosen_at_run_time_is_the_device() {
         laws::same_bits(&cpu, &device, 7);
     }
     let all = (0..ring.moduli().len()).collect();
-    assert_eq!(transcript::everything(&cpu, &all).expect("results").len(), 85);
+    assert_eq!(transcript::everything(&cpu, &all).expect("results").len(), 86);
 }
 
 #[test]
