@@ -1,8 +1,8 @@
 """Puts files of the repository into pages: a line ``<!-- include: PATTERN -->`` becomes the last file that matches.
 
 Markdown goes in without its first heading, Rust as a code block, CSV as a table. ``PATTERN | TEXT`` keeps, of tables, the
-rows that have the text. Links to files that are no pages become plain text, since the site is read without the
-repository.
+rows that have the text. Of Rust examples, what is there for their tests is left out.
+Links to files that are no pages become plain text, since the site is read without the repository.
 """
 
 from __future__ import annotations

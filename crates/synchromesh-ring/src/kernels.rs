@@ -14,7 +14,7 @@ use crate::slot_order::SlotPermutation;
 use lanes::{Kernel, dispatch};
 use pointwise::{
     Add, FromSigned, InnerProduct2, Map, Mul, MulAcc, MulScalar, MulScalarAcc, Neg, Op, Permute, PermuteBlocks, Reduce,
-    StreamedSum, Sub, SubMulScalar,
+    Sub, SubMulScalar,
 };
 pub use radix::{RadixCut, RadixDigit};
 use std::marker::PhantomData;
@@ -128,8 +128,7 @@ impl LimbKernels {
         self.check(&[a, b]);
         assert!(a.len() == out.len() && b.len() == out.len(), "limbs of unequal length");
         assert!(aligned(out.as_ptr()), "streams to unaligned memory");
-        let (a, b, out, n) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), out.len());
-        self.dispatch(StreamedSum { modulus: &self.modulus, a, b, out, n });
+        self.map::<Add, true>(Add, a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), out.len(), None);
     }
 
     /// out = a - b.
@@ -320,24 +319,32 @@ impl LimbKernels {
     fn in_place<O: Op>(&self, op: O, x: &mut [u64], scalar: Option<Scalar>) {
         // One pointer for what is read and written: a shared one would end where the other begins.
         let (n, x) = (x.len(), x.as_mut_ptr());
-        self.map(op, x, x, x, n, scalar);
+        self.map::<O, false>(op, x, x, x, n, scalar);
     }
 
     fn assign<O: Op>(&self, op: O, x: &mut [u64], y: &[u64], scalar: Option<Scalar>) {
         assert_eq!(x.len(), y.len(), "limbs of unequal length");
         let (n, x) = (x.len(), x.as_mut_ptr());
-        self.map(op, x, y.as_ptr(), x, n, scalar);
+        self.map::<O, false>(op, x, y.as_ptr(), x, n, scalar);
     }
 
     fn into<O: Op>(&self, op: O, a: &[u64], b: &[u64], out: &mut [u64], scalar: Option<Scalar>) {
         assert!(a.len() == out.len() && b.len() == out.len(), "limbs of unequal length");
-        self.map(op, a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), out.len(), scalar);
+        self.map::<O, false>(op, a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), out.len(), scalar);
     }
 
     /// The pointers must be valid for n words.
-    fn map<O: Op>(&self, _op: O, a: *const u64, b: *const u64, out: *mut u64, n: usize, scalar: Option<Scalar>) {
+    fn map<O: Op, const STREAM: bool>(
+        &self,
+        _op: O,
+        a: *const u64,
+        b: *const u64,
+        out: *mut u64,
+        n: usize,
+        scalar: Option<Scalar>,
+    ) {
         let scalar = scalar.unwrap_or(Scalar { value: 0, shoup: 0, shoup52: 0 });
-        self.dispatch(Map { op: PhantomData::<O>, modulus: &self.modulus, scalar, a, b, out, n });
+        self.dispatch(Map::<'_, O, STREAM> { op: PhantomData::<O>, modulus: &self.modulus, scalar, a, b, out, n });
     }
 }
 

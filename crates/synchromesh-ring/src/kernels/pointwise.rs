@@ -68,8 +68,9 @@ ops! {
     };
 }
 
-/// An operation on n words; slices may coincide with `out` but not overlap it otherwise.
-pub(super) struct Map<'a, O> {
+/// An operation on n words; slices may coincide with `out` but not overlap it otherwise. Past the caches if `STREAM`, which
+/// needs an aligned `out` that the operation does not read.
+pub(super) struct Map<'a, O, const STREAM: bool> {
     pub(super) op: PhantomData<O>,
     pub(super) modulus: &'a Modulus,
     pub(super) scalar: Scalar,
@@ -79,7 +80,7 @@ pub(super) struct Map<'a, O> {
     pub(super) n: usize,
 }
 
-impl<O: Op> Kernel for Map<'_, O> {
+impl<O: Op, const STREAM: bool> Kernel for Map<'_, O, STREAM> {
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
         // SAFETY: the three pointers are valid for n words.
@@ -93,7 +94,7 @@ impl<O: Op> Kernel for Map<'_, O> {
     }
 }
 
-impl<O: Op> Map<'_, O> {
+impl<O: Op, const STREAM: bool> Map<'_, O, STREAM> {
     #[inline(always)]
     unsafe fn range<L: Lanes>(&self, from: usize, to: usize) {
         // SAFETY: from and to are at most n, and WIDTH divides their difference.
@@ -103,35 +104,9 @@ impl<O: Op> Map<'_, O> {
             let e = Env { k: L::consts(modulus), value: L::splat(scalar.value), c, companion };
             for i in (from..to).step_by(L::WIDTH) {
                 let (a, b) = (L::load(self.a.add(i)), L::load(self.b.add(i)));
-                let out = L::load(self.out.cast_const().add(i));
-                L::store(self.out.add(i), O::apply::<L>(a, b, out, &e));
-            }
-        }
-    }
-}
-
-/// out = a + b on n words, past the caches; out is aligned.
-pub(super) struct StreamedSum<'a> {
-    pub(super) modulus: &'a Modulus,
-    pub(super) a: *const u64,
-    pub(super) b: *const u64,
-    pub(super) out: *mut u64,
-    pub(super) n: usize,
-}
-
-impl Kernel for StreamedSum<'_> {
-    #[inline(always)]
-    unsafe fn run<L: Lanes>(self) {
-        // SAFETY: the three pointers are valid for n words.
-        unsafe {
-            let q = L::splat(self.modulus.value());
-            let body = self.n - self.n % L::WIDTH;
-            for i in (0..body).step_by(L::WIDTH) {
-                L::stream(self.out.add(i), L::csub(L::add(L::load(self.a.add(i)), L::load(self.b.add(i))), q));
-            }
-            for i in body..self.n {
-                let sum = Scalar1::add(Scalar1::load(self.a.add(i)), Scalar1::load(self.b.add(i)));
-                Scalar1::store(self.out.add(i), Scalar1::csub(sum, self.modulus.value()));
+                let result = O::apply::<L>(a, b, L::load(self.out.cast_const().add(i)), &e);
+                let out = self.out.add(i);
+                if STREAM { L::stream(out, result) } else { L::store(out, result) }
             }
         }
     }

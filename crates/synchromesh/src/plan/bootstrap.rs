@@ -1,4 +1,4 @@
-//! Parameters for bootstrapping, found from what it is to do.
+//! What bootstrapping is to do, and the parameters that are found for it.
 
 mod exact;
 mod forecast;
