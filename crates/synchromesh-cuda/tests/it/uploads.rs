@@ -78,8 +78,8 @@ fn exact_uploads<S: Scheme>(t: &str, q_bits: Vec<u32>, coefficient: u64) {
         let plaintext = context.encode_coefficients(&[1i64, 2, 3][..]).expect("a plaintext");
         context.encrypt(&public, &plaintext, &mut randomness).expect("a ciphertext")
     });
-    // u, two errors and the message.
-    takes(&name("an encryption"), encrypted, (3 + coefficient) * N, 4 * (limbs + 2));
+    // u and two errors, modulo Q and modulo P apart, and the message.
+    takes(&name("an encryption"), encrypted, (2 * 3 + coefficient) * N, 4 * (limbs + 2));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn ckks_sends_a_word_a_coefficient() {
         let plaintext = context.encode_bounded(&[0.5, 0.25], 1.0).expect("a plaintext");
         context.encrypt(&public, &plaintext, &mut randomness).expect("a ciphertext")
     };
-    takes("ckks: an encryption", bytes(device, &mut encrypt), (3 + 8) * N, 4 * 5);
+    takes("ckks: an encryption", bytes(device, &mut encrypt), (2 * 3 + 8) * N, 4 * 5);
     let (ct, evaluator) = (encrypt(), ckks::Evaluator::new(&context, None));
     takes("ckks: a sum with a number", bytes(device, || evaluator.add_scalar(&ct, 0.5).expect("a sum")), N, 3);
 }
