@@ -2,7 +2,8 @@
 
 ``python training.py [FOLDER]`` takes 128 patients and 7 features at an insecure degree, in seconds; ``--secure`` takes all
 patients for training and all 30 features at 128 bits (N = 2^16), where each refresh takes many seconds and all of it up to
-10 GB. Features and labels are encrypted; the plot has loss and levels over time.
+10 GB. Features and labels are encrypted; the plot has loss and levels over time. It needs what
+``pip install './crates/synchromesh-py[plot,progress]'`` installs.
 """
 
 from __future__ import annotations

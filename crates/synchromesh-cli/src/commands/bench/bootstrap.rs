@@ -39,9 +39,10 @@ pub(in crate::commands) struct BootstrapBench {
     /// For ckks: log2 of the scale of the levels between two refreshes.
     #[arg(long, value_name = "BITS", default_value_t = 40, value_parser = clap::value_parser!(u32).range(20..=90))]
     log_scale: u32,
-    /// For ckks: bits that the certificate of a refreshed message is to leave.
-    #[arg(long, value_name = "BITS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=60))]
-    precision: u32,
+    /// For ckks: bits that the certificate of a refreshed message is to leave [default: 15, and 8 at 128 bits of
+    /// security below N = 2^16].
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1..=60))]
+    precision: Option<u32>,
     /// For ckks: log2 of level 0's modulus over the largest message: a bit more takes a bit of each level inside, and two off
     /// what the sine bends by, which limits what is measured where noise does not [default: as few as the certificate needs].
     #[arg(long, value_name = "BITS")]
@@ -103,6 +104,11 @@ impl BootstrapBench {
         if self.insecure { Security::Insecure } else { Security::Bits128 }
     }
 
+    /// Below N = 2^16 security leaves no room for as much.
+    fn precision(&self) -> u32 {
+        self.precision.unwrap_or(if self.log_n < 16 && !self.insecure { 8 } else { 15 })
+    }
+
     /// The fastest take more memory than most machines have where the degree is large.
     fn baby_steps(&self) -> Option<usize> {
         self.baby_steps.or_else(|| (self.log_n >= 16).then_some(8))
@@ -145,7 +151,7 @@ impl BootstrapBench {
             widest: self.widest.or_else(|| (device != Device::Cpu).then_some(60)),
             rounds: self.rounds,
             security: self.security(),
-            ..BootstrapRequest::new(self.log_n, self.log_scale, self.precision)
+            ..BootstrapRequest::new(self.log_n, self.log_scale, self.precision())
         };
         let report = measure(&request, iterations, device, |what| say(&format!("{what}\n")))?;
         for stage in &report.stages {

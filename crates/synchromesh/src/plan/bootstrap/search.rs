@@ -253,12 +253,18 @@ impl<'a> Search<'a> {
     }
 
     fn nothing_serves(self) -> Error {
-        let request = self.request;
+        let (request, limit) = (self.request, self.limit());
+        let counted = |levels| format!("{levels} level{}", if levels == 1 { "" } else { "s" });
         let levels =
-            request.levels.map_or_else(String::new, |levels| format!(" and {levels} levels between refreshes"));
+            request.levels.map_or_else(String::new, |levels| format!(" and {} between refreshes", counted(levels)));
         let found = self.nearest.map_or_else(
             || "no parameters serve".to_owned(),
-            |near| format!("{:.1} bits and {} levels come nearest", near.precision_bits, near.usable_levels),
+            |near| {
+                let qp = near.log_qp;
+                let wide = || format!(", and take {qp} bits of QP, of which security allows {limit}");
+                let but = (u64::from(qp) > limit).then(wide).unwrap_or_default();
+                format!("{:.1} bits and {} come nearest{but}", near.precision_bits, counted(near.usable_levels))
+            },
         );
         Error::request(format!(
             "bootstrapping at N = 2^{} with {} bits of precision at a scale of 2^{}{levels}: {found}",
