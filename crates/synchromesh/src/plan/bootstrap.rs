@@ -76,8 +76,9 @@ pub struct BootstrapRequest {
     #[serde(default)]
     pub digits: Option<usize>,
     /// Widest prime of the levels of EvalMod and CoeffsToSlots, 30 to 60 bits: with up to 49, levels that are wider share more
-    /// primes, each of which a processor is done with sooner ([`Chain::widest`](crate::ckks::bootstrap::Chain::widest)); a graphics card is as fast with wide ones.
-    /// None: 49, or what a profile says is faster.
+    /// primes, each of which a processor is done with sooner
+    /// ([`Chain::widest`](crate::ckks::bootstrap::Chain::widest)); a graphics card is as fast with wide ones. None: 49, or what
+    /// a profile says is faster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub widest: Option<u32>,
     /// Rounds of a refresh, each of which takes as long as one alone, for more precision: that of messages from one level above
