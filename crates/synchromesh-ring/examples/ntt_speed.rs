@@ -1,12 +1,13 @@
 //! Times forward and inverse transforms: `ntt_speed [LOG_N] [BITS]`, all degrees and 50 and 60 bits by default.
 //!
-//! Prints medians in nanoseconds, the time of one butterfly of eight lanes, and what the factors take that a first use makes. The instruction set is the best one, or
-//! what `SYNCHROMESH_ISA` names.
+//! Prints medians in nanoseconds, the time of one butterfly of eight lanes, and what the factors take that a first use makes.
+//! The instruction set is the best one, or what `SYNCHROMESH_ISA` names; what it does for either kind of core where these
+//! differ, in turn.
 
 use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
-use synchromesh_ring::isa::Isa;
+use synchromesh_ring::isa::{Isa, Multipliers};
 use synchromesh_ring::modulus::Modulus;
 use synchromesh_ring::ntt::{MAX_LOG_N, MIN_LOG_N, NttTable};
 use synchromesh_ring::prime::ntt_primes;
@@ -39,6 +40,21 @@ fn main() -> Result<(), Box<dyn Error>> {
             let mut x: Vec<u64> = (0..1u64 << log_n).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % q).collect();
             let batch = (1 << 17 >> log_n).max(1);
             let forward = median(batch, || table.forward(black_box(&mut x)));
+            if table.isa() == Isa::Ifma {
+                let mut kinds = [Multipliers::Every, Multipliers::Half].map(|kind| {
+                    let table = table.clone().with_multipliers(kind);
+                    let times = [(); 3].map(|()| 0.0);
+                    (kind, table, times)
+                });
+                for round in 0..3 {
+                    for (_, table, times) in &mut kinds {
+                        times[round] = median(batch, || table.forward(black_box(&mut x)));
+                    }
+                }
+                for (kind, _, times) in kinds {
+                    println!("bits {bits} log_n {log_n} multipliers in {kind:?}: forward {times:.0?} ns");
+                }
+            }
             let inverse = median(batch, || table.inverse(black_box(&mut x)));
             // What a first use adds: the factors of both directions.
             let first = median(1, || {

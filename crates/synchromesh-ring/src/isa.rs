@@ -1,9 +1,10 @@
-//! Which vector instructions this CPU has: the only file that asks.
+//! Which vector instructions this CPU has, and in how many pipes it multiplies: the only file that asks.
 //!
 //! The choice never alters a result; every kernel returns the same bits on every [`Isa`].
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 /// Environment variable that lowers the instruction set [`Isa::detect`] returns.
 pub const ISA_VARIABLE: &str = "SYNCHROMESH_ISA";
@@ -23,6 +24,43 @@ pub enum Isa {
     Avx512,
     /// AVX-512 with 52-bit multiply-add; used for moduli under 2^50, [`Isa::Avx512`] above.
     Ifma,
+}
+
+/// In how many of its vector pipes a core multiplies, which decides what the forward transform of 52-bit lanes is made of.
+/// The same bits come out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Multipliers {
+    /// In every one, as Intel's do at 512 bits: the fewest operations are the fastest.
+    Every,
+    /// In half of them, as AMD's do since Zen 4: sums cost nothing beside as many products.
+    Half,
+}
+
+impl Multipliers {
+    /// What this CPU has, by its maker.
+    #[must_use]
+    pub fn detect() -> Self {
+        // Virtual machines take long to answer.
+        static FOUND: LazyLock<Multipliers> = LazyLock::new(|| {
+            let halves = [*b"AuthenticAMD", *b"HygonGenuine"].contains(&maker());
+            if halves { Multipliers::Half } else { Multipliers::Every }
+        });
+        *FOUND
+    }
+}
+
+/// The maker of this CPU as it says, zeros where it does not.
+fn maker() -> [u8; 12] {
+    let mut name = [0; 12];
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        #[allow(unused_unsafe, reason = "safe in later versions of the language")]
+        // SAFETY: every x86-64 has the instruction.
+        let leaf = unsafe { std::arch::x86_64::__cpuid(0) };
+        let words = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes);
+        name.copy_from_slice(words.as_flattened());
+    }
+    name
 }
 
 /// Why an instruction set cannot be used.

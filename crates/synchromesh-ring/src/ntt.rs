@@ -11,8 +11,8 @@ pub use crate::slot_order::{MAX_LOG_N, MIN_LOG_N, galois_permutation, slot_expon
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::isa::Isa;
-use crate::kernels::lanes::{Kernel, dispatch};
+use crate::isa::{Isa, Multipliers};
+use crate::kernels::lanes::{Kernel, dispatch, dispatch_forward};
 use crate::kernels::{STREAM_WORDS, aligned, is_narrow, settle_streams};
 use crate::modulus::{Modulus, Scalar};
 use crate::prime::{PrimeError, root_of_unity};
@@ -43,6 +43,7 @@ pub struct NttTable {
     modulus: Modulus,
     log_n: u32,
     isa: Isa,
+    multipliers: Multipliers,
     psi: u64,
     passes: Vec<Pass>,
     forward: OnceLock<Factors>,
@@ -74,7 +75,14 @@ impl NttTable {
         let n = 1u64 << log_n;
         let inverse_n = modulus.scalar(modulus.neg((modulus.value() - 1) / n));
         let (forward, inverse) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { modulus, log_n, isa, psi, passes: passes(log_n), forward, inverse, inverse_n })
+        let (multipliers, passes) = (Multipliers::detect(), passes(log_n));
+        Ok(Self { modulus, log_n, isa, multipliers, psi, passes, forward, inverse, inverse_n })
+    }
+
+    /// The same table for another kind of core than this one: to measure and to test what such a one would run.
+    #[must_use]
+    pub fn with_multipliers(self, multipliers: Multipliers) -> Self {
+        Self { multipliers, ..self }
     }
 
     fn forward_factors(&self) -> &Factors {
@@ -224,7 +232,8 @@ impl NttTable {
     fn run_groups(&self, src: *const u64, dst: *mut u64, run: Range<usize>) {
         let (modulus, passes, factors) = (&self.modulus, &self.passes[..], self.forward_factors());
         let (words, leaves) = (factors.words.words(), factors.leaves);
-        self.dispatch(Forward { modulus, passes, words, leaves, log_n: self.log_n, run, src, dst });
+        let kernel = Forward { modulus, passes, words, leaves, log_n: self.log_n, run, src, dst };
+        dispatch_forward(self.isa, self.multipliers, is_narrow(modulus), kernel);
     }
 
     /// Whether coefficients are written past the caches: from the degree on where a polynomial's are too many for them.

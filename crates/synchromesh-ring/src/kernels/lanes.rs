@@ -19,7 +19,7 @@ mod simd128;
 
 pub(crate) use scalar::Scalar1;
 
-use crate::isa::Isa;
+use crate::isa::{Isa, Multipliers};
 use crate::modulus::{Modulus, Scalar};
 
 /// The constants of one modulus, broadcast.
@@ -284,6 +284,13 @@ pub(crate) trait Lanes: Copy {
         }
     }
 
+    /// [`Lanes::butterfly`] of x brought down. in: x, y < 2 LAZY q, with room too.
+    #[inline(always)]
+    unsafe fn butterfly_down(x: Self::V, y: Self::V, w: (Self::V, Self::V), k: &Consts<Self::V>) -> (Self::V, Self::V) {
+        // SAFETY: forwarded contract.
+        unsafe { Self::butterfly(Self::bring_down(x, k), y, w, k) }
+    }
+
     /// (u + w y, u - w y) mod q. in: as [`Lanes::butterfly`]; out: < q.
     #[inline(always)]
     unsafe fn butterfly_last(u: Self::V, y: Self::V, w: (Self::V, Self::V), k: &Consts<Self::V>) -> (Self::V, Self::V) {
@@ -384,7 +391,7 @@ pub(crate) fn dispatch<K: Kernel>(isa: Isa, narrow: bool, kernel: K) {
             #[cfg(target_arch = "x86_64")]
             (Isa::Avx512, true) => avx512::run_doubles(kernel),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Ifma, true) => ifma::run(kernel),
+            (Isa::Ifma, true) => ifma::run::<K, false>(kernel),
             #[cfg(target_arch = "aarch64")]
             (Isa::Neon, false) => neon::run(kernel),
             #[cfg(target_arch = "aarch64")]
@@ -394,4 +401,16 @@ pub(crate) fn dispatch<K: Kernel>(isa: Isa, narrow: bool, kernel: K) {
             _ => kernel.run::<Scalar1>(),
         }
     }
+}
+
+/// As [`dispatch`], for forward transforms: on 52-bit lanes with the butterfly for such a core.
+#[inline]
+pub(crate) fn dispatch_forward<K: Kernel>(isa: Isa, multipliers: Multipliers, narrow: bool, kernel: K) {
+    #[cfg(target_arch = "x86_64")]
+    if isa == Isa::Ifma && narrow && multipliers == Multipliers::Half {
+        // SAFETY: as in `dispatch`.
+        return unsafe { ifma::run::<K, true>(kernel) };
+    }
+    let _ = multipliers;
+    dispatch(isa, narrow, kernel);
 }

@@ -85,11 +85,20 @@ impl<L: Lanes> Factors<L> for PerLane {
 
 /// (x, y) -> (x + w y, x - w y), x brought below z first if `down`; see [`Lanes::butterfly`].
 #[inline(always)]
-unsafe fn forward_butterfly<L: Lanes>(x: &mut L::V, y: &mut L::V, w: Factor<L>, down: bool, k: &Consts<L::V>) {
+unsafe fn forward_butterfly<L: Lanes, const LIMIT: u8>(
+    x: &mut L::V,
+    y: &mut L::V,
+    w: Factor<L>,
+    down: bool,
+    k: &Consts<L::V>,
+) {
     // SAFETY: forwarded contract.
     unsafe {
-        let u = if down { L::bring_down(*x, k) } else { *x };
-        (*x, *y) = L::butterfly(u, *y, w, k);
+        (*x, *y) = match (down, LIMIT) {
+            (false, _) => L::butterfly(*x, *y, w, k),
+            (true, TIGHT) => L::butterfly_down(*x, *y, w, k),
+            (true, _) => L::butterfly(L::bring_down(*x, k), *y, w, k),
+        };
     }
 }
 
@@ -206,19 +215,25 @@ pub(super) unsafe fn forward_network<L: Lanes, F: Factors<L>, const LIMIT: u8, c
     unsafe {
         let layers = N.ilog2();
         if N == 16 {
-            layer!(x, N, 8, f, |a, b, w, _i| forward_butterfly::<L>(a, b, w, brings_down::<L>(LIMIT, place, 0), k));
+            layer!(x, N, 8, f, |a, b, w, _i| forward_butterfly::<L, LIMIT>(
+                a,
+                b,
+                w,
+                brings_down::<L>(LIMIT, place, 0),
+                k
+            ));
         }
         if N >= 8 {
             let down = brings_down::<L>(LIMIT, place, layers - 3);
-            layer!(x, N, 4, f, |a, b, w, _i| forward_butterfly::<L>(a, b, w, down, k));
+            layer!(x, N, 4, f, |a, b, w, _i| forward_butterfly::<L, LIMIT>(a, b, w, down, k));
         }
         let down = brings_down::<L>(LIMIT, place, layers - 2);
-        layer!(x, N, 2, f, |a, b, w, _i| forward_butterfly::<L>(a, b, w, down, k));
+        layer!(x, N, 2, f, |a, b, w, _i| forward_butterfly::<L, LIMIT>(a, b, w, down, k));
         let down = brings_down::<L>(LIMIT, place, layers - 1);
         if place == Place::Last {
             layer!(x, N, 1, f, |a, b, w, _i| forward_butterfly_last::<L>(a, b, w, down, k));
         } else {
-            layer!(x, N, 1, f, |a, b, w, _i| forward_butterfly::<L>(a, b, w, down, k));
+            layer!(x, N, 1, f, |a, b, w, _i| forward_butterfly::<L, LIMIT>(a, b, w, down, k));
         }
     }
 }

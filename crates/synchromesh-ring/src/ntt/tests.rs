@@ -26,6 +26,15 @@ fn samples(q: u64, n: usize, seed: u64) -> Vec<u64> {
         .collect()
 }
 
+/// The tables of every instruction set and kind of core, with what each is called.
+fn tables(m: Modulus, log_n: u32) -> impl Iterator<Item = (NttTable, String)> {
+    Isa::available().into_iter().flat_map(move |isa| {
+        let kinds = if isa == Isa::Ifma { &[Multipliers::Every, Multipliers::Half][..] } else { &[Multipliers::Every] };
+        let table = move |&kind| NttTable::new(m, log_n, isa).unwrap().with_multipliers(kind);
+        kinds.iter().map(move |kind| (table(kind), format!("{isa}, {kind:?}")))
+    })
+}
+
 #[test]
 fn both_directions_match_the_definition() {
     for bits in WIDTHS {
@@ -33,13 +42,12 @@ fn both_directions_match_the_definition() {
         let a = samples(m.value(), 1 << 10, u64::from(bits));
         let expected = naive::forward(&m, root_of_unity(&m, 10).unwrap(), &a);
         assert_eq!(naive::inverse(&m, root_of_unity(&m, 10).unwrap(), &expected), a);
-        for isa in Isa::available() {
-            let table = NttTable::new(m, 10, isa).unwrap();
+        for (table, name) in tables(m, 10) {
             let mut x = a.clone();
             table.forward(&mut x);
-            assert_eq!(x, expected, "{bits} bits, {isa}");
+            assert_eq!(x, expected, "{bits} bits, {name}");
             table.inverse(&mut x);
-            assert_eq!(x, a, "{bits} bits, {isa}");
+            assert_eq!(x, a, "{bits} bits, {name}");
         }
     }
 }
@@ -55,8 +63,7 @@ fn every_degree_agrees_with_the_definition_on_some_slots_and_across_instruction_
             let Some(m) = prime(bits, log_n) else { continue };
             let a = samples(m.value(), n, u64::from(bits) << 8 | u64::from(log_n));
             let mut reference: Option<Vec<u64>> = None;
-            for isa in Isa::available() {
-                let table = NttTable::new(m, log_n, isa).unwrap();
+            for (table, name) in tables(m, log_n) {
                 let mut x = a.clone();
                 table.forward(&mut x);
                 let expected = reference.get_or_insert_with(|| {
@@ -67,17 +74,17 @@ fn every_degree_agrees_with_the_definition_on_some_slots_and_across_instruction_
                     }
                     x.clone()
                 });
-                assert_eq!(&x, expected, "{bits} bits, log_n {log_n}, {isa}");
+                assert_eq!(&x, expected, "{bits} bits, log_n {log_n}, {name}");
                 let mut back = vec![0; n];
                 table.inverse_into(&x, &mut back);
-                assert_eq!(back, a, "{bits} bits, log_n {log_n}, {isa}");
+                assert_eq!(back, a, "{bits} bits, log_n {log_n}, {name}");
                 table.forward_into(&a, &mut back);
-                assert_eq!(&back, expected, "{bits} bits, log_n {log_n}, {isa}");
+                assert_eq!(&back, expected, "{bits} bits, log_n {log_n}, {name}");
                 // An aligned output is written past the caches at the larger degrees.
                 let mut room = vec![0; n + 8];
                 let start = room.as_ptr().align_offset(64);
                 table.inverse_through(&x, &mut back, &mut room[start..start + n]);
-                assert_eq!(&room[start..start + n], a, "{bits} bits, log_n {log_n}, {isa}, through other memory");
+                assert_eq!(&room[start..start + n], a, "{bits} bits, log_n {log_n}, {name}, through other memory");
             }
         }
     }
@@ -89,14 +96,13 @@ fn constant_extremes_stay_in_range() {
         let m = prime(bits, 12).unwrap();
         for value in [0, 1, m.value() - 1] {
             let a = vec![value; 1 << 12];
-            for isa in Isa::available() {
-                let table = NttTable::new(m, 12, isa).unwrap();
+            for (table, name) in tables(m, 12) {
                 let mut x = a.clone();
                 table.forward(&mut x);
                 assert!(x.iter().all(|&c| c < m.value()));
                 let mut back = x.clone();
                 table.inverse(&mut back);
-                assert_eq!(back, a, "{bits} bits, {isa}");
+                assert_eq!(back, a, "{bits} bits, {name}");
                 table.inverse(&mut x);
                 assert!(x.iter().all(|&c| c < m.value()));
             }

@@ -5,15 +5,16 @@ use super::{Consts, Kernel, Lanes};
 use crate::modulus::Scalar;
 use std::arch::x86_64::*;
 
-/// Eight words in a 512-bit register, multiplied 52 bits at a time.
+/// Eight words in a 512-bit register, multiplied 52 bits at a time. `SUMS` if forward butterflies are of as few products as
+/// sums, not of as few operations: for [`Multipliers::Half`](crate::isa::Multipliers::Half).
 #[derive(Clone, Copy)]
-pub(crate) struct Ifma;
+pub(crate) struct Ifma<const SUMS: bool>;
 
 /// Runs a kernel compiled for AVX-512 IFMA.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma")]
-pub(super) unsafe fn run<K: Kernel>(kernel: K) {
+pub(super) unsafe fn run<K: Kernel, const SUMS: bool>(kernel: K) {
     // SAFETY: this function is compiled for the instruction set and its caller has checked for it.
-    unsafe { kernel.run::<Ifma>() }
+    unsafe { kernel.run::<Ifma<SUMS>>() }
 }
 
 /// acc + (a b mod 2^52)
@@ -30,6 +31,24 @@ unsafe fn madd_hi(acc: __m512i, a: __m512i, b: __m512i) -> __m512i {
     unsafe { _mm512_madd52hi_epu64(acc, a, b) }
 }
 
+/// The forward butterfly of u and y, where `twice` is 2u + 2q: the sum comes out of the accumulator, the difference is
+/// twice - sum.
+#[inline(always)]
+unsafe fn butterfly_of(
+    u: __m512i,
+    twice: __m512i,
+    y: __m512i,
+    w: (__m512i, __m512i),
+    k: &Consts<__m512i>,
+) -> (__m512i, __m512i) {
+    // SAFETY: reached from `run` only.
+    unsafe {
+        let quotient = madd_hi(_mm512_setzero_si512(), y, w.1);
+        let sum = madd_lo(madd_lo(u, y, w.0), quotient, k.neg_q);
+        (sum, _mm512_sub_epi64(twice, sum))
+    }
+}
+
 macro_rules! forward_to_avx512 {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => {
         $(
@@ -43,7 +62,7 @@ macro_rules! forward_to_avx512 {
 }
 
 // SAFETY (all methods): called only from kernels inlined into `run`, which is compiled for AVX-512 IFMA.
-impl Lanes for Ifma {
+impl<const SUMS: bool> Lanes for Ifma<SUMS> {
     const WIDTH: usize = 8;
     const WORD: u32 = 52;
     const ROOM: bool = true;
@@ -123,10 +142,18 @@ impl Lanes for Ifma {
     unsafe fn butterfly(u: __m512i, y: __m512i, w: (__m512i, __m512i), k: &Consts<__m512i>) -> (__m512i, __m512i) {
         // SAFETY: reached from `run` only.
         unsafe {
-            // The sum comes out of the accumulator; the difference is 2u + 2q - sum.
-            let quotient = madd_hi(_mm512_setzero_si512(), y, w.1);
-            let sum = madd_lo(madd_lo(u, y, w.0), quotient, k.neg_q);
-            (sum, Self::sub(madd_lo(k.q2, u, k.two), sum))
+            let twice = if SUMS { Self::add(Self::add(u, k.q2), u) } else { madd_lo(k.q2, u, k.two) };
+            butterfly_of(u, twice, y, w, k)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn butterfly_down(x: __m512i, y: __m512i, w: (__m512i, __m512i), k: &Consts<__m512i>) -> (__m512i, __m512i) {
+        // SAFETY: reached from `run` only.
+        unsafe {
+            // With three operations that are no products besides, the fourth product is beside them.
+            let u = if SUMS { Self::csub(Self::and(x, k.mask), k.q2) } else { Self::bring_down(x, k) };
+            butterfly_of(u, madd_lo(k.q2, u, k.two), y, w, k)
         }
     }
 
