@@ -49,18 +49,21 @@ impl Multipliers {
     }
 }
 
-/// The maker of this CPU as it says, zeros where it does not.
+/// The maker of this CPU as it says.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 fn maker() -> [u8; 12] {
+    #[allow(unused_unsafe, reason = "safe in later versions of the language")]
+    // SAFETY: every x86-64 has the instruction.
+    let leaf = unsafe { std::arch::x86_64::__cpuid(0) };
     let mut name = [0; 12];
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        #[allow(unused_unsafe, reason = "safe in later versions of the language")]
-        // SAFETY: every x86-64 has the instruction.
-        let leaf = unsafe { std::arch::x86_64::__cpuid(0) };
-        let words = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes);
-        name.copy_from_slice(words.as_flattened());
-    }
+    name.copy_from_slice([leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes).as_flattened());
     name
+}
+
+/// No CPU to ask.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+const fn maker() -> [u8; 12] {
+    [0; 12]
 }
 
 /// Why an instruction set cannot be used.

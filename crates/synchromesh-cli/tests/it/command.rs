@@ -116,6 +116,16 @@ fn the_stages_of_a_refresh_are_drawn() {
 }
 
 #[test]
+fn refreshes_are_asked_for_a_precision_that_security_may_leave_room_for() {
+    let bench = ["bench", "bootstrap", "--log-n", "14", "--json"];
+    for (more, bits) in [(&[][..], 8), (&["--precision", "15"], 15)] {
+        let refused = synchromesh(&[&bench[..], more].concat(), None);
+        let message = object(&refused)["error"]["message"].to_string();
+        assert!(message.contains(&format!("N = 2^14 with {bits} bits of precision")), "{more:?}: {message}");
+    }
+}
+
+#[test]
 fn every_method_of_key_switching_is_measured() {
     let bench = ["bench", "key-switch", "--log-n", "10", "--log-q", "160", "--width", "40", "--json"];
     let run = |flags: &str| {

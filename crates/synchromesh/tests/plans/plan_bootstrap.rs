@@ -18,6 +18,19 @@ fn open_levels_are_those_that_take_the_least_each() {
     assert!(each(&more) > each(&found), "{:e} {:e}", each(&more), each(&found));
 }
 
+/// The precision that comes nearest may be more than was asked for: then it is security that stands against it.
+#[test]
+fn what_security_refuses_is_said_with_its_modulus() {
+    let found = |precision| BootstrapRequest::new(15, 40, precision).find(None);
+    let error = found(15).unwrap_err().to_string();
+    let limit = Security::Bits128.max_log_qp(15);
+    let (_, near) = error.split_once("come nearest, and take ").unwrap_or_else(|| panic!("{error}"));
+    let (log_qp, rest) = near.split_once(" bits of QP, ").unwrap_or_else(|| panic!("{error}"));
+    assert!(log_qp.parse::<u32>().unwrap() > limit, "{error}");
+    assert!(rest.starts_with(&format!("of which security allows {limit}")), "{error}");
+    assert!(found(8).unwrap().forecast.log_qp <= limit);
+}
+
 /// Fewer levels take fewer digits of a key switch, and so smaller keys: the most levels may not fit with any baby steps.
 #[test]
 fn budgets_make_open_levels_fewer() {

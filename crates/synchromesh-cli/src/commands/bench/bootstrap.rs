@@ -158,12 +158,12 @@ impl BootstrapBench {
             say(&format!("{}: {:.2} s, to level {}\n", stage.stage.name(), stage.seconds, stage.level));
         }
         say(&format!(
-            "{:.2} s; {:.1} bits measured, {:.1} on average, {:.1} certified; {} levels of {:.0} bits; {:.2} GB of keys\n",
+            "{:.2} s; {:.1} bits measured, {:.1} on average, {:.1} certified; {} of {:.0} bits; {:.2} GB of keys\n",
             report.seconds,
             report.measured_bits,
             report.mean_bits,
             report.certified_bits,
-            report.usable_levels,
+            levels(report.usable_levels),
             report.usable_bits,
             report.key_bytes as f64 / 1e9
         ));
@@ -172,6 +172,10 @@ impl BootstrapBench {
         }
         Report::new(&Placed { report, why_not_cuda: chosen.why_not_cuda() })
     }
+}
+
+fn levels(count: usize) -> String {
+    format!("{count} level{}", if count == 1 { "" } else { "s" })
 }
 
 /// The modulus over the seconds of a refresh, a line for each stage.
@@ -187,8 +191,11 @@ fn stairs(report: &bootstrap::Report) -> Figure {
     Figure {
         series: lines.collect(),
         title: format!(
-            "A refresh at N = 2^{}: {:.1} bits certified, {} levels of {:.0} bits",
-            report.log_n, report.certified_bits, report.usable_levels, report.usable_bits
+            "A refresh at N = 2^{}: {:.1} bits certified, {} of {:.0} bits",
+            report.log_n,
+            report.certified_bits,
+            levels(report.usable_levels),
+            report.usable_bits
         ),
         x: "seconds".to_owned(),
         y: "modulus of the ciphertext, in bits".to_owned(),
