@@ -41,11 +41,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             let batch = (1 << 17 >> log_n).max(1);
             let forward = median(batch, || table.forward(black_box(&mut x)));
             if table.isa() == Isa::Ifma {
-                let mut kinds = [Multipliers::Every, Multipliers::Half].map(|kind| {
-                    let table = table.clone().with_multipliers(kind);
-                    let times = [(); 3].map(|()| 0.0);
-                    (kind, table, times)
-                });
+                let mut kinds = [Multipliers::Every, Multipliers::Half]
+                    .map(|kind| (kind, table.clone().with_multipliers(kind), [0.0; 3]));
                 for round in 0..3 {
                     for (_, table, times) in &mut kinds {
                         times[round] = median(batch, || table.forward(black_box(&mut x)));

@@ -215,13 +215,8 @@ pub(super) unsafe fn forward_network<L: Lanes, F: Factors<L>, const LIMIT: u8, c
     unsafe {
         let layers = N.ilog2();
         if N == 16 {
-            layer!(x, N, 8, f, |a, b, w, _i| forward_butterfly::<L, LIMIT>(
-                a,
-                b,
-                w,
-                brings_down::<L>(LIMIT, place, 0),
-                k
-            ));
+            let down = brings_down::<L>(LIMIT, place, 0);
+            layer!(x, N, 8, f, |a, b, w, _i| forward_butterfly::<L, LIMIT>(a, b, w, down, k));
         }
         if N >= 8 {
             let down = brings_down::<L>(LIMIT, place, layers - 3);

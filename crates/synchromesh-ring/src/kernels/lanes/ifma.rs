@@ -151,7 +151,7 @@ impl<const SUMS: bool> Lanes for Ifma<SUMS> {
     unsafe fn butterfly_down(x: __m512i, y: __m512i, w: (__m512i, __m512i), k: &Consts<__m512i>) -> (__m512i, __m512i) {
         // SAFETY: reached from `run` only.
         unsafe {
-            // With three operations that are no products besides, the fourth product is beside them.
+            // Of sums there are four already, so that of 2u + 2q a product is made.
             let u = if SUMS { Self::csub(Self::and(x, k.mask), k.q2) } else { Self::bring_down(x, k) };
             butterfly_of(u, madd_lo(k.q2, u, k.two), y, w, k)
         }
