@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LANES = "crates/synchromesh-ring/src/kernels/lanes.rs"
 IFMA = "crates/synchromesh-ring/src/kernels/lanes/ifma.rs"
 DOUBLES = "crates/synchromesh-ring/src/kernels/lanes/doubles.rs"
+SPLIT = "crates/synchromesh-ring/src/kernels/convert/split.rs"
 MODULUS = "crates/synchromesh-ring/src/modulus.rs"
 NETWORK = "crates/synchromesh-ring/src/ntt/network.rs"
 TILE = "crates/synchromesh-ring/src/kernels/convert/tile.rs"
@@ -520,6 +521,38 @@ terms_of_doubles = constant(DOUBLES, r"const ACC_TERMS: usize = (\d+)")
 add(DOUBLES, "acc_mul, acc_reduce", f"after {terms_of_doubles} products the low half can be lifted and the high one is below 2^53",
     doubles_accumulator(terms_of_doubles))
 add(DOUBLES, "acc_mul, acc_reduce", "after 17", doubles_accumulator(17), planted=True)
+
+
+def short_accumulator(count):
+    def prove():
+        # q < 2^47, products below 2^96 as high 2^48 + low with low within 2^47, and a residue beside the low ones.
+        low, high, residue = reals("low high residue")
+        return [0 <= residue, residue < 2**47, within(low - residue, count * 2**47), 0 <= high, high <= count * 2**48], z3.And(
+            within(low, 2**51), high < 2**52)
+
+    return prove
+
+
+add(DOUBLES, "acc_mul, acc_reduce", f"of short words after {terms_of_doubles} products |low| <= 2^51 and high < 2^52",
+    short_accumulator(terms_of_doubles))
+add(DOUBLES, "acc_mul, acc_reduce", "of short words after 17", short_accumulator(17), planted=True)
+
+
+def split_accumulator(count):
+    def prove():
+        # Sums of y_0 m_0, y_1 m_1 and (y_0 + y_1) (m_0 + m_1), the first and last with a residue; b is the middle third, upper a multiple of 2^24.
+        a, c, total, b, upper, high, low = reals("a c total b upper high low")
+        return [within(a, count * 2**46 + 2**47), within(c, count * 2**47), within(total, count * 3 * 2**47 + 2**47),
+                within(b, count * (2**46 + 2**47)), within(b - upper, 2**23), high == c + upper / 2**24,
+                low == a + (b - upper) * 2**24], z3.And(
+                    total < 2**53, -total < 2**53, within(b + a, 2**53), within(high, 2**52), within(low, 2**52))
+
+    return prove
+
+
+terms_of_parts = constant(SPLIT, r"const TERMS: usize = (\d+)")
+add(SPLIT, "columns, join_parts", f"after {terms_of_parts} products of split words every sum is exact", split_accumulator(terms_of_parts))
+add(SPLIT, "columns, join_parts", "after 22", split_accumulator(22), planted=True)
 
 
 # ---- running -----------------------------------------------------------------------------------------------------

@@ -109,6 +109,11 @@ impl Isa {
         matches!(self, Self::Neon | Self::Avx2 | Self::Avx512 | Self::Ifma)
     }
 
+    /// Whether those multiply doubles.
+    pub(crate) fn multiplies_doubles(self) -> bool {
+        matches!(self, Self::Neon | Self::Avx2 | Self::Avx512)
+    }
+
     /// Whether this CPU can run it.
     #[must_use]
     pub fn is_available(self) -> bool {

@@ -11,7 +11,7 @@ use crate::isa::Isa;
 use crate::modulus::{Modulus, Scalar};
 use crate::repeated;
 use crate::slot_order::SlotPermutation;
-use lanes::{Kernel, dispatch};
+use lanes::{Kernel, dispatch, dispatch_sums};
 use pointwise::{
     Add, FromSigned, InnerProduct2, Map, Mul, MulAcc, MulScalar, MulScalarAcc, Neg, Op, Permute, PermuteBlocks, Reduce,
     Sub, SubMulScalar,
@@ -220,7 +220,7 @@ impl LimbKernels {
         let out = out.map(<[u64]>::as_mut_ptr);
         assert!(!stream || out.iter().all(|&p| aligned(p)), "streams to unaligned memory");
         let (modulus, repeated) = (&self.modulus, false);
-        self.dispatch(InnerProduct2 { modulus, digits, keys, first, out, n, accumulate, stream, repeated });
+        self.dispatch_sums(InnerProduct2 { modulus, digits, keys, first, out, n, accumulate, stream, repeated });
     }
 
     /// As [`LimbKernels::inner_product2`] on as many elements as `out` has, from element `first` of all operands on; past the
@@ -245,7 +245,7 @@ impl LimbKernels {
         let out = out.map(<[u64]>::as_mut_ptr);
         let stream = !accumulate && out.iter().all(|&p| streams(p, all));
         let (modulus, keys) = (&self.modulus, [columns[0].as_slice(), columns[1].as_slice()]);
-        self.dispatch(InnerProduct2 { modulus, digits, keys, first, out, n, accumulate, stream, repeated });
+        self.dispatch_sums(InnerProduct2 { modulus, digits, keys, first, out, n, accumulate, stream, repeated });
     }
 
     /// out = src mod q, for any words in `src`.
@@ -309,6 +309,11 @@ impl LimbKernels {
 
     fn dispatch(&self, kernel: impl Kernel) {
         dispatch(self.isa, is_narrow(&self.modulus), kernel);
+    }
+
+    /// As `dispatch`, for sums of products of residues.
+    fn dispatch_sums(&self, kernel: impl Kernel) {
+        dispatch_sums(self.isa, is_narrow(&self.modulus), [self.modulus.bits(); 2], kernel);
     }
 
     /// In debug builds, that all are residues.

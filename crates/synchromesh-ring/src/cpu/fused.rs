@@ -9,6 +9,7 @@ use crate::backend::{Addend, BackendError, DigitLimb, GadgetDigits, SlotSum, Vie
 use crate::kernels::{LimbKernels, streams};
 use crate::ntt::NttTable;
 use crate::slot_order::SlotPermutation;
+use std::ops::Range;
 
 /// What follows an inner product.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,31 +61,30 @@ struct LimbSum<'a> {
     x: &'a mut [u64],
     ys: Vec<&'a [u64]>,
     out: Option<&'a mut [u64]>,
+    /// Where the slots are made if there is an output.
+    room: &'a mut [u64],
 }
 
 impl LimbSum<'_> {
-    /// The slots of one part: adds `product` and the ys to those of x, and puts them where they belong. Where there
-    /// is an output, `slots` is room for the transform.
-    fn part(
-        &mut self,
-        (table, kernels): (&NttTable, &LimbKernels),
-        part: usize,
-        product: Option<&[u64]>,
-        slots: &mut [u64],
-        permutation: &SlotPermutation,
-    ) {
-        let range = table.part(part);
-        let sum = if self.out.is_some() {
-            table.forward_part(Some(self.x), slots, part);
-            &mut slots[range.clone()]
-        } else {
-            table.forward_part(None, self.x, part);
-            &mut self.x[range.clone()]
-        };
-        let ys = self.ys.iter().map(|y| &y[range.clone()]);
-        product.into_iter().chain(ys).for_each(|y| kernels.add_assign(sum, y));
+    /// The slots, as far as they are made.
+    fn slots(&mut self) -> &mut [u64] {
+        if self.out.is_some() { self.room } else { self.x }
+    }
+
+    /// Makes the slots of x, one part.
+    fn transform(&mut self, table: &NttTable, part: usize) {
+        match self.out {
+            Some(_) => table.forward_part(Some(self.x), self.room, part),
+            None => table.forward_part(None, self.x, part),
+        }
+    }
+
+    /// Adds the ys to slots, and puts them where they belong.
+    fn finish(&mut self, kernels: &LimbKernels, range: Range<usize>, permutation: &SlotPermutation) {
+        let slots = if self.out.is_some() { &mut *self.room } else { &mut *self.x };
+        self.ys.iter().for_each(|y| kernels.add_assign(&mut slots[range.clone()], &y[range.clone()]));
         if let Some(out) = &mut self.out {
-            kernels.permute_blocks(slots, permutation, range.start / 64..range.end / 64, out);
+            kernels.permute_blocks(self.room, permutation, range.start / 64..range.end / 64, out);
         }
     }
 }
@@ -226,31 +226,27 @@ impl Cpu {
             let mut out = out.map(|out| self.rows_mut(out).into_iter());
             for (r, x) in self.rows_mut(x).into_iter().enumerate() {
                 let ys = ys.iter().map(|y| self.row(y, 0, r)).collect();
-                items[r].push(LimbSum { x, ys, out: out.as_mut().and_then(Iterator::next) });
+                items[r].push(LimbSum { x, ys, out: out.as_mut().and_then(Iterator::next), room: &mut [] });
             }
         }
         let items: Vec<_> = items.into_iter().enumerate().collect();
         self.try_for_each(items, n * count, |(r, mut sums)| {
             let (table, kernels) = (&self.tables[primes[r]], &self.kernels[primes[r]]);
-            let parts = table.parts();
-            let len = n / parts;
             let pending = gadget.as_ref().map_or(0, |(gadget, _)| pending(gadget, r));
-            let mut scratch = self.scratch((pending + count) * n + 2 * len)?;
-            let (columns, rows) = scratch.words_mut().split_at_mut(2 * len);
-            let mut free = rows.chunks_exact_mut(n);
+            let mut scratch = self.scratch((pending + count) * n)?;
+            let mut free = scratch.words_mut().chunks_exact_mut(n);
             let mut product = gadget.as_ref().map(|gadget| self.limb_product(primes[r], r, gadget, &mut free));
-            let (column0, column1) = columns.split_at_mut(len);
-            let mut rows: Vec<&mut [u64]> = free.take(count).collect();
-            for part in 0..parts {
-                let mut columns = [None, None];
-                if let Some(product) = &mut product {
-                    product.part(part, [&mut *column0, &mut *column1], false, false);
-                    columns = [Some(&*column0), Some(&*column1)];
+            for (sum, room) in sums.iter_mut().zip(free) {
+                sum.room = room;
+            }
+            for part in 0..table.parts() {
+                let range = table.part(part);
+                sums.iter_mut().for_each(|sum| sum.transform(table, part));
+                if let (Some(product), [sum0, sum1, ..]) = (&mut product, &mut sums[..]) {
+                    let out = [sum0, sum1].map(|sum| &mut sum.slots()[range.clone()]);
+                    product.part(part, out, true, false);
                 }
-                let columns = columns.into_iter().chain(std::iter::repeat(None));
-                for ((sum, slots), column) in sums.iter_mut().zip(&mut rows).zip(columns) {
-                    sum.part((table, kernels), part, column, slots, &permutation);
-                }
+                sums.iter_mut().for_each(|sum| sum.finish(kernels, range.clone(), &permutation));
             }
             Ok(())
         })

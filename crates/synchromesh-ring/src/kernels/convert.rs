@@ -1,11 +1,13 @@
 //! Base conversion as a matrix product over limbs: dst_i = sum_j y_j M_ij + u c_i + b_i mod q_i, y_j = x_j s_j mod p_j.
 
+mod split;
 mod tile;
 
-use super::lanes::dispatch;
+use super::lanes::{dispatch, dispatch_float, dispatch_sums};
 use super::{LimbKernels, is_narrow};
 use crate::isa::Isa;
 use crate::modulus::{Modulus, Scalar};
+use split::{Split, SplitRow, split_factor};
 use tile::{FixedCount, FixedTerm, MontgomeryCount, Row};
 
 /// How the overflow count u of a base conversion is found, per coefficient; the same bits on every instruction set.
@@ -98,6 +100,8 @@ pub struct ConvertMatrix {
     prescale: Option<Vec<Scalar>>,
     /// M_ij, for a narrow destination followed by 2^[`HALF`] M_ij for each source in halves.
     matrix: Vec<Vec<u64>>,
+    /// For destinations whose words are split, the parts of the factors and of the correction; else empty.
+    split: Vec<Vec<[u64; 3]>>,
     /// The wide sources, where narrow destinations take them in halves.
     halved: Vec<usize>,
     overflow: Count,
@@ -105,8 +109,10 @@ pub struct ConvertMatrix {
     fixed: Vec<FixedTerm>,
     correction: Vec<u64>,
     bias: Vec<u64>,
-    /// Whether what narrow destinations are summed up from is below 2^50.
+    /// Whether what narrow destinations are summed up from is below 2^50,
     narrow: bool,
+    /// and the bits of that.
+    bits: u32,
     isa: Isa,
 }
 
@@ -114,7 +120,7 @@ pub struct ConvertMatrix {
 #[repr(align(64))]
 struct Scratch<const WORDS: usize>([u64; WORDS]);
 
-/// Words of scratch on the stack: the tile of prescaled sources and the overflow counts.
+/// Words of scratch on the stack: the tile of prescaled sources, what they are split into, and the overflow counts.
 const SCRATCH: usize = 8192;
 /// Words that a tile should not exceed, to stay in a first-level cache of 48 KiB with room for a destination.
 const TILE_WORDS: usize = 4608;
@@ -125,6 +131,8 @@ const TILE_STEP: usize = 64;
 /// Bits of the lower half of a wide source, whose halves the multipliers for narrow moduli take: one source in ten that is wide
 /// makes eleven narrow products of ten, where each would be a product of whole words.
 const HALF: u32 = 31;
+/// Bits of overflow counts and of halves, at the most.
+const COUNT_BITS: u32 = 33;
 
 impl ConvertMatrix {
     /// Prepares a conversion; constants are reduced to their moduli. An `isa` the CPU lacks is lowered.
@@ -157,6 +165,8 @@ impl ConvertMatrix {
         if !narrow || !dst.iter().any(is_narrow) {
             halved.clear();
         }
+        let splits = split::pays(src, isa) && 4 * (sources + 1) * TILE_STEP <= SCRATCH;
+        let correction: Vec<u64> = reduce(spec.correction);
         let factors = |(q, row): (&Modulus, Vec<u64>)| -> Vec<u64> {
             let mut row: Vec<u64> = row.into_iter().map(|x| q.reduce(x)).collect();
             if is_narrow(q) {
@@ -164,20 +174,28 @@ impl ConvertMatrix {
             }
             row
         };
+        let matrix: Vec<Vec<u64>> = dst.iter().zip(spec.matrix).map(factors).collect();
+        let parts = |((q, row), correction): ((&Modulus, &Vec<u64>), &u64)| match split::serves(q) {
+            true => row.iter().chain([correction]).map(|&m| split_factor(m)).collect(),
+            false => Vec::new(),
+        };
+        let split = if splits { dst.iter().zip(&matrix).zip(&correction).map(parts).collect() } else { Vec::new() };
         Ok(Self {
             src: src.to_vec(),
             dst: dst.to_vec(),
             prescale: spec.prescale.map(|s| src.iter().zip(s).map(|(p, s)| p.scalar(s)).collect()),
-            matrix: dst.iter().zip(spec.matrix).map(factors).collect(),
+            matrix,
+            split,
             halved,
             fixed: match spec.overflow {
                 Count::Fixed { .. } => src.iter().map(fixed_term).collect(),
                 _ => Vec::new(),
             },
             overflow: spec.overflow,
-            correction: reduce(spec.correction),
+            correction,
             bias: reduce(spec.bias),
             narrow,
+            bits: src.iter().filter(|p| is_narrow(p)).map(Modulus::bits).max().unwrap_or(0).max(COUNT_BITS),
             isa,
         })
     }
@@ -210,11 +228,13 @@ impl ConvertMatrix {
         assert!(src.iter().all(|x| x.len() == n) && dst.iter().all(|x| x.len() == n), "limbs of unequal length");
         let Scratch(scratch) = &mut Scratch([0; SCRATCH]);
         let tiles = src.len() + 2 * self.halved.len() + 1;
-        let stride = (TILE_WORDS / tiles / TILE_STEP * TILE_STEP).clamp(TILE_STEP, TILE);
+        let split = if self.split.is_empty() { 0 } else { 3 * (src.len() + 1) };
+        let stride = (TILE_WORDS / tiles.max(split) / TILE_STEP * TILE_STEP).clamp(TILE_STEP, TILE);
         for start in (0..n).step_by(stride) {
             let len = stride.min(n - start);
             let (y, scratch) = scratch.split_at_mut(stride * src.len());
-            let (halves, u) = scratch.split_at_mut(2 * stride * self.halved.len());
+            let (halves, scratch) = scratch.split_at_mut(2 * stride * self.halved.len());
+            let (u, split) = scratch.split_at_mut(stride);
             // What needs no factors is read where it is.
             let rows: Vec<&[u64]> = if self.prescale.is_none() && len == stride {
                 src.iter().map(|x| &x[start..start + len]).collect()
@@ -223,19 +243,20 @@ impl ConvertMatrix {
                 y.chunks_exact(stride).collect()
             };
             let counted = self.count(&rows, u);
+            let split = self.in_parts(&rows, counted.then_some(&*u), split, stride);
             let u = if counted { u.as_ptr() } else { std::ptr::null() };
             let narrow = self.in_halves(&rows, halves, stride);
             let rows = [&rows[..], narrow.as_deref().unwrap_or(&rows)];
             if len.is_multiple_of(TILE_STEP) {
                 for (i, out) in dst.iter_mut().enumerate() {
-                    self.row(i, rows, u, &mut out[start..start + len], mode);
+                    self.row(i, rows, &split, u, &mut out[start..start + len], mode);
                 }
             } else {
                 let padded = len.next_multiple_of(TILE_STEP);
                 for (i, out) in dst.iter_mut().enumerate() {
                     let mut copy = [0u64; TILE];
                     copy[..len].copy_from_slice(&out[start..start + len]);
-                    self.row(i, rows, u, &mut copy[..padded], mode);
+                    self.row(i, rows, &split, u, &mut copy[..padded], mode);
                     out[start..start + len].copy_from_slice(&copy[..len]);
                 }
             }
@@ -276,6 +297,28 @@ impl ConvertMatrix {
         Some(rows)
     }
 
+    /// The parts of the sources and of the counts, where words are split.
+    fn in_parts<'a>(
+        &self,
+        y: &[&[u64]],
+        u: Option<&[u64]>,
+        parts: &'a mut [u64],
+        stride: usize,
+    ) -> Vec<[&'a [u64]; 3]> {
+        if self.split.is_empty() {
+            return Vec::new();
+        }
+        let rows = y.iter().copied().chain(u.map(|u| &u[..stride]));
+        rows.zip(parts.chunks_exact_mut(3 * stride))
+            .map(|(y, all)| {
+                let (low, rest) = all.split_at_mut(stride);
+                let (high, sum) = rest.split_at_mut(stride);
+                dispatch_float(self.isa, Split { y, out: [&mut *low, &mut *high, &mut *sum] });
+                [&*low, &*high, &*sum]
+            })
+            .collect()
+    }
+
     /// The overflow counts of a tile; whether there are any.
     fn count(&self, y: &[&[u64]], u: &mut [u64]) -> bool {
         let len = y[0].len();
@@ -305,7 +348,15 @@ impl ConvertMatrix {
 
     /// One destination limb on one tile, on the best instruction set its width and those of the sources allow: from the sources
     /// as they are, or as narrow destinations take them.
-    fn row(&self, i: usize, [whole, halved]: [&[&[u64]]; 2], u: *const u64, out: &mut [u64], mode: Mode) {
+    fn row(
+        &self,
+        i: usize,
+        [whole, halved]: [&[&[u64]]; 2],
+        split: &[[&[u64]; 3]],
+        u: *const u64,
+        out: &mut [u64],
+        mode: Mode,
+    ) {
         let q = &self.dst[i];
         let narrow = self.narrow && is_narrow(q);
         let y = if narrow { halved } else { whole };
@@ -315,9 +366,15 @@ impl ConvertMatrix {
             matches!(mode, Mode::Replace | Mode::Stream) || out.iter().all(|&x| x < q.value()),
             "residues not below q"
         );
+        if let Some(factors) = self.split.get(i).filter(|factors| !factors.is_empty()) {
+            assert!(split.iter().flatten().all(|part| part.len() >= out.len()), "tile shorter than its destination");
+            let (bias, len, out) = (self.bias[i], out.len(), out.as_mut_ptr());
+            return dispatch_float(self.isa, SplitRow { q, parts: split, factors, bias, out, len, mode });
+        }
         let (m, correction, bias) = (&self.matrix[i][..], self.correction[i], self.bias[i]);
         let (len, out) = (out.len(), out.as_mut_ptr());
-        dispatch(self.isa, narrow, Row { q, y, m, u, correction, bias, out, len, mode });
+        let row = Row { q, y, m, u, correction, bias, out, len, mode };
+        dispatch_sums(self.isa, narrow, [q.bits(), self.bits], row);
     }
 }
 

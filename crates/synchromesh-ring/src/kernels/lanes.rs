@@ -7,7 +7,10 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    expect(dead_code, reason = "vectors of doubles are of those two")
+)]
 mod doubles;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
@@ -17,6 +20,7 @@ mod scalar;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod simd128;
 
+pub(crate) use doubles::{Float, FloatKernel, SPLIT, Short};
 pub(crate) use scalar::Scalar1;
 
 use crate::isa::{Isa, Multipliers};
@@ -385,17 +389,17 @@ pub(crate) fn dispatch<K: Kernel>(isa: Isa, narrow: bool, kernel: K) {
             #[cfg(target_arch = "x86_64")]
             (Isa::Avx2, false) => avx2::run(kernel),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2, true) => avx2::run_doubles(kernel),
+            (Isa::Avx2, true) => avx2::run_doubles::<K, false>(kernel),
             #[cfg(target_arch = "x86_64")]
             (Isa::Avx512 | Isa::Ifma, false) => avx512::run(kernel),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx512, true) => avx512::run_doubles(kernel),
+            (Isa::Avx512, true) => avx512::run_doubles::<K, false>(kernel),
             #[cfg(target_arch = "x86_64")]
             (Isa::Ifma, true) => ifma::run::<K, false>(kernel),
             #[cfg(target_arch = "aarch64")]
             (Isa::Neon, false) => neon::run(kernel),
             #[cfg(target_arch = "aarch64")]
-            (Isa::Neon, true) => neon::run_doubles(kernel),
+            (Isa::Neon, true) => neon::run_doubles::<K, false>(kernel),
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             (Isa::Simd128, _) => simd128::run(kernel),
             _ => kernel.run::<Scalar1>(),
@@ -413,4 +417,45 @@ pub(crate) fn dispatch_forward<K: Kernel>(isa: Isa, multipliers: Multipliers, na
     }
     let _ = multipliers;
     dispatch(isa, narrow, kernel);
+}
+
+/// As [`dispatch`], for sums of products of words below 2^bits\[0\], the modulus among them, by words below 2^bits\[1\].
+#[inline]
+pub(crate) fn dispatch_sums<K: Kernel>(isa: Isa, narrow: bool, bits: [u32; 2], kernel: K) {
+    // SAFETY: as in `dispatch`.
+    unsafe {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 if narrow && is_short(bits) => avx2::run_doubles::<K, true>(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 if narrow && is_short(bits) => avx512::run_doubles::<K, true>(kernel),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon if narrow && is_short(bits) => neon::run_doubles::<K, true>(kernel),
+            _ => dispatch(isa, narrow, kernel),
+        }
+    }
+}
+
+/// Whether the products are as small as [`Short`] asks for.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn is_short(bits: [u32; 2]) -> bool {
+    bits[0] <= 47 && bits[1] <= 49
+}
+
+/// Runs a kernel for doubles, on an instruction set that multiplies them and that the CPU has.
+#[inline]
+pub(crate) fn dispatch_float<K: FloatKernel>(isa: Isa, kernel: K) {
+    debug_assert!(isa.multiplies_doubles() && isa.is_available());
+    // SAFETY: as in `dispatch`.
+    unsafe {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => avx2::run_float(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => avx512::run_float(kernel),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => neon::run_float(kernel),
+            _ => {}
+        }
+    }
 }

@@ -65,6 +65,6 @@ impl LimbKernels {
         let out = out.map(<[u64]>::as_mut_ptr);
         let (accumulate, b) = (a.is_some(), b.map(<[u64]>::as_ptr));
         let a = a.map_or([out[0].cast_const(), out[2].cast_const()], |a| a.map(<[u64]>::as_ptr));
-        self.dispatch(Tensor { modulus: &self.modulus, a, b, out, n, accumulate });
+        self.dispatch_sums(Tensor { modulus: &self.modulus, a, b, out, n, accumulate });
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::prime::ntt_primes;
 
-pub(super) const WIDTHS: [u32; 10] = [20, 30, 36, 45, 49, 50, 51, 54, 60, 61];
+pub(super) const WIDTHS: [u32; 11] = [20, 30, 36, 45, 47, 49, 50, 51, 54, 60, 61];
 
 pub(super) fn modulus(bits: u32) -> Modulus {
     Modulus::new(ntt_primes(bits, 10, 1).unwrap()[0]).unwrap()

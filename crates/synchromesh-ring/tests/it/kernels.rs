@@ -8,7 +8,7 @@ use synchromesh_testing::random::SplitMix;
 use synchromesh_testing::toy;
 
 const N: usize = 256;
-const WIDTHS: [u32; 10] = [20, 30, 36, 45, 49, 50, 51, 54, 60, 61];
+const WIDTHS: [u32; 11] = [20, 30, 36, 45, 47, 49, 50, 51, 54, 60, 61];
 
 fn primes() -> Vec<Modulus> {
     toy::distinct_primes(&WIDTHS, 10).into_iter().map(|q| Modulus::new(q).unwrap()).collect()

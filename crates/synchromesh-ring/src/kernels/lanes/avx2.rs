@@ -1,6 +1,6 @@
 //! 256-bit vectors, four 64-bit words.
 
-use super::doubles::{Doubles, Float, float};
+use super::doubles::{Doubles, Float, FloatKernel, float};
 use super::{Kernel, Lanes};
 use std::arch::x86_64::*;
 
@@ -17,9 +17,16 @@ pub(super) unsafe fn run<K: Kernel>(kernel: K) {
 
 /// Runs a kernel compiled for AVX2, moduli below 2^50.
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn run_doubles<K: Kernel>(kernel: K) {
+pub(super) unsafe fn run_doubles<K: Kernel, const SHORT: bool>(kernel: K) {
     // SAFETY: as `run`.
-    unsafe { kernel.run::<Doubles<Avx2>>() }
+    unsafe { kernel.run::<Doubles<Avx2, SHORT>>() }
+}
+
+/// Runs a kernel for doubles compiled for AVX2.
+#[target_feature(enable = "avx2,fma")]
+pub(super) unsafe fn run_float<K: FloatKernel>(kernel: K) {
+    // SAFETY: as `run`.
+    unsafe { kernel.run::<Avx2>() }
 }
 
 /// The high halves of the words, in the low halves. A shuffle rather than a shift: the compiler recognises a long

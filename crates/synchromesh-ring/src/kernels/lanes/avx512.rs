@@ -1,6 +1,6 @@
 //! 512-bit vectors, eight 64-bit words.
 
-use super::doubles::{Doubles, Float, float};
+use super::doubles::{Doubles, Float, FloatKernel, float};
 use super::{Consts, Kernel, Lanes};
 use std::arch::x86_64::*;
 
@@ -17,9 +17,16 @@ pub(super) unsafe fn run<K: Kernel>(kernel: K) {
 
 /// Runs a kernel compiled for AVX-512, moduli below 2^50.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-pub(super) unsafe fn run_doubles<K: Kernel>(kernel: K) {
+pub(super) unsafe fn run_doubles<K: Kernel, const SHORT: bool>(kernel: K) {
     // SAFETY: as `run`.
-    unsafe { kernel.run::<Doubles<Avx512>>() }
+    unsafe { kernel.run::<Doubles<Avx512, SHORT>>() }
+}
+
+/// Runs a kernel for doubles compiled for AVX-512.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+pub(super) unsafe fn run_float<K: FloatKernel>(kernel: K) {
+    // SAFETY: as `run`.
+    unsafe { kernel.run::<Avx512>() }
 }
 
 // SAFETY (all methods): called only from kernels inlined into `run`, which is compiled for AVX-512.

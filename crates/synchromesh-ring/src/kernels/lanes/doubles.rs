@@ -8,6 +8,15 @@ use super::{Consts, Lanes};
 use crate::modulus::{Modulus, Scalar};
 use std::marker::PhantomData;
 
+/// A computation written once over [`Float`]: a [`Kernel`](super::Kernel) for moduli and words that doubles multiply.
+///
+/// # Safety
+/// As [`Kernel`](super::Kernel).
+pub(crate) trait FloatKernel {
+    /// Runs it.
+    unsafe fn run<B: Float>(self);
+}
+
 /// Vectors of words that are doubles too, rounded to nearest.
 pub(crate) trait Float: Lanes {
     /// a + b
@@ -38,25 +47,44 @@ macro_rules! float {
 }
 pub(super) use float;
 
-/// The words of `B`, multiplied as doubles.
+/// Lanes for sums of short words.
+pub(crate) type Short<B> = Doubles<B, true>;
+
+/// The words of `B`, multiplied as doubles. `SHORT` if q < 2^47 and what is summed up are products below 2^96: the low halves
+/// of as many as may be added then stay below 2^51, and nothing is to be carried.
 #[derive(Clone, Copy)]
-pub(crate) struct Doubles<B>(PhantomData<B>);
+pub(crate) struct Doubles<B, const SHORT: bool>(PhantomData<B>);
 
 /// 2^52, where doubles are integers and their last 52 bits are what they exceed it by;
 const UNIT: u64 = 0x4330 << 48;
 /// 3 2^51, the same for either sign;
 const SIGNED: u64 = 0x4338 << 48;
+/// Bits of the low part of a word that is split,
+pub(crate) const SPLIT: u32 = 24;
+/// 2^24, its inverse,
+const PART: u64 = (1023 + SPLIT as u64) << 52;
+const PART_INVERSE: u64 = (1023 - SPLIT as u64) << 52;
+/// and 3 2^75, beside which doubles are multiples of it.
+const PARTS: u64 = SIGNED + ((SPLIT as u64) << 52);
+
 /// 2^103, beside which doubles are multiples of 2^51;
 const HIGH: u64 = 0x4660 << 48;
-/// 2^103 + 3 2^51;
-const BOTH: u64 = HIGH + 3;
+/// 2^100, beside which they are multiples of 2^48;
+const HIGH_SHORT: u64 = 0x4630 << 48;
 /// 2^104, beside which they are multiples of 2^52.
 const HIGHER: u64 = 0x4670 << 48;
 
 /// What makes the low half of a sum of products positive, a multiple of 2^51.
 const LIFT: u64 = 1 << 60;
 
-impl<B: Float> Doubles<B> {
+impl<B: Float, const SHORT: bool> Doubles<B, SHORT> {
+    /// log2 of what the high half of a product is a multiple of,
+    const SPLIT: u32 = if SHORT { 48 } else { 51 };
+    /// beside this one,
+    const HIGH: u64 = if SHORT { HIGH_SHORT } else { HIGH };
+    /// and that + 3 2^51.
+    const BOTH: u64 = Self::HIGH + (3 << (51 - Self::SPLIT));
+
     /// The double of a word below 2^52.
     #[inline(always)]
     unsafe fn double(x: B::V) -> B::V {
@@ -127,6 +155,41 @@ impl<B: Float> Doubles<B> {
     }
 }
 
+impl<B: Float> Short<B> {
+    /// A word below 2^48 as low + 2^24 high, |low| <= 2^23: doubles.
+    #[inline(always)]
+    pub(crate) unsafe fn split(y: B::V) -> [B::V; 2] {
+        // SAFETY: forwarded contract.
+        unsafe {
+            let y = Self::double(y);
+            let high = B::minus(B::plus(y, B::splat(PARTS)), B::splat(PARTS));
+            [B::minus(y, high), B::times(high, B::splat(PART_INVERSE))]
+        }
+    }
+
+    /// a + 2^24 b + 2^48 c mod q, centred, from a, c and a + b + c. in: integers below 2^52,
+    /// their sum below 2^53.
+    #[inline(always)]
+    pub(crate) unsafe fn join_parts([a, c, sum]: [B::V; 3], k: &Consts<B::V>) -> B::V {
+        // SAFETY: forwarded contract.
+        unsafe {
+            let b = B::minus(B::minus(sum, c), a);
+            let upper = B::minus(B::plus(b, B::splat(PARTS)), B::splat(PARTS));
+            let high = B::fused(upper, B::splat(PART_INVERSE), c);
+            let low = B::fused(B::minus(b, upper), B::splat(PART), a);
+            let high = Self::product_by(high, k.word, k.word_companion, k);
+            Self::centred(B::plus(high, low), k)
+        }
+    }
+
+    /// The residue below q of what is centred.
+    #[inline(always)]
+    pub(crate) unsafe fn residue(x: B::V, k: &Consts<B::V>) -> B::V {
+        // SAFETY: forwarded contract.
+        unsafe { Self::leave(x, k) }
+    }
+}
+
 /// `$name` as the words of `B` have it.
 macro_rules! forward_to_base {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => {
@@ -141,13 +204,14 @@ macro_rules! forward_to_base {
 }
 
 // SAFETY (all methods): forwarded contract.
-impl<B: Float> Lanes for Doubles<B> {
+impl<B: Float, const SHORT: bool> Lanes for Doubles<B, SHORT> {
     const WIDTH: usize = B::WIDTH;
     const WORD: u32 = 52;
     const ROOM: bool = true;
     const DOUBLES: bool = true;
     const ALONE: bool = B::WIDTH == 4;
-    /// A residue and 15 products below q^2 < 2^100 stay below 2^104.
+    /// A residue and 15 products below q^2 < 2^100 stay below 2^104; so do 15 high halves below 2^48, and with a residue below
+    /// 2^47 15 low ones of at most 2^47 below 2^51.
     const ACC_TERMS: usize = 15;
     type V = B::V;
     type Block = B::Block;
@@ -192,8 +256,9 @@ impl<B: Float> Lanes for Doubles<B> {
 
     #[inline(always)]
     unsafe fn consts(m: &Modulus) -> Consts<B::V> {
-        // 2^52 mod q, centred, and what it is of q.
-        let word = (1 << 52) - m.reciprocal(52) as u64 * m.value();
+        // 2^52 (2^48) mod q, centred, and what it is of q.
+        let unit = if SHORT { Self::SPLIT } else { 52 };
+        let word = (1 << unit) - m.reciprocal(unit) as u64 * m.value();
         let word = if 2 * word > m.value() { -((m.value() - word) as f64) } else { word as f64 };
         let (word, companion) = (word.to_bits(), (word / m.value() as f64).to_bits());
         // SAFETY: forwarded contract.
@@ -262,25 +327,25 @@ impl<B: Float> Lanes for Doubles<B> {
         unsafe { Self::leave(Self::product(Self::double(a), Self::double(b), k), k) }
     }
 
-    /// (low, high) stand for low + 2^51 high. The bits of a double beside 2^103 or 3 2^51 are those of the latter plus what
+    /// (low, high) stand for low + 2^SPLIT high. The bits of a double beside HIGH or 3 2^51 are those of the latter plus what
     /// it stands for; these are taken away in the end.
     #[inline(always)]
     unsafe fn acc_mul(acc: &mut (B::V, B::V), a: B::V, b: B::V) {
         // SAFETY: forwarded contract.
         unsafe {
             let (a, b) = (Self::double(a), Self::double(b));
-            let high = B::fused(a, b, B::splat(HIGH));
-            let low = B::fused(a, b, B::minus(B::splat(BOTH), high));
+            let high = B::fused(a, b, B::splat(Self::HIGH));
+            let low = B::fused(a, b, B::minus(B::splat(Self::BOTH), high));
             *acc = (B::add(acc.0, low), B::add(acc.1, high));
         }
     }
-    /// b, and 2^103 - 2^52 b, which takes away what a + 2^52 is too large by.
+    /// b, and HIGH - 2^52 b, which takes away what a + 2^52 is too large by.
     #[inline(always)]
     unsafe fn acc_factor(b: B::V) -> (B::V, B::V) {
         // SAFETY: forwarded contract.
         unsafe {
             let b = Self::double(b);
-            (b, B::minus_fused(B::splat(UNIT), b, B::splat(HIGH)))
+            (b, B::minus_fused(B::splat(UNIT), b, B::splat(Self::HIGH)))
         }
     }
     #[inline(always)]
@@ -299,8 +364,16 @@ impl<B: Float> Lanes for Doubles<B> {
         // SAFETY: forwarded contract.
         unsafe {
             let terms = terms as u64;
+            if SHORT {
+                // What the bits exceed those of the halves themselves by, beside 3 2^51 and 2^52.
+                let low = B::add(acc.0, B::splat(SIGNED.wrapping_sub(terms.wrapping_mul(SIGNED))));
+                let high = B::add(acc.1, B::splat(UNIT.wrapping_sub(terms.wrapping_mul(Self::HIGH))));
+                let (low, high) = (B::minus(low, B::splat(SIGNED)), B::minus(high, B::splat(UNIT)));
+                let high = Self::product_by(high, k.word, k.word_companion, k);
+                return Self::leave(Self::centred(B::plus(high, low), k), k);
+            }
             let low = B::add(acc.0, B::splat(LIFT.wrapping_sub(terms.wrapping_mul(SIGNED))));
-            let unlift = (LIFT >> 51).wrapping_add(terms.wrapping_mul(HIGH)).wrapping_neg();
+            let unlift = (LIFT >> 51).wrapping_add(terms.wrapping_mul(Self::HIGH)).wrapping_neg();
             let high = B::add(B::add(acc.1, B::splat(unlift)), B::shr(low, 51));
             // The last bit of the high half joins the low one.
             let low = B::and(B::or(B::and(low, B::splat((1 << 51) - 1)), B::shl(high, 51)), k.mask);

@@ -201,12 +201,11 @@ impl<const SUMS: bool> Lanes for Ifma<SUMS> {
     unsafe fn acc_reduce(acc: (__m512i, __m512i), _: usize, k: &Consts<__m512i>) -> __m512i {
         // SAFETY: reached from `run` only.
         unsafe {
+            // Both quotients fall short by less than 2, and 4q < 2^52.
             let carried = Self::add(acc.1, Self::shr(acc.0, 52));
-            let high = Self::mul_lazy(carried, k.word, k.word_companion, k);
-            let low = Self::and(acc.0, k.mask);
-            let quotient = madd_hi(_mm512_setzero_si512(), low, k.one);
-            let low = Self::and(madd_lo(low, quotient, k.neg_q), k.mask);
-            Self::csub(Self::csub(Self::add(high, low), k.q2), k.q)
+            let quotient = madd_hi(madd_hi(_mm512_setzero_si512(), carried, k.word_companion), acc.0, k.one);
+            let rest = madd_lo(madd_lo(acc.0, carried, k.word), quotient, k.neg_q);
+            Self::csub(Self::csub(Self::and(rest, k.mask), k.q2), k.q)
         }
     }
 

@@ -4,7 +4,7 @@
 //! coefficient; with products made of 32-bit ones (`umull`) 105, and 83 without vectors (docs/machines.md). Sums,
 //! comparisons, shifts and moves are vectors.
 
-use super::doubles::{Doubles, Float, float};
+use super::doubles::{Doubles, Float, FloatKernel, float};
 use super::{Consts, Kernel, Lanes, Scalar1};
 use std::arch::aarch64::*;
 
@@ -21,9 +21,16 @@ pub(super) unsafe fn run<K: Kernel>(kernel: K) {
 
 /// Runs a kernel compiled for NEON, moduli below 2^50.
 #[target_feature(enable = "neon")]
-pub(super) unsafe fn run_doubles<K: Kernel>(kernel: K) {
+pub(super) unsafe fn run_doubles<K: Kernel, const SHORT: bool>(kernel: K) {
     // SAFETY: as `run`.
-    unsafe { kernel.run::<Doubles<Neon>>() }
+    unsafe { kernel.run::<Doubles<Neon, SHORT>>() }
+}
+
+/// Runs a kernel for doubles compiled for NEON.
+#[target_feature(enable = "neon")]
+pub(super) unsafe fn run_float<K: FloatKernel>(kernel: K) {
+    // SAFETY: as `run`.
+    unsafe { kernel.run::<Neon>() }
 }
 
 /// Both words.
