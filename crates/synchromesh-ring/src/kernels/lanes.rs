@@ -421,6 +421,10 @@ pub(crate) fn dispatch_forward<K: Kernel>(isa: Isa, multipliers: Multipliers, na
 
 /// As [`dispatch`], for sums of products of words below 2^bits\[0\], the modulus among them, by words below 2^bits\[1\].
 #[inline]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    expect(unused_unsafe, unused_variables, reason = "vectors of doubles are of those two")
+)]
 pub(crate) fn dispatch_sums<K: Kernel>(isa: Isa, narrow: bool, bits: [u32; 2], kernel: K) {
     // SAFETY: as in `dispatch`.
     unsafe {
@@ -444,6 +448,10 @@ fn is_short(bits: [u32; 2]) -> bool {
 
 /// Runs a kernel for doubles, on an instruction set that multiplies them and that the CPU has.
 #[inline]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    expect(unused_unsafe, unused_variables, reason = "vectors of doubles are of those two")
+)]
 pub(crate) fn dispatch_float<K: FloatKernel>(isa: Isa, kernel: K) {
     debug_assert!(isa.multiplies_doubles() && isa.is_available());
     // SAFETY: as in `dispatch`.

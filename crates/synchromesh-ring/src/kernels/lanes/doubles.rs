@@ -32,6 +32,7 @@ pub(crate) trait Float: Lanes {
 }
 
 /// [`Float`] by intrinsics on the doubles that `$double` makes of words of type `$v`, and `$word` words of.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! float {
     ($lanes:ty, $v:ty, $double:ident, $word:ident; $($name:ident($($arg:ident),*) $intrinsic:ident($($operand:ident),*);)*) => {
         impl Float for $lanes {
@@ -45,6 +46,7 @@ macro_rules! float {
         }
     };
 }
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) use float;
 
 /// Lanes for sums of short words.
