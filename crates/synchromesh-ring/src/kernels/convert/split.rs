@@ -110,7 +110,7 @@ impl SplitRow<'_> {
                     }
                 }
                 for (c, sums) in sums.into_iter().enumerate() {
-                    finish(out.add(i + c * B::WIDTH), Short::<B>::residue(sums[0], k));
+                    finish(out.add(i + c * B::WIDTH), Short::<B>::leave(sums[0], k));
                 }
             }
         }

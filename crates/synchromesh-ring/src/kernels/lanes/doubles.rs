@@ -141,9 +141,19 @@ impl<B: Float, const SHORT: bool> Doubles<B, SHORT> {
 
     /// The word below q. in: -q < x < q.
     #[inline(always)]
-    unsafe fn leave(x: B::V, k: &Consts<B::V>) -> B::V {
+    pub(crate) unsafe fn leave(x: B::V, k: &Consts<B::V>) -> B::V {
         // SAFETY: forwarded contract.
         unsafe { B::cadd(Self::word(x), k.q) }
+    }
+
+    /// high 2^48 + low mod q, centred, with the constants of `SHORT`. in: doubles, integers within 2^52.
+    #[inline(always)]
+    unsafe fn join_short(high: B::V, low: B::V, k: &Consts<B::V>) -> B::V {
+        // SAFETY: forwarded contract.
+        unsafe {
+            let high = Self::product_by(high, k.word, k.word_companion, k);
+            Self::centred(B::plus(high, low), k)
+        }
     }
 
     /// high 2^52 + low mod q, centred. in: both below 2^52.
@@ -169,8 +179,7 @@ impl<B: Float> Short<B> {
         }
     }
 
-    /// a + 2^24 b + 2^48 c mod q, centred, from a, c and a + b + c. in: integers below 2^52,
-    /// their sum below 2^53.
+    /// a + 2^24 b + 2^48 c mod q, centred, from a, c and a + b + c. in: integers below 2^52, their sum below 2^53.
     #[inline(always)]
     pub(crate) unsafe fn join_parts([a, c, sum]: [B::V; 3], k: &Consts<B::V>) -> B::V {
         // SAFETY: forwarded contract.
@@ -179,16 +188,8 @@ impl<B: Float> Short<B> {
             let upper = B::minus(B::plus(b, B::splat(PARTS)), B::splat(PARTS));
             let high = B::fused(upper, B::splat(PART_INVERSE), c);
             let low = B::fused(B::minus(b, upper), B::splat(PART), a);
-            let high = Self::product_by(high, k.word, k.word_companion, k);
-            Self::centred(B::plus(high, low), k)
+            Self::join_short(high, low, k)
         }
-    }
-
-    /// The residue below q of what is centred.
-    #[inline(always)]
-    pub(crate) unsafe fn residue(x: B::V, k: &Consts<B::V>) -> B::V {
-        // SAFETY: forwarded contract.
-        unsafe { Self::leave(x, k) }
     }
 }
 
@@ -371,8 +372,7 @@ impl<B: Float, const SHORT: bool> Lanes for Doubles<B, SHORT> {
                 let low = B::add(acc.0, B::splat(SIGNED.wrapping_sub(terms.wrapping_mul(SIGNED))));
                 let high = B::add(acc.1, B::splat(UNIT.wrapping_sub(terms.wrapping_mul(Self::HIGH))));
                 let (low, high) = (B::minus(low, B::splat(SIGNED)), B::minus(high, B::splat(UNIT)));
-                let high = Self::product_by(high, k.word, k.word_companion, k);
-                return Self::leave(Self::centred(B::plus(high, low), k), k);
+                return Self::leave(Self::join_short(high, low, k), k);
             }
             let low = B::add(acc.0, B::splat(LIFT.wrapping_sub(terms.wrapping_mul(SIGNED))));
             let unlift = (LIFT >> 51).wrapping_add(terms.wrapping_mul(Self::HIGH)).wrapping_neg();
