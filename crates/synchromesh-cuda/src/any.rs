@@ -147,7 +147,7 @@ macro_rules! each {
 
         /// A base conversion that one of the devices has prepared.
         pub enum AnyConversion { $(#[doc = concat!("Of `", stringify!($device), "`.")] $(#[$built])?
-            $name(<$device as Backend>::Conversion)),+ }
+            $name(Box<<$device as Backend>::Conversion>)),+ }
 
         impl Zeroize for AnyBuffer {
             fn zeroize(&mut self) {
@@ -161,7 +161,7 @@ macro_rules! each {
             }
 
             fn wrap_prepared(&self, conversion: Self::Conversion) -> AnyConversion {
-                AnyConversion::$name(conversion)
+                AnyConversion::$name(Box::new(conversion))
             }
 
             fn buffer<'a>(&self, outer: &'a AnyBuffer) -> Result<&'a Self::Buffer, BackendError> {
