@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LANES = "crates/synchromesh-ring/src/kernels/lanes.rs"
 IFMA = "crates/synchromesh-ring/src/kernels/lanes/ifma.rs"
 DOUBLES = "crates/synchromesh-ring/src/kernels/lanes/doubles.rs"
-SPLIT = "crates/synchromesh-ring/src/kernels/convert/split.rs"
+CONVERT = "crates/synchromesh-ring/src/kernels/convert/doubles.rs"
 MODULUS = "crates/synchromesh-ring/src/modulus.rs"
 NETWORK = "crates/synchromesh-ring/src/ntt/network.rs"
 TILE = "crates/synchromesh-ring/src/kernels/convert/tile.rs"
@@ -517,42 +517,61 @@ def doubles_accumulator(count):
     return prove
 
 
-terms_of_doubles = constant(DOUBLES, r"const ACC_TERMS: usize = (\d+)")
+terms_of_doubles = constant(DOUBLES, r"const TERMS: usize = (\d+)")
 add(DOUBLES, "acc_mul, acc_reduce", f"after {terms_of_doubles} products the low half can be lifted and the high one is below 2^53",
     doubles_accumulator(terms_of_doubles))
 add(DOUBLES, "acc_mul, acc_reduce", "after 17", doubles_accumulator(17), planted=True)
 
 
-def short_accumulator(count):
+def doubles_residue(bound):
     def prove():
-        # q < 2^47, products below 2^96 as high 2^48 + low with low within 2^47, and a residue beside the low ones.
-        low, high, residue = reals("low high residue")
-        return [0 <= residue, residue < 2**47, within(low - residue, count * 2**47), 0 <= high, high <= count * 2**48], z3.And(
-            within(low, 2**51), high < 2**52)
+        # x = Q q + s with an integer |s| <= (q - 1)/2, and x (1/q) is off by f; the nearest integer is Q if nothing is as near.
+        x, q, Q, s, f, v = reals("x q Q s f v")
+        return [q > 2**19, x == Q * q + s, within(s, (q - 1) / 2), within(x, bound - 1), within(f, U), v * q == x + x * f,
+                within(x * f, (bound - 1) * U), *lemmas((v - Q) * q == s + x * f)], z3.And((v - Q) * q < q / 2, (Q - v) * q < q / 2)
 
     return prove
 
 
-add(DOUBLES, "acc_mul, acc_reduce", f"of short words after {terms_of_doubles} products |low| <= 2^51 and high < 2^52",
+add(DOUBLES, "residue", "x / q is rounded to the integer that leaves the centred residue, for |x| < 2^52", doubles_residue(2**52))
+add(DOUBLES, "residue", "for |x| < 2^54", doubles_residue(2**54), planted=True)
+
+
+def short_accumulator(count):
+    def prove():
+        # q < 2^47, products below 2^47 q as high 2^48 + low with low within 2^47, and at most a residue of either sign beside the
+        # low ones; f is what 1/q is off by, rest what is left of high 2^48 by the integer nearest to its product by that.
+        low, high, residue, total, q, f, v, e, rest = reals("low high residue total q f v e rest")
+        return [2**19 < q, q < 2**47, within(residue, q), within(low - residue, count * 2**47), 0 <= total - residue,
+                total - residue <= count * (2**47 - 1) * q, high == total - low, within(f, U), v * q == high + high * f,
+                within(high * f, 2**51 * q * U), within(e, z3.Q(1, 2)), rest == -high * f - e * q, within(e * q, q / 2)], z3.And(
+            within(low, 2**51), within(high, 2**100), v * q < 2**51 * q, -v * q < 2**51 * q, within(rest, q),
+            rest + low - (q - 1) / 2 < 2**52, rest + low - (q - 1) / 2 > -2**52)
+
+    return prove
+
+
+add(DOUBLES, "add_product, amount", f"of short words after {terms_of_doubles} products |low| <= 2^51, and what both amount to is below 2^52",
     short_accumulator(terms_of_doubles))
-add(DOUBLES, "acc_mul, acc_reduce", "of short words after 17", short_accumulator(17), planted=True)
+add(DOUBLES, "add_product, amount", "of short words after 17", short_accumulator(17), planted=True)
 
 
 def split_accumulator(count):
     def prove():
-        # Sums of y_0 m_0, y_1 m_1 and (y_0 + y_1) (m_0 + m_1), the first and last with a residue; b is the middle third, upper a multiple of 2^24.
-        a, c, total, b, upper, high, low = reals("a c total b upper high low")
+        # Sums of y_0 m_0, y_1 m_1 and (y_0 + y_1) (m_0 + m_1), the first and last with a residue less (q - 1)/2; b is the middle
+        # third, upper the multiple of 2^24 nearest to it; high is in units of 2^48.
+        a, c, total, b, upper, high, low, rest = reals("a c total b upper high low rest")
         return [within(a, count * 2**46 + 2**47), within(c, count * 2**47), within(total, count * 3 * 2**47 + 2**47),
                 within(b, count * (2**46 + 2**47)), within(b - upper, 2**23), high == c + upper / 2**24,
-                low == a + (b - upper) * 2**24], z3.And(
-                    total < 2**53, -total < 2**53, within(b + a, 2**53), within(high, 2**52), within(low, 2**52))
+                low == a + (b - upper) * 2**24, within(rest, 2**47)], z3.And(
+                    total < 2**53, -total < 2**53, within(b + a, 2**53), within(high, 2**52), within(low + rest, 2**51))
 
     return prove
 
 
-terms_of_parts = constant(SPLIT, r"const TERMS: usize = (\d+)")
-add(SPLIT, "columns, join_parts", f"after {terms_of_parts} products of split words every sum is exact", split_accumulator(terms_of_parts))
-add(SPLIT, "columns, join_parts", "after 22", split_accumulator(22), planted=True)
+add(CONVERT, "Sums", f"after {terms_of_doubles} products of split words every sum is exact, and what they amount to is below 2^51",
+    split_accumulator(terms_of_doubles))
+add(CONVERT, "Sums", "after 30", split_accumulator(30), planted=True)
 
 
 # ---- running -----------------------------------------------------------------------------------------------------

@@ -313,7 +313,7 @@ impl LimbKernels {
 
     /// As `dispatch`, for sums of products of residues.
     fn dispatch_sums(&self, kernel: impl Kernel) {
-        dispatch_sums(self.isa, is_narrow(&self.modulus), [self.modulus.bits(); 2], kernel);
+        dispatch_sums(self.isa, is_narrow(&self.modulus), self.modulus.bits(), kernel);
     }
 
     /// In debug builds, that all are residues.

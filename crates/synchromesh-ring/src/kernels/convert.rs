@@ -1,13 +1,13 @@
 //! Base conversion as a matrix product over limbs: dst_i = sum_j y_j M_ij + u c_i + b_i mod q_i, y_j = x_j s_j mod p_j.
 
-mod split;
+mod doubles;
 mod tile;
 
-use super::lanes::{dispatch, dispatch_float, dispatch_sums};
+use super::lanes::{dispatch, dispatch_float};
 use super::{LimbKernels, is_narrow};
 use crate::isa::Isa;
 use crate::modulus::{Modulus, Scalar};
-use split::{Split, SplitRow, split_factor};
+use doubles::{DoubleRow, Enter};
 use tile::{FixedCount, FixedTerm, MontgomeryCount, Row};
 
 /// How the overflow count u of a base conversion is found, per coefficient; the same bits on every instruction set.
@@ -100,8 +100,10 @@ pub struct ConvertMatrix {
     prescale: Option<Vec<Scalar>>,
     /// M_ij, for a narrow destination followed by 2^[`HALF`] M_ij for each source in halves.
     matrix: Vec<Vec<u64>>,
-    /// For destinations whose words are split, the parts of the factors and of the correction; else empty.
-    split: Vec<Vec<[u64; 3]>>,
+    /// Doubles that stand for a word, none where they do not serve,
+    parts: usize,
+    /// and those that stand for the factors and the correction of a destination that they serve, else none.
+    doubles: Vec<Vec<u64>>,
     /// The wide sources, where narrow destinations take them in halves.
     halved: Vec<usize>,
     overflow: Count,
@@ -165,7 +167,10 @@ impl ConvertMatrix {
         if !narrow || !dst.iter().any(is_narrow) {
             halved.clear();
         }
-        let splits = split::pays(src, isa) && 4 * (sources + 1) * TILE_STEP <= SCRATCH;
+        let parts = match doubles::parts(src, dst, isa) {
+            parts if (parts + 1) * (sources + 1) * TILE_STEP <= SCRATCH => parts,
+            _ => 0,
+        };
         let correction: Vec<u64> = reduce(spec.correction);
         let factors = |(q, row): (&Modulus, Vec<u64>)| -> Vec<u64> {
             let mut row: Vec<u64> = row.into_iter().map(|x| q.reduce(x)).collect();
@@ -175,17 +180,18 @@ impl ConvertMatrix {
             row
         };
         let matrix: Vec<Vec<u64>> = dst.iter().zip(spec.matrix).map(factors).collect();
-        let parts = |((q, row), correction): ((&Modulus, &Vec<u64>), &u64)| match split::serves(q) {
-            true => row.iter().chain([correction]).map(|&m| split_factor(m)).collect(),
+        let in_doubles = |((q, row), correction): ((&Modulus, &Vec<u64>), &u64)| match parts > 0 && doubles::serves(q) {
+            true => row.iter().chain([correction]).flat_map(|&m| doubles::factor(m, parts)).collect(),
             false => Vec::new(),
         };
-        let split = if splits { dst.iter().zip(&matrix).zip(&correction).map(parts).collect() } else { Vec::new() };
+        let doubles = dst.iter().zip(&matrix).zip(&correction).map(in_doubles).collect();
         Ok(Self {
             src: src.to_vec(),
             dst: dst.to_vec(),
             prescale: spec.prescale.map(|s| src.iter().zip(s).map(|(p, s)| p.scalar(s)).collect()),
             matrix,
-            split,
+            parts,
+            doubles,
             halved,
             fixed: match spec.overflow {
                 Count::Fixed { .. } => src.iter().map(fixed_term).collect(),
@@ -228,13 +234,13 @@ impl ConvertMatrix {
         assert!(src.iter().all(|x| x.len() == n) && dst.iter().all(|x| x.len() == n), "limbs of unequal length");
         let Scratch(scratch) = &mut Scratch([0; SCRATCH]);
         let tiles = src.len() + 2 * self.halved.len() + 1;
-        let split = if self.split.is_empty() { 0 } else { 3 * (src.len() + 1) };
-        let stride = (TILE_WORDS / tiles.max(split) / TILE_STEP * TILE_STEP).clamp(TILE_STEP, TILE);
+        let doubles = self.parts * (src.len() + 1);
+        let stride = (TILE_WORDS / tiles.max(doubles) / TILE_STEP * TILE_STEP).clamp(TILE_STEP, TILE);
         for start in (0..n).step_by(stride) {
             let len = stride.min(n - start);
             let (y, scratch) = scratch.split_at_mut(stride * src.len());
             let (halves, scratch) = scratch.split_at_mut(2 * stride * self.halved.len());
-            let (u, split) = scratch.split_at_mut(stride);
+            let (u, doubles) = scratch.split_at_mut(stride);
             // What needs no factors is read where it is.
             let rows: Vec<&[u64]> = if self.prescale.is_none() && len == stride {
                 src.iter().map(|x| &x[start..start + len]).collect()
@@ -243,20 +249,20 @@ impl ConvertMatrix {
                 y.chunks_exact(stride).collect()
             };
             let counted = self.count(&rows, u);
-            let split = self.in_parts(&rows, counted.then_some(&*u), split, stride);
+            let doubles = self.in_doubles(&rows, counted.then_some(&*u), doubles, stride);
             let u = if counted { u.as_ptr() } else { std::ptr::null() };
             let narrow = self.in_halves(&rows, halves, stride);
             let rows = [&rows[..], narrow.as_deref().unwrap_or(&rows)];
             if len.is_multiple_of(TILE_STEP) {
                 for (i, out) in dst.iter_mut().enumerate() {
-                    self.row(i, rows, &split, u, &mut out[start..start + len], mode);
+                    self.row(i, rows, &doubles, u, &mut out[start..start + len], mode);
                 }
             } else {
                 let padded = len.next_multiple_of(TILE_STEP);
                 for (i, out) in dst.iter_mut().enumerate() {
                     let mut copy = [0u64; TILE];
                     copy[..len].copy_from_slice(&out[start..start + len]);
-                    self.row(i, rows, &split, u, &mut copy[..padded], mode);
+                    self.row(i, rows, &doubles, u, &mut copy[..padded], mode);
                     out[start..start + len].copy_from_slice(&copy[..len]);
                 }
             }
@@ -297,26 +303,22 @@ impl ConvertMatrix {
         Some(rows)
     }
 
-    /// The parts of the sources and of the counts, where words are split.
-    fn in_parts<'a>(
-        &self,
-        y: &[&[u64]],
-        u: Option<&[u64]>,
-        parts: &'a mut [u64],
-        stride: usize,
-    ) -> Vec<[&'a [u64]; 3]> {
-        if self.split.is_empty() {
+    /// What stands for the sources and the counts in doubles, if doubles serve.
+    fn in_doubles<'a>(&self, y: &[&[u64]], u: Option<&[u64]>, out: &'a mut [u64], stride: usize) -> Vec<&'a [u64]> {
+        if self.parts == 0 {
             return Vec::new();
         }
         let rows = y.iter().copied().chain(u.map(|u| &u[..stride]));
-        rows.zip(parts.chunks_exact_mut(3 * stride))
-            .map(|(y, all)| {
+        for (y, all) in rows.clone().zip(out.chunks_exact_mut(self.parts * stride)) {
+            if self.parts == 1 {
+                dispatch_float(self.isa, Enter { y, out: [all] });
+            } else {
                 let (low, rest) = all.split_at_mut(stride);
                 let (high, sum) = rest.split_at_mut(stride);
-                dispatch_float(self.isa, Split { y, out: [&mut *low, &mut *high, &mut *sum] });
-                [&*low, &*high, &*sum]
-            })
-            .collect()
+                dispatch_float(self.isa, Enter { y, out: [low, high, sum] });
+            }
+        }
+        out.chunks_exact(stride).take(self.parts * rows.count()).collect()
     }
 
     /// The overflow counts of a tile; whether there are any.
@@ -352,7 +354,7 @@ impl ConvertMatrix {
         &self,
         i: usize,
         [whole, halved]: [&[&[u64]]; 2],
-        split: &[[&[u64]; 3]],
+        doubles: &[&[u64]],
         u: *const u64,
         out: &mut [u64],
         mode: Mode,
@@ -366,15 +368,20 @@ impl ConvertMatrix {
             matches!(mode, Mode::Replace | Mode::Stream) || out.iter().all(|&x| x < q.value()),
             "residues not below q"
         );
-        if let Some(factors) = self.split.get(i).filter(|factors| !factors.is_empty()) {
-            assert!(split.iter().flatten().all(|part| part.len() >= out.len()), "tile shorter than its destination");
+        let factors = &self.doubles[i][..];
+        if !factors.is_empty() {
+            assert!(doubles.iter().all(|y| y.len() >= out.len()), "tile shorter than its destination");
+            let (y, terms) = (doubles, doubles::terms(self.bits));
             let (bias, len, out) = (self.bias[i], out.len(), out.as_mut_ptr());
-            return dispatch_float(self.isa, SplitRow { q, parts: split, factors, bias, out, len, mode });
+            return match self.parts {
+                1 => dispatch_float(self.isa, DoubleRow::<1> { q, y, factors, terms, bias, out, len, mode }),
+                _ => dispatch_float(self.isa, DoubleRow::<3> { q, y, factors, terms, bias, out, len, mode }),
+            };
         }
         let (m, correction, bias) = (&self.matrix[i][..], self.correction[i], self.bias[i]);
         let (len, out) = (out.len(), out.as_mut_ptr());
         let row = Row { q, y, m, u, correction, bias, out, len, mode };
-        dispatch_sums(self.isa, narrow, [q.bits(), self.bits], row);
+        dispatch(self.isa, narrow, row);
     }
 }
 

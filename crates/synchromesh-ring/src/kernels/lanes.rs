@@ -20,7 +20,7 @@ mod scalar;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod simd128;
 
-pub(crate) use doubles::{Float, FloatKernel, SPLIT, Short};
+pub(crate) use doubles::{Float, FloatKernel, Short, TERMS};
 pub(crate) use scalar::Scalar1;
 
 use crate::isa::{Isa, Multipliers};
@@ -62,6 +62,8 @@ pub(crate) struct Consts<V> {
     /// q and 1/q as doubles (lanes of doubles)
     pub(crate) q_double: V,
     pub(crate) q_inverse: V,
+    /// (q - 1)/2 as a double
+    pub(crate) half: V,
     /// bit length of q
     pub(crate) bits: u32,
 }
@@ -87,6 +89,7 @@ impl<V: Copy> Consts<V> {
             word_companion: f(self.word_companion),
             q_double: f(self.q_double),
             q_inverse: f(self.q_inverse),
+            half: f(self.half),
             bits: self.bits,
         }
     }
@@ -197,6 +200,7 @@ pub(crate) trait Lanes: Copy {
                 word_companion: Self::splat(word_companion as u64),
                 q_double: Self::splat((q as f64).to_bits()),
                 q_inverse: Self::splat((1.0 / q as f64).to_bits()),
+                half: Self::splat(((q / 2) as f64).to_bits()),
                 bits: b,
             }
         }
@@ -419,32 +423,30 @@ pub(crate) fn dispatch_forward<K: Kernel>(isa: Isa, multipliers: Multipliers, na
     dispatch(isa, narrow, kernel);
 }
 
-/// As [`dispatch`], for sums of products of words below 2^bits\[0\], the modulus among them, by words below 2^bits\[1\].
+/// As [`dispatch`], for sums of products of residues of a modulus of so many bits.
 #[inline]
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
     expect(unused_unsafe, unused_variables, reason = "vectors of doubles are of those two")
 )]
-pub(crate) fn dispatch_sums<K: Kernel>(isa: Isa, narrow: bool, bits: [u32; 2], kernel: K) {
+pub(crate) fn dispatch_sums<K: Kernel>(isa: Isa, narrow: bool, bits: u32, kernel: K) {
     // SAFETY: as in `dispatch`.
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 if narrow && is_short(bits) => avx2::run_doubles::<K, true>(kernel),
+            Isa::Avx2 if bits <= SHORT_BITS => avx2::run_doubles::<K, true>(kernel),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 if narrow && is_short(bits) => avx512::run_doubles::<K, true>(kernel),
+            Isa::Avx512 if bits <= SHORT_BITS => avx512::run_doubles::<K, true>(kernel),
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon if narrow && is_short(bits) => neon::run_doubles::<K, true>(kernel),
+            Isa::Neon if bits <= SHORT_BITS => neon::run_doubles::<K, true>(kernel),
             _ => dispatch(isa, narrow, kernel),
         }
     }
 }
 
-/// Whether the products are as small as [`Short`] asks for.
+/// Bits of a modulus that [`Short`] serves.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn is_short(bits: [u32; 2]) -> bool {
-    bits[0] <= 47 && bits[1] <= 49
-}
+const SHORT_BITS: u32 = 47;
 
 /// Runs a kernel for doubles, on an instruction set that multiplies them and that the CPU has.
 #[inline]

@@ -74,8 +74,12 @@ fn overflows(sources: usize) -> Vec<Count> {
 
 #[test]
 fn matches_the_definition_for_all_widths_modes_and_instruction_sets() {
-    let cases: [(&[u32], &[u32]); 8] = [
+    let cases: [(&[u32], &[u32]); 12] = [
+        (&[47; 3], &[47, 46, 20, 48, 61]),
+        (&[48, 47, 47, 20, 48, 48, 47], &[47, 20]),
+        (&[47; 18], &[47, 20, 50]),
         (&[48; 26], &[47, 46, 20, 50, 61]),
+        (&[48; 40], &[47, 20, 50]),
         (&[47, 20, 47, 47, 47, 47, 47, 47, 47], &[47, 30]),
         (&[50, 50, 50, 49], &[50, 45, 20, 50, 61]),
         (&[61], &[61, 20]),
@@ -119,6 +123,37 @@ fn matches_the_definition_for_all_widths_modes_and_instruction_sets() {
                             }
                         }
                     }
+                }
+            }
+        }
+    }
+}
+
+/// Results at both ends of [0, q), where what a vector rounds could send it to the other.
+#[test]
+fn sums_that_are_0_or_1_below_q_are_found_without_fail() {
+    for (from, to) in [(&[47; 15][..], 47), (&[48; 7], 47), (&[47; 7], 20), (&[50; 15], 50), (&[60; 3], 61)] {
+        let all = moduli(&[from, &[to]].concat());
+        let (src, dst) = all.split_at(from.len());
+        let q = dst[0];
+        for seed in 0..50 {
+            let x: Vec<Vec<u64>> = src.iter().map(|p| vec![p.value() - 1 - seed % 3; 64]).collect();
+            let bias = |bias| ConvertSpec {
+                prescale: None,
+                matrix: vec![
+                    residues(q.value(), src.len(), seed).iter().map(|m| q.value() - 1 - m % (1 + seed)).collect(),
+                ],
+                overflow: Count::None,
+                correction: vec![0],
+                bias: vec![bias],
+            };
+            let sum = convert(src, dst, &bias(0), &x)[0][0];
+            for value in [0, 1, q.value() / 2, q.value() / 2 + 1, q.value() - 1] {
+                for isa in Isa::available() {
+                    let matrix = ConvertMatrix::new(src, dst, bias(q.sub(value, sum)), isa).unwrap();
+                    let mut out = vec![0; 64];
+                    matrix.apply(&refs(&x), &mut [&mut out], Mode::Replace);
+                    assert_eq!(out, [value; 64], "{from:?} to {to}, {isa}, seed {seed}");
                 }
             }
         }

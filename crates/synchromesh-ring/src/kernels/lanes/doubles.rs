@@ -61,13 +61,6 @@ pub(crate) struct Doubles<B, const SHORT: bool>(PhantomData<B>);
 const UNIT: u64 = 0x4330 << 48;
 /// 3 2^51, the same for either sign;
 const SIGNED: u64 = 0x4338 << 48;
-/// Bits of the low part of a word that is split,
-pub(crate) const SPLIT: u32 = 24;
-/// 2^24, its inverse,
-const PART: u64 = (1023 + SPLIT as u64) << 52;
-const PART_INVERSE: u64 = (1023 - SPLIT as u64) << 52;
-/// and 3 2^75, beside which doubles are multiples of it.
-const PARTS: u64 = SIGNED + ((SPLIT as u64) << 52);
 
 /// 2^103, beside which doubles are multiples of 2^51;
 const HIGH: u64 = 0x4660 << 48;
@@ -75,6 +68,9 @@ const HIGH: u64 = 0x4660 << 48;
 const HIGH_SHORT: u64 = 0x4630 << 48;
 /// 2^104, beside which they are multiples of 2^52.
 const HIGHER: u64 = 0x4670 << 48;
+
+/// Products that one sum takes.
+pub(crate) const TERMS: usize = 15;
 
 /// What makes the low half of a sum of products positive, a multiple of 2^51.
 const LIFT: u64 = 1 << 60;
@@ -134,25 +130,35 @@ impl<B: Float, const SHORT: bool> Doubles<B, SHORT> {
 
     /// x mod q, centred but for rounding. in: |x / q| < 2^51.
     #[inline(always)]
-    unsafe fn centred(x: B::V, k: &Consts<B::V>) -> B::V {
+    pub(crate) unsafe fn centred(x: B::V, k: &Consts<B::V>) -> B::V {
         // SAFETY: forwarded contract.
         unsafe { B::minus_fused(Self::nearest(x, k.q_inverse), k.q_double, x) }
     }
 
     /// The word below q. in: -q < x < q.
     #[inline(always)]
-    pub(crate) unsafe fn leave(x: B::V, k: &Consts<B::V>) -> B::V {
+    unsafe fn leave(x: B::V, k: &Consts<B::V>) -> B::V {
         // SAFETY: forwarded contract.
         unsafe { B::cadd(Self::word(x), k.q) }
     }
 
-    /// high 2^48 + low mod q, centred, with the constants of `SHORT`. in: doubles, integers within 2^52.
+    /// The word below q that x + (q - 1)/2 is a multiple of q away from. in: an integer, |x| < 2^52, so that what is nearest to
+    /// x / q is found without fail.
     #[inline(always)]
-    unsafe fn join_short(high: B::V, low: B::V, k: &Consts<B::V>) -> B::V {
+    pub(crate) unsafe fn residue(x: B::V, k: &Consts<B::V>) -> B::V {
+        // SAFETY: forwarded contract.
+        unsafe { B::sub(B::plus(Self::centred(x, k), B::plus(k.half, B::splat(UNIT))), B::splat(UNIT)) }
+    }
+
+    /// Adds a b, doubles, to low + 2^SPLIT high. The bits of a double beside HIGH or 3 2^51 are those of the latter plus what it
+    /// stands for; these are taken away in the end.
+    #[inline(always)]
+    pub(crate) unsafe fn add_product((low, high): &mut (B::V, B::V), a: B::V, b: B::V) {
         // SAFETY: forwarded contract.
         unsafe {
-            let high = Self::product_by(high, k.word, k.word_companion, k);
-            Self::centred(B::plus(high, low), k)
+            let beside_high = B::fused(a, b, B::splat(Self::HIGH));
+            let beside_low = B::fused(a, b, B::minus(B::splat(Self::BOTH), beside_high));
+            (*low, *high) = (B::add(*low, beside_low), B::add(*high, beside_high));
         }
     }
 
@@ -168,27 +174,29 @@ impl<B: Float, const SHORT: bool> Doubles<B, SHORT> {
 }
 
 impl<B: Float> Short<B> {
-    /// A word below 2^48 as low + 2^24 high, |low| <= 2^23: doubles.
+    /// x, to which as many products are to be added: what [`Self::amount`] takes then. in: an integer within 2^50.
     #[inline(always)]
-    pub(crate) unsafe fn split(y: B::V) -> [B::V; 2] {
+    pub(crate) unsafe fn start(x: B::V, terms: usize) -> (B::V, B::V) {
         // SAFETY: forwarded contract.
-        unsafe {
-            let y = Self::double(y);
-            let high = B::minus(B::plus(y, B::splat(PARTS)), B::splat(PARTS));
-            [B::minus(y, high), B::times(high, B::splat(PART_INVERSE))]
-        }
+        unsafe { Self::beside((Self::word(x), B::splat(0)), terms) }
     }
 
-    /// a + 2^24 b + 2^48 c mod q, centred, from a, c and a + b + c. in: integers below 2^52, their sum below 2^53.
+    /// A sum with what its bits lack, before or after as many products, for both halves to be doubles beside 3 2^51 and 2^100.
     #[inline(always)]
-    pub(crate) unsafe fn join_parts([a, c, sum]: [B::V; 3], k: &Consts<B::V>) -> B::V {
+    unsafe fn beside((low, high): (B::V, B::V), terms: usize) -> (B::V, B::V) {
+        let [for_low, for_high] =
+            [SIGNED, Self::HIGH].map(|beside| beside.wrapping_mul(1u64.wrapping_sub(terms as u64)));
+        // SAFETY: forwarded contract.
+        unsafe { (B::add(low, B::splat(for_low)), B::add(high, B::splat(for_high))) }
+    }
+
+    /// What a sum amounts to up to multiples of q, within 2^52. in: below 2^51 q.
+    #[inline(always)]
+    pub(crate) unsafe fn amount((low, high): (B::V, B::V), k: &Consts<B::V>) -> B::V {
         // SAFETY: forwarded contract.
         unsafe {
-            let b = B::minus(B::minus(sum, c), a);
-            let upper = B::minus(B::plus(b, B::splat(PARTS)), B::splat(PARTS));
-            let high = B::fused(upper, B::splat(PART_INVERSE), c);
-            let low = B::fused(B::minus(b, upper), B::splat(PART), a);
-            Self::join_short(high, low, k)
+            let high = Self::centred(B::minus(high, B::splat(Self::HIGH)), k);
+            B::plus(high, B::minus(low, B::splat(SIGNED)))
         }
     }
 }
@@ -215,7 +223,7 @@ impl<B: Float, const SHORT: bool> Lanes for Doubles<B, SHORT> {
     const ALONE: bool = B::WIDTH == 4;
     /// A residue and 15 products below q^2 < 2^100 stay below 2^104; so do 15 high halves below 2^48, and with a residue below
     /// 2^47 15 low ones of at most 2^47 below 2^51.
-    const ACC_TERMS: usize = 15;
+    const ACC_TERMS: usize = TERMS;
     type V = B::V;
     type Block = B::Block;
 
@@ -259,9 +267,8 @@ impl<B: Float, const SHORT: bool> Lanes for Doubles<B, SHORT> {
 
     #[inline(always)]
     unsafe fn consts(m: &Modulus) -> Consts<B::V> {
-        // 2^52 (2^48) mod q, centred, and what it is of q.
-        let unit = if SHORT { Self::SPLIT } else { 52 };
-        let word = (1 << unit) - m.reciprocal(unit) as u64 * m.value();
+        // 2^52 mod q, centred, and what it is of q.
+        let word = (1 << 52) - m.reciprocal(52) as u64 * m.value();
         let word = if 2 * word > m.value() { -((m.value() - word) as f64) } else { word as f64 };
         let (word, companion) = (word.to_bits(), (word / m.value() as f64).to_bits());
         // SAFETY: forwarded contract.
@@ -319,8 +326,8 @@ impl<B: Float, const SHORT: bool> Lanes for Doubles<B, SHORT> {
     unsafe fn butterfly_last(u: B::V, y: B::V, w: (B::V, B::V), k: &Consts<B::V>) -> (B::V, B::V) {
         // SAFETY: forwarded contract.
         unsafe {
-            let (sum, difference) = Self::butterfly(u, y, w, k);
-            (Self::leave(Self::centred(sum, k), k), Self::leave(Self::centred(difference, k), k))
+            let (sum, difference) = Self::butterfly(B::minus(u, k.half), y, w, k);
+            (Self::residue(sum, k), Self::residue(difference, k))
         }
     }
 
@@ -330,17 +337,10 @@ impl<B: Float, const SHORT: bool> Lanes for Doubles<B, SHORT> {
         unsafe { Self::leave(Self::product(Self::double(a), Self::double(b), k), k) }
     }
 
-    /// (low, high) stand for low + 2^SPLIT high. The bits of a double beside HIGH or 3 2^51 are those of the latter plus what
-    /// it stands for; these are taken away in the end.
     #[inline(always)]
     unsafe fn acc_mul(acc: &mut (B::V, B::V), a: B::V, b: B::V) {
         // SAFETY: forwarded contract.
-        unsafe {
-            let (a, b) = (Self::double(a), Self::double(b));
-            let high = B::fused(a, b, B::splat(Self::HIGH));
-            let low = B::fused(a, b, B::minus(B::splat(Self::BOTH), high));
-            *acc = (B::add(acc.0, low), B::add(acc.1, high));
-        }
+        unsafe { Self::add_product(acc, Self::double(a), Self::double(b)) }
     }
     /// b, and HIGH - 2^52 b, which takes away what a + 2^52 is too large by.
     #[inline(always)]
@@ -366,14 +366,11 @@ impl<B: Float, const SHORT: bool> Lanes for Doubles<B, SHORT> {
     unsafe fn acc_reduce(acc: (B::V, B::V), terms: usize, k: &Consts<B::V>) -> B::V {
         // SAFETY: forwarded contract.
         unsafe {
-            let terms = terms as u64;
             if SHORT {
-                // What the bits exceed those of the halves themselves by, beside 3 2^51 and 2^52.
-                let low = B::add(acc.0, B::splat(SIGNED.wrapping_sub(terms.wrapping_mul(SIGNED))));
-                let high = B::add(acc.1, B::splat(UNIT.wrapping_sub(terms.wrapping_mul(Self::HIGH))));
-                let (low, high) = (B::minus(low, B::splat(SIGNED)), B::minus(high, B::splat(UNIT)));
-                return Self::leave(Self::join_short(high, low, k), k);
+                let amount = Short::<B>::amount(Short::<B>::beside(acc, terms), k);
+                return Self::residue(B::minus(amount, k.half), k);
             }
+            let terms = terms as u64;
             let low = B::add(acc.0, B::splat(LIFT.wrapping_sub(terms.wrapping_mul(SIGNED))));
             let unlift = (LIFT >> 51).wrapping_add(terms.wrapping_mul(Self::HIGH)).wrapping_neg();
             let high = B::add(B::add(acc.1, B::splat(unlift)), B::shr(low, 51));
