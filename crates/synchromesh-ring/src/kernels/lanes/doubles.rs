@@ -52,8 +52,8 @@ pub(super) use float;
 /// Lanes for sums of short words.
 pub(crate) type Short<B> = Doubles<B, true>;
 
-/// The words of `B`, multiplied as doubles. `SHORT` if q < 2^47 and what is summed up are products below 2^96: the low halves
-/// of as many as may be added then stay below 2^51, and nothing is to be carried.
+/// The words of `B`, multiplied as doubles. `SHORT` if q < 2^47 and a sum stays below 2^51 q, as one of products of residues
+/// does: the low halves of as many as may be added then stay below 2^51, and nothing is to be carried.
 #[derive(Clone, Copy)]
 pub(crate) struct Doubles<B, const SHORT: bool>(PhantomData<B>);
 
